@@ -1,0 +1,107 @@
+# Python 3.11 or newer and make are all that is needed: every target sets up what it uses, once.
+#   make test PYTHON=python3.13       with another interpreter (after `make clean`)
+#   make test JOBS=4 PYTEST_ARGS=-x   with four test processes and more options for pytest
+
+PYTHON ?= python3
+JOBS ?= auto
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+VENV := .venv
+BENCH_VENV := .venv-bench
+LOCK_VENV := .venv-lock
+UV_VERSION := 0.13.7
+
+BIN := $(VENV)/bin
+# Errors only: neither warnings about pip's own configuration nor reminders to upgrade it.
+PIP_INSTALL := -m pip --disable-pip-version-check -qq install
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+
+# $(call step,NAME,COMMAND): say what runs; when it fails, say so last and stop.
+step = @printf '\n== %s\n' '$(1)'; $(2) || { printf '\nmake %s: FAILED at step "%s"\n' '$@' '$(1)' >&2; exit 1; }
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test quick format soak bench constraints clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.base ## set up, then show RAPPOR at work in the terminal
+	@$(BIN)/rappor demo
+
+test: $(VENV)/.dev ## set up, then formatter, linter, types, import contracts, all tests
+	$(call step,format,$(BIN)/ruff format --check .)
+	$(call step,lint,$(BIN)/ruff check .)
+	$(call step,types,$(BIN)/mypy)
+	$(call step,imports,$(BIN)/lint-imports --no-logo)
+	$(call step,tests,$(PYTEST))
+	@printf '\nmake test: all steps passed\n'
+
+quick: $(VENV)/.dev ## the inner loop: linter, types, unit and property tests (under a minute)
+	$(call step,format,$(BIN)/ruff format --check .)
+	$(call step,lint,$(BIN)/ruff check .)
+	$(call step,types,$(BIN)/mypy)
+	$(call step,tests,$(PYTEST) -q tests/unit tests/property)
+
+format: $(VENV)/.dev ## rewrite the code in the agreed format, with the linter's safe fixes
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+soak: $(VENV)/.dev ## the long audits (minutes to hours)
+	$(call step,soak,$(PYTEST) -m soak tests)
+
+bench: $(BENCH_VENV)/.done ## encoding speed beside other packages, as ratios in one run
+	@$(BENCH_VENV)/bin/python benchmarks/encode.py $(BENCH_ARGS)
+
+constraints: $(LOCK_VENV)/bin/uv ## pin the dependencies anew (UPGRADE=1: at their latest versions)
+	@$(LOCK) --group build --output-file constraints-build.txt
+	@$(LOCK) --constraints constraints-build.txt --extra analysis --extra dev \
+		--output-file constraints.txt pyproject.toml
+	@$(LOCK) --constraints constraints-build.txt --constraints constraints.txt --group bench \
+		--output-file constraints-bench.txt
+
+clean: ## remove the environments, caches and build products
+	@rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) build dist
+	@rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# Every Python that we support gets the same versions, every platform its own hashes.
+LOCK = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 \
+	--fork-strategy fewest --generate-hashes --custom-compile-command 'make constraints' \
+	$(if $(UPGRADE),--upgrade)
+
+# Environments, in steps: .base is enough for the demo, .dev adds the tools and libraries of the
+# tests. Build backends come pinned from constraints-build.txt, hence no build isolation.
+$(VENV)/.base: pyproject.toml constraints-build.txt src/rappor/_version.py | $(BIN)/python
+	@echo 'Setting up $(VENV): rappor (seconds, once)'
+	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r constraints-build.txt
+	@$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: constraints.txt $(VENV)/.base
+	@echo 'Setting up $(VENV): tools and libraries for the tests (about a minute, once)'
+	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r constraints.txt
+	@touch $@
+
+$(BENCH_VENV)/.done: pyproject.toml constraints-build.txt constraints-bench.txt \
+		src/rappor/_version.py | $(BENCH_VENV)/bin/python
+	@echo 'Setting up $(BENCH_VENV): rappor and its peers (about a minute, once)'
+	@$(BENCH_VENV)/bin/python $(PIP_INSTALL) --require-hashes -r constraints-build.txt
+	@$(BENCH_VENV)/bin/python $(PIP_INSTALL) --require-hashes --no-build-isolation -r constraints-bench.txt
+	@$(BENCH_VENV)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(LOCK_VENV)/bin/uv: Makefile | $(LOCK_VENV)/bin/python
+	@$(LOCK_VENV)/bin/python $(PIP_INSTALL) uv==$(UV_VERSION)
+	@touch $@
+
+$(BIN)/python $(BENCH_VENV)/bin/python $(LOCK_VENV)/bin/python:
+	@command -v '$(PYTHON)' >/dev/null || \
+		{ echo 'No $(PYTHON) here. Install Python 3.11 or newer, or name one: make PYTHON=...' >&2; exit 1; }
+	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "rappor needs Python 3.11 or newer, and $(PYTHON) is $$('$(PYTHON)' -V 2>&1). Name another: make PYTHON=..." >&2; exit 1; }
+	@'$(PYTHON)' -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo '$(PYTHON) has no venv module. Install it (Debian, Ubuntu: the package python3-venv).' >&2; exit 1; }
+	@'$(PYTHON)' -m venv $(@:/bin/python=) || { rm -rf $(@:/bin/python=); exit 1; }

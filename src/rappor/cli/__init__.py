@@ -1,0 +1,1 @@
+"""The `rappor` command: one module for each verb."""

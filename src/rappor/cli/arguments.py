@@ -1,0 +1,156 @@
+"""Arguments that several verbs share: parameters, kinds and numbers as people write them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from rappor.cli.output import note
+from rappor.errors import ParamsError
+from rappor.formats import parse_number
+from rappor.mechanism import DIALECTS, KINDS, Encoder, Ranges, new_secret
+from rappor.params import FIELDS, PRESETS, Params, preset
+
+SHORT_SECRET = 16
+
+
+def count(text: str) -> int:
+    """A whole number from 1 on, also written as 1e6."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        number = Decimal(0)
+    if not number.is_finite() or number < 1 or number != number.to_integral_value():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on (1e6 is fine)")
+    if number > Decimal("1e18"):
+        raise argparse.ArgumentTypeError(f"{text!r} is above 1e18")
+    return int(number)
+
+
+def add_params(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """The three ways to give parameters: a preset, a params.csv, or six numbers."""
+    group = parser.add_argument_group("parameters: one of --preset, --params, or all six numbers")
+    names = ", ".join(PRESETS)
+    fallback = f" (default: {default})" if default else ""
+    group.add_argument("--preset", metavar="NAME", help=f"{names}{fallback}")
+    group.add_argument("--params", metavar="FILE", help="a params.csv with the header k,h,m,p,q,f")
+    about = {
+        "k": "bits in a report",
+        "h": "hash functions",
+        "m": "cohorts",
+        "f": "permanent randomized response, 0 <= f < 1",
+        "p": "chance that a 0 is reported as 1",
+        "q": "chance that a 1 is reported as 1, p < q",
+    }
+    for name in FIELDS:
+        group.add_argument(f"--{name}", metavar=name.upper(), help=about[name])
+    parser.set_defaults(default_preset=default)
+
+
+def params_from(args: argparse.Namespace) -> tuple[Params, str]:
+    """The parameters that were asked for, and the kind that goes with them."""
+    numbers = {name: getattr(args, name) for name in FIELDS if getattr(args, name) is not None}
+    given = [bool(args.preset), bool(args.params), bool(numbers)]
+    if sum(given) > 1:
+        raise ParamsError("give one of --preset, --params, or the six numbers, not several")
+    if args.params:
+        return Params.from_csv(args.params), "string"
+    if numbers:
+        missing = [f"--{name}" for name in FIELDS if name not in numbers]
+        if missing:
+            raise ParamsError(f"the six numbers go together; missing: {', '.join(missing)}")
+        return Params.from_dict(
+            {name: parse_number(name, numbers[name]) for name in FIELDS}
+        ), "string"
+    name = args.preset or args.default_preset
+    if name is None:
+        raise ParamsError(f"give --preset ({', '.join(PRESETS)}), --params FILE, or --k ... --q")
+    chosen = preset(name)
+    return chosen.params, chosen.kind
+
+
+def add_kind(parser: argparse.ArgumentParser) -> None:
+    """--kind, and what some kinds need."""
+    parser.add_argument("--kind", choices=list(KINDS), metavar="KIND", help=", ".join(KINDS))
+
+
+def add_encoder(parser: argparse.ArgumentParser) -> None:
+    """Everything that shapes an encoder but its parameters."""
+    add_kind(parser)
+    parser.add_argument("--categories", metavar="A,B,C", help="the values of kind category")
+    parser.add_argument("--edges", metavar="X,Y,Z", help="the range edges of kind ordinal")
+    parser.add_argument(
+        "--dialect", default="rappor-v1", metavar="NAME", help=f"{', '.join(DIALECTS)} (strings)"
+    )
+    parser.add_argument("--collection", default="example", metavar="NAME", help="collection name")
+    parser.add_argument("--cohort", metavar="N", help="0 to m-1 (default: from the secret)")
+
+
+def encoder_from(args: argparse.Namespace, secret: bytes) -> Encoder:
+    """The encoder that was asked for."""
+    params, preset_kind = params_from(args)
+    kind = args.kind or preset_kind
+    return Encoder(
+        params,
+        secret=secret,
+        collection=args.collection,
+        cohort=None if args.cohort is None else _whole("cohort", args.cohort),
+        kind=kind,
+        dialect=args.dialect,
+        categories=None if args.categories is None else args.categories.split(","),
+        ranges=None if args.edges is None else Ranges(_edges(args.edges)),
+    )
+
+
+def value_from(text: str, kind: str) -> object:
+    """A value of a kind from what was typed."""
+    if kind == "boolean":
+        known = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+        if text.lower() not in known:
+            raise ParamsError("a boolean value is one of true, false, yes, no, 1, 0")
+        return known[text.lower()]
+    if kind == "ordinal":
+        return _number("an ordinal value", text)
+    if kind == "bits":
+        if not text or set(text) - {"0", "1"}:
+            raise ParamsError("a value of kind bits is k characters 0 or 1, bit k-1 first")
+        return [character == "1" for character in reversed(text)]
+    return text
+
+
+def read_secret(path: str, create: bool) -> bytes:
+    """The secret in a file, made first if asked for; short ones are warned of, never shown."""
+    file = Path(path).expanduser()
+    if create and not file.exists():
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(new_secret())
+        note(f"made a new secret: {file} (keep it: another one is another ε)")
+    try:
+        secret = file.read_bytes()
+    except FileNotFoundError:
+        raise ParamsError(f"{file}: no such secret file (--create-secret makes it)") from None
+    if not secret:
+        raise ParamsError(f"{file}: the secret file is empty")
+    if len(secret) < SHORT_SECRET:
+        note(f"warning: {file} has {len(secret)} bytes; a secret needs at least {SHORT_SECRET}")
+    return secret
+
+
+def _whole(name: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise ParamsError(f"{name} must be a whole number from 0 on, got {text[:60]!r}")
+    return int(text)
+
+
+def _edges(text: str) -> list[float]:
+    return [_number("each of --edges", part) for part in text.split(",")]
+
+
+def _number(what: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ParamsError(f"{what} must be a number") from None

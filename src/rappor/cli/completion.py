@@ -1,0 +1,92 @@
+"""`rappor completion SHELL`: tab completion, made from the parser itself."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rappor.cli.output import say
+
+
+def register(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "completion",
+        help="print a tab-completion script for a shell",
+        description="Prints a completion script. bash: source <(rappor completion bash); "
+        "zsh: source <(rappor completion zsh); fish: rappor completion fish | source",
+        allow_abbrev=False,
+    )
+    parser.add_argument("shell", choices=["bash", "zsh", "fish"], help="the shell to complete for")
+    parser.set_defaults(run=run, verbs=verbs)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the script."""
+    words = _words(args.verbs)
+    say(_fish(words) if args.shell == "fish" else _bash(words, zsh=args.shell == "zsh"))
+    return 0
+
+
+def _words(verbs: Any) -> dict[str, list[str]]:
+    """For each verb, the options and fixed arguments it takes."""
+    words = {}
+    for name, parser in verbs.choices.items():
+        found: list[str] = []
+        for action in parser._actions:
+            found += action.option_strings
+            if not action.option_strings and action.choices:
+                found += action.choices
+        words[name] = found
+    return words
+
+
+def _choices() -> dict[str, str]:
+    """Options whose values are known."""
+    from rappor.mechanism import DIALECTS, KINDS
+    from rappor.params import PRESETS
+
+    return {
+        "--preset": " ".join(PRESETS),
+        "--kind": " ".join(KINDS),
+        "--dialect": " ".join(DIALECTS),
+    }
+
+
+def _bash(words: dict[str, list[str]], zsh: bool) -> str:
+    values = "\n".join(
+        f'    {option}) COMPREPLY=($(compgen -W "{known}" -- "$word")); return ;;'
+        for option, known in _choices().items()
+    )
+    cases = "\n".join(f'    {verb}) known="{" ".join(found)}" ;;' for verb, found in words.items())
+    start = "autoload -U +X bashcompinit && bashcompinit\n" if zsh else ""
+    return f"""{start}_rappor() {{
+  local word=${{COMP_WORDS[COMP_CWORD]}} known=""
+  COMPREPLY=()
+  case ${{COMP_WORDS[COMP_CWORD-1]}} in
+{values}
+  esac
+  case ${{COMP_WORDS[1]}} in
+{cases}
+  esac
+  if [ "$COMP_CWORD" -eq 1 ]; then known="{" ".join(words)} --help --version"; fi
+  COMPREPLY=($(compgen -W "$known" -- "$word"))
+}}
+complete -o default -F _rappor rappor"""
+
+
+def _fish(words: dict[str, list[str]]) -> str:
+    lines = ["complete -c rappor -f"]
+    lines += [f"complete -c rappor -n __fish_use_subcommand -a {verb}" for verb in words]
+    choices = _choices()
+    for verb, found in words.items():
+        seen = f"-n '__fish_seen_subcommand_from {verb}'"
+        for word in found:
+            if not word.startswith("--"):
+                if not word.startswith("-"):
+                    lines.append(f"complete -c rappor {seen} -a {word}")
+                continue
+            known = f" -x -a '{choices[word]}'" if word in choices else ""
+            lines.append(f"complete -c rappor {seen} -l {word[2:]}{known}")
+    return "\n".join(lines)

@@ -1,0 +1,136 @@
+"""`rappor demo`: the idea of RAPPOR in a minute, with the real client code."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from typing import Any
+
+from rappor.cli.arguments import count
+from rappor.cli.explain import describe
+from rappor.cli.output import bar, note, percent, say, say_json, table, up
+from rappor.decoding.estimate import estimate_bit
+from rappor.mechanism import Encoder, new_secret
+from rappor.params import Params
+from rappor.privacy import epsilon_infinity, epsilon_one
+
+QUESTION = "Which browser do you use?"
+TRUE_SHARES = {"Chrome": 0.58, "Safari": 0.21, "Firefox": 0.12, "Edge": 0.07, "Lynx": 0.02}
+PARAMS = Params(k=len(TRUE_SHARES), h=1, m=1, f=0.5, p=0.5, q=0.75)
+Z_95 = 1.959964
+
+
+def register(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "demo",
+        help="see the idea at work: a survey that nobody can be caught in",
+        description="Asks simulated people a question through the real client code, then estimates "
+        "the answers from the noise alone.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--people", type=count, default=50_000, metavar="N", help="how many (default: 50000)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask, count, estimate."""
+    categories = list(TRUE_SHARES)
+    if not args.json:
+        _introduce(categories)
+    truth, ones = _survey(args.people, categories)
+    rows = []
+    for bit, name in enumerate(categories):
+        estimated = estimate_bit(ones[bit], args.people, PARAMS)
+        margin = Z_95 * estimated.std_error
+        rows.append(
+            {
+                "value": name,
+                "estimate": estimated.count / args.people,
+                "low": (estimated.count - margin) / args.people,
+                "high": (estimated.count + margin) / args.people,
+                "truth": truth[bit] / args.people,
+                "reported": ones[bit] / args.people,
+            }
+        )
+    if args.json:
+        say_json({"people": args.people, "params": PARAMS.to_dict(), "rows": rows})
+    else:
+        _conclude(args.people, rows)
+    return 0
+
+
+def _introduce(categories: list[str]) -> None:
+    say("RAPPOR: each phone blurs its answer before sending it; only the crowd can be seen.")
+    say()
+    say(f"1. One person. {QUESTION} — Firefox. Their phone tosses coins:")
+    say()
+    encoder = Encoder(
+        PARAMS, secret=new_secret(), collection="browser", kind="category", categories=categories
+    )
+    for line in describe("Firefox", encoder, encoder.trace("Firefox")):
+        say(f"   {line}".rstrip())
+    say()
+    say(f"   (one column a browser: {', '.join(categories)})")
+    say()
+
+
+def _survey(people: int, categories: list[str]) -> tuple[list[int], list[int]]:
+    """True answers and reported ones per bit; each person has a secret of their own."""
+    answers = random.choices(categories, weights=list(TRUE_SHARES.values()), k=people)  # noqa: S311 - people, not noise
+    truth = [answers.count(name) for name in categories]
+    ones = [0] * len(categories)
+    step = max(1, people // 50)
+    for number, answer in enumerate(answers, 1):
+        encoder = Encoder(
+            PARAMS,
+            secret=new_secret(),
+            collection="browser",
+            kind="category",
+            categories=categories,
+        )
+        bits = encoder.encode(answer).bits
+        for bit in range(len(ones)):
+            ones[bit] += bits >> bit & 1
+        if sys.stderr.isatty() and (number % step == 0 or number == people):
+            end = "\n" if number == people else ""
+            print(f"\r   {number:,} of {people:,} people", end=end, file=sys.stderr, flush=True)
+    return truth, ones
+
+
+def _conclude(people: int, rows: list[dict[str, Any]]) -> None:
+    say(f"2. {people:,} people. The server only ever sees blurred answers, and counts them:")
+    say()
+    shown = [("browser", "1s received", "estimate", "95 % interval", "truth")]
+    for row in rows:
+        interval = f"{percent(max(row['low'], 0))} to {percent(row['high'])}"
+        shown.append(
+            (
+                row["value"],
+                percent(row["reported"]),
+                percent(row["estimate"]),
+                interval,
+                percent(row["truth"]),
+            )
+        )
+    bars = ["", *(bar(row["estimate"], 24) for row in rows)]
+    for line, drawn in zip(table(shown), bars, strict=True):
+        say(f"   {line}  {drawn}".rstrip())
+    covered = sum(row["low"] <= row["truth"] <= row["high"] for row in rows)
+    say()
+    say(f"   The truth lies in {covered} of {len(rows)} intervals (each is right 19 times in 20).")
+    say()
+    say(
+        f"3. What anyone learns about one person: at most ε = {up(epsilon_one(PARAMS, 'category'))}"
+        f" from a report, {up(epsilon_infinity(PARAMS, 'category'))} from all reports ever."
+    )
+    say("   That bound holds against the server too, whatever else it knows.")
+    say()
+    note(
+        "Next: rappor explain example.com   rappor privacy --preset windows   rappor --help"
+    )

@@ -1,0 +1,63 @@
+"""`rappor encode`: values to reports, as one client would send them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from rappor.cli.arguments import add_encoder, add_params, encoder_from, read_secret, value_from
+from rappor.errors import EncodeError, ParamsError
+from rappor.wire import to_text
+
+
+def register(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "encode",
+        help="turn values into randomized reports",
+        description="Encodes the values given, or one a line from standard input, as reports of "
+        "one client. Prints CSV with the header cohort,rappor (bit k-1 first), or JSON lines.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("values", nargs="*", metavar="VALUE", help="values (default: stdin)")
+    add_params(parser)
+    add_encoder(parser)
+    parser.add_argument("--secret-file", required=True, metavar="FILE", help="the client's secret")
+    parser.add_argument(
+        "--create-secret", action="store_true", help="make the secret file if there is none"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON lines")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Encode each value in turn."""
+    encoder = encoder_from(args, read_secret(args.secret_file, args.create_secret))
+    if not args.json:
+        print("cohort,rappor")
+    for number, text in enumerate(_values(args.values), 1):
+        try:
+            cohort, bits = encoder.encode(value_from(text, encoder.kind))
+        except (EncodeError, ParamsError) as error:
+            raise EncodeError(f"value {number}: {error}") from None
+        bit_text = to_text(bits, encoder.params.k)
+        if args.json:
+            print(json.dumps({"cohort": cohort, "rappor": bit_text}))
+        else:
+            print(f"{cohort},{bit_text}")
+    return 0
+
+
+def _values(given: list[str]) -> Iterator[str]:
+    if given:
+        yield from given
+        return
+    try:
+        for line in sys.stdin:
+            yield line.rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise EncodeError("standard input is not UTF-8 text") from None

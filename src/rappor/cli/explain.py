@@ -1,0 +1,97 @@
+"""`rappor explain VALUE`: the life of a report, bit by bit (Figure 1 of the paper; R10, R22)."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from typing import Any
+
+from rappor.cli.arguments import add_encoder, add_params, encoder_from, read_secret, value_from
+from rappor.cli.output import paint, say, say_json, up
+from rappor.mechanism import Encoder, Trace, expected_ones, new_secret
+from rappor.privacy import epsilon_infinity, epsilon_one
+from rappor.wire import to_text
+
+_STAGES = (
+    ("B", "the value's own bits: never leaves the client"),
+    ("B'", "permanent response: the same for ever, never sent"),
+    ("S", "instantaneous response: fresh each time, and all that is sent"),
+)
+
+
+def register(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "explain",
+        help="show what happens to one value, bit by bit",
+        description="Shows a value's filter B, its permanent response B' and a report S as rows of "
+        "bits (bit 0 first). Uses a throw-away secret unless --secret-file is given.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("value", metavar="VALUE", help="the value to report")
+    add_params(parser, default="life-of-a-report")
+    add_encoder(parser)
+    parser.add_argument("--secret-file", metavar="FILE", help="a client's secret")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Trace one value."""
+    secret = read_secret(args.secret_file, create=False) if args.secret_file else new_secret()
+    encoder = encoder_from(args, secret)
+    trace = encoder.trace(value_from(args.value, encoder.kind))
+    if args.json:
+        k = encoder.params.k
+        say_json(
+            {
+                "value": args.value,
+                "cohort": encoder.cohort,
+                "signal": to_text(trace.signal, k),
+                "permanent": to_text(trace.permanent, k),
+                "report": to_text(trace.report.bits, k),
+                "expected_ones": float(expected_ones(encoder.params, trace.signal.bit_count())),
+                "epsilon_one": epsilon_one(encoder.params, encoder.kind),
+                "epsilon_infinity": epsilon_infinity(encoder.params, encoder.kind),
+            }
+        )
+    else:
+        for line in describe(args.value, encoder, trace):
+            say(line)
+    return 0
+
+
+def describe(value: str, encoder: Encoder, trace: Trace) -> list[str]:
+    """The trace as lines for a person."""
+    params = encoder.params
+    lines = [f"v   {value!r}, in cohort {encoder.cohort} of {params.m}, k = {params.k} bits"]
+    for (name, about), bits in zip(
+        _STAGES, (trace.signal, trace.permanent, trace.report.bits), strict=True
+    ):
+        ones = bits.bit_count()
+        lines += ["", f"{name:<3} {about} ({ones} one{'s' * (ones != 1)})"]
+        lines += _rows(bits, trace.signal, params.k)
+    expected = float(expected_ones(params, trace.signal.bit_count()))
+    lines += [
+        "",
+        f"{expected:g} ones are expected in S, whichever value it was, give or take a few: "
+        f"{params.k - trace.signal.bit_count()} of the {params.k} bits are noise.",
+        f"Whoever sees S learns at most ε = {up(epsilon_one(params, encoder.kind))} about v; "
+        f"whoever sees every S for ever, at most {up(epsilon_infinity(params, encoder.kind))}.",
+    ]
+    return lines
+
+
+def _rows(bits: int, signal: int, k: int) -> list[str]:
+    """Bits from bit 0 on, in lines that fit the terminal, the value's own bits marked."""
+    width = shutil.get_terminal_size((80, 24)).columns - 4
+    per_line = max(8, min(64, width // 8 * 8))
+    rows = []
+    for start in range(0, k, per_line):
+        drawn = ""
+        for bit in range(start, min(start + per_line, k)):
+            glyph = "█" if bits >> bit & 1 else "·"
+            drawn += paint(glyph, "1;33") if signal >> bit & 1 else glyph
+        rows.append(f"    {drawn}")
+    return rows

@@ -1,0 +1,100 @@
+"""What the command prints: tables, bars and JSON, readable on any terminal."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, Decimal
+from typing import Any
+
+# What a terminal without UTF-8 gets instead.
+_PLAIN = str.maketrans(
+    {
+        "ε": "eps",
+        "∞": "inf",
+        "█": "#",
+        "▌": "-",
+        "·": ".",
+        "─": "-",
+        "±": "+/-",
+        "→": "->",
+        "×": "x",
+        "≥": ">=",
+        "≤": "<=",
+        "²": "^2",
+        "α": "alpha",
+        "—": "-",
+        "…": "...",
+        "’": "'",
+    }
+)
+
+
+def say(text: str = "") -> None:
+    """Print one result line to standard output, in plain letters where it cannot show others."""
+    encoding = sys.stdout.encoding or "ascii"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.translate(_PLAIN).encode(encoding, "replace").decode(encoding)
+    print(text)
+
+
+def note(text: str) -> None:
+    """Print one line that is not a result to standard error."""
+    print(text, file=sys.stderr)
+
+
+def say_json(document: Mapping[str, Any]) -> None:
+    """Print a JSON document: full-precision floats, ∞ as the string "inf"."""
+    print(json.dumps(finite(document), indent=2, allow_nan=False, ensure_ascii=True))
+
+
+def finite(item: Any) -> Any:
+    """The item with every ∞ in it replaced by the string "inf"."""
+    if isinstance(item, Mapping):
+        return {str(key): finite(value) for key, value in item.items()}
+    if isinstance(item, (list, tuple)):
+        return [finite(value) for value in item]
+    return "inf" if item == math.inf else item
+
+
+def up(epsilon: float, places: int = 4) -> str:
+    """ε for a table: rounded up, never down; ∞ as such."""
+    if epsilon == math.inf:
+        return "∞"
+    quantum = Decimal(1).scaleb(-places)
+    return str(Decimal(epsilon).quantize(quantum, ROUND_CEILING))
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with three significant digits."""
+    return f"{100 * share:.3g} %"
+
+
+def bar(share: float, width: int = 32) -> str:
+    """A horizontal bar for a share between 0 and 1, to half a character."""
+    halves = round(2 * width * min(max(share, 0.0), 1.0))
+    return "█" * (halves // 2) + "▌" * (halves % 2)
+
+
+def table(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Rows as aligned lines; the first `left` columns are left-aligned, the others right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if column < left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def paint(text: str, code: str) -> str:
+    """The text in a colour or weight, on terminals that want it."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if plain or not sys.stdout.isatty() else f"\x1b[{code}m{text}\x1b[0m"

@@ -1,0 +1,176 @@
+"""`rappor privacy`: what a set of parameters protects, and what it lets one learn."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+
+from rappor.cli.arguments import add_kind, add_params, count, params_from
+from rappor.cli.output import bar, percent, say, say_json, table, up
+from rappor.errors import ParamsError
+from rappor.mechanism import channel
+from rappor.params import Params
+from rappor.privacy import (
+    candidates_per_pattern,
+    deniability,
+    detectable,
+    epsilon_infinity,
+    epsilon_n,
+    epsilon_one,
+)
+
+REPORTS_SHOWN = (1, 2, 5, 10, 30, 100, 1000)
+POWERS = (0.5, 0.8, 0.95)
+
+
+def register(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "privacy",
+        help="ε and detection limits of a set of parameters",
+        description="Shows p*, q*, ε for one, n and ever so many reports of one unchanged value by "
+        "one client, deniability, and with --reports and --candidates what can be detected.",
+        allow_abbrev=False,
+    )
+    add_params(parser)
+    add_kind(parser)
+    parser.add_argument("--n", metavar="N,N", help="numbers of reports to show ε_n for")
+    parser.add_argument("--reports", type=count, metavar="N", help="reports in a collection")
+    parser.add_argument("--candidates", type=count, metavar="M", help="strings that are tested")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compute everything once, then print it."""
+    params, preset_kind = params_from(args)
+    if (args.reports is None) != (args.candidates is None):
+        raise ParamsError("--reports and --candidates go together")
+    facts = privacy_facts(
+        params, args.kind or preset_kind, _reports_shown(args.n), args.reports, args.candidates
+    )
+    if args.json:
+        say_json(facts)
+    else:
+        for line in describe(facts, params):
+            say(line)
+    return 0
+
+
+def privacy_facts(
+    params: Params,
+    kind: str,
+    shown: tuple[int, ...] = REPORTS_SHOWN,
+    reports: int | None = None,
+    candidates: int | None = None,
+) -> dict[str, Any]:
+    """Everything the verb knows, as one document."""
+    p_star, q_star = channel(params)
+    facts: dict[str, Any] = {
+        "params": params.to_dict(),
+        "digest": params.digest,
+        "kind": kind,
+        "p_star": float(p_star),
+        "q_star": float(q_star),
+        "epsilon_one": epsilon_one(params, kind),
+        "epsilon_n": {str(n): epsilon_n(params, n, kind) for n in shown},
+        "epsilon_infinity": epsilon_infinity(params, kind),
+    }
+    if kind == "string":
+        all_zero, all_replaced = deniability(params)
+        facts["deniability"] = {"all_zero": float(all_zero), "all_replaced": float(all_replaced)}
+    if reports is not None and candidates is not None:
+        hashes = params.h if kind == "string" else 1
+        found = [detectable(params, reports, candidates, power, hashes=hashes) for power in POWERS]
+        facts["detectable"] = {
+            "reports": reports,
+            "candidates": candidates,
+            "alpha": 0.05,
+            "power": {
+                str(each.power): {"count": each.count, "frequency": each.frequency}
+                for each in found
+            },
+        }
+        if kind == "string":
+            facts["candidates_per_pattern"] = float(candidates_per_pattern(params, candidates))
+    return facts
+
+
+def describe(facts: dict[str, Any], params: Params) -> list[str]:
+    """The document as lines for a person."""
+    return [
+        "  ".join(f"{name} = {value}" for name, value in params.to_dict().items())
+        + f"  ({facts['kind']})",
+        "",
+        f"p* = {facts['p_star']:.6g}   chance that a reported bit is 1 where the true bit is 0",
+        f"q* = {facts['q_star']:.6g}   chance that it is 1 where the true bit is 1",
+        "",
+        "Privacy loss ε, for one client and one unchanged value in this collection, rounded up:",
+        "",
+        *_epsilon_table(facts),
+        "",
+        "Other values, other collections and a lost secret add up: see docs/theory/composition.md.",
+        *_deniability_lines(facts),
+        *_detectable_lines(facts),
+    ]
+
+
+def _epsilon_table(facts: dict[str, Any]) -> list[str]:
+    losses = [(f"{n} report{'s' * (n != '1')}", value) for n, value in facts["epsilon_n"].items()]
+    losses.append(("for ever  ε∞", facts["epsilon_infinity"]))
+    if "1" not in facts["epsilon_n"]:
+        losses.insert(0, ("1 report", facts["epsilon_one"]))
+    longest = max((value for _, value in losses if value < math.inf), default=1.0)
+    rows = [(name, up(value)) for name, value in losses]
+    bars = [bar(value / longest) if value < math.inf else bar(1) + "→" for _, value in losses]
+    return [f"  {line}  {drawn}" for line, drawn in zip(table(rows), bars, strict=True)]
+
+
+def _deniability_lines(facts: dict[str, Any]) -> list[str]:
+    if "deniability" not in facts:
+        return []
+    zero, replaced = facts["deniability"]["all_zero"], facts["deniability"]["all_replaced"]
+    return [
+        "",
+        f"Deniability: for {percent(replaced)} of clients coins decided all of a value's bits for "
+        f"ever; for {percent(zero)}",
+        "all of them are 0. Neither means that nothing is learnt; ε is the bound.",
+    ]
+
+
+def _detectable_lines(facts: dict[str, Any]) -> list[str]:
+    if "detectable" not in facts:
+        return ["", "With --reports N --candidates M: what can be detected."]
+    limits = facts["detectable"]
+    rows = [("chance to detect it", "true count", "share of reports")]
+    for power, least in limits["power"].items():
+        rows.append(
+            (percent(float(power)), f"{math.ceil(least['count']):,}", percent(least["frequency"]))
+        )
+    lines = [
+        "",
+        f"Smallest string that {limits['reports']:,} reports reveal among "
+        f"{limits['candidates']:,} candidates (family-wise error 5 %):",
+        "",
+        *(f"  {line}" for line in table(rows)),
+    ]
+    if limits["power"]["0.5"]["frequency"] > 1:
+        lines += ["", "More than all reports: nothing can be detected with so few."]
+    if "candidates_per_pattern" in facts:
+        others = facts["candidates_per_pattern"]
+        lines += [
+            "",
+            f"In a cohort, {others:.2g} other candidates share a string's bits on average.",
+        ]
+    return lines
+
+
+def _reports_shown(text: str | None) -> tuple[int, ...]:
+    if text is None:
+        return REPORTS_SHOWN
+    try:
+        return tuple(sorted({count(part) for part in text.split(",")}))
+    except argparse.ArgumentTypeError as error:
+        raise ParamsError(f"--n: {error}") from None

@@ -1,0 +1,1 @@
+"""From counts back to strings and frequencies (paper §4)."""

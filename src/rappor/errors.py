@@ -1,0 +1,49 @@
+"""Every exception that rappor raises on purpose, in one tree.
+
+Messages name the field, what was given and what is allowed; they never carry a secret or a value
+that a person reported.
+"""
+
+
+class RapporError(Exception):
+    """The root: catch this to catch everything rappor raises on purpose."""
+
+
+class ParamsError(RapporError, ValueError):
+    """Parameters, kinds or dialects that are malformed, out of range or carry no privacy."""
+
+
+class EncodeError(RapporError, ValueError):
+    """A value that its collection cannot encode. The value itself is never in the message."""
+
+
+class EntropyError(RapporError):
+    """The operating system gave no randomness. Nothing weaker is used instead."""
+
+
+class WireError(RapporError, ValueError):
+    """Bytes or text that are not a report."""
+
+
+class LedgerError(RapporError):
+    """A charge that contradicts what a ledger already holds."""
+
+
+class StoreError(RapporError):
+    """The durable store refused, or what it holds is damaged."""
+
+
+class DecodeError(RapporError, ValueError):
+    """Counts or candidates that cannot be decoded."""
+
+
+class MissingExtraError(RapporError, ImportError):
+    """A name that needs an optional dependency which is not installed."""
+
+    def __init__(self, name: str, extra: str) -> None:
+        """Say which extra brings `name`, as a line that can be pasted into a shell."""
+        super().__init__(
+            f"rappor.{name} needs the '{extra}' extra: pip install 'rappor[{extra}]'",
+            name=f"rappor.{name}",
+        )
+        self.extra = extra

@@ -1,0 +1,40 @@
+"""Lemma 1: what a reported bit says about a true bit. The only copy of p* and q*.
+
+P(S_i = 1 | B_i = 1) = q* = f(p+q)/2 + (1-f) q
+P(S_i = 1 | B_i = 0) = p* = f(p+q)/2 + (1-f) p
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+from rappor.params import Params
+
+
+class Channel(NamedTuple):
+    """The two effective probabilities of one bit, exact."""
+
+    p_star: Fraction
+    q_star: Fraction
+
+
+def channel(params: Params) -> Channel:
+    """p* and q* of Lemma 1, as exact rationals.
+
+    >>> channel(Params.preset("windows"))
+    Channel(p_star=Fraction(9, 16), q_star=Fraction(11, 16))
+    """
+    f, p, q = params.exact
+    replaced = f * (p + q) / 2
+    return Channel(replaced + (1 - f) * p, replaced + (1 - f) * q)
+
+
+def expected_ones(params: Params, signal_bits: int) -> Fraction:
+    """Ones expected in a report whose filter has `signal_bits` ones (Figure 1 of the paper).
+
+    >>> float(expected_ones(Params.preset("life-of-a-report"), 4))
+    144.5
+    """
+    p_star, q_star = channel(params)
+    return signal_bits * q_star + (params.k - signal_bits) * p_star

@@ -1,0 +1,133 @@
+"""Encoder: value -> Report, the whole client-side algorithm of §2 with nothing around it.
+
+No files, no network, no seed: a pure object over a secret. `rappor.Client` adds what a real
+application needs (a durable secret, a ledger, an outbox).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rappor.checks import whole
+from rappor.errors import ParamsError
+from rappor.mechanism.entropy import Entropy, os_entropy
+from rappor.mechanism.irr import InstantaneousResponse
+from rappor.mechanism.memo import (
+    NULL_MEMO,
+    check_secret,
+    derive_cohort,
+    derive_memo_key,
+    memo_digest,
+)
+from rappor.mechanism.predicates import Ranges
+from rappor.mechanism.prr import PermanentResponse
+from rappor.mechanism.report import Report
+from rappor.mechanism.signal import make_signal
+from rappor.params import Params
+
+
+class Trace(NamedTuple):
+    """The life of one report (Figure 1 of the paper). Only `report` may leave the client."""
+
+    signal: int
+    permanent: int
+    report: Report
+
+
+class Encoder:
+    """Encodes the values of one client for one collection.
+
+    >>> from rappor.params import Params
+    >>> encoder = Encoder(Params.preset("windows"), secret=bytes(32), collection="homepage")
+    >>> encoder.encode("example.com").cohort == encoder.cohort
+    True
+    """
+
+    __slots__ = (
+        "_entropy",
+        "_instantaneous",
+        "_permanent",
+        "_signal",
+        "cohort",
+        "collection",
+        "dialect",
+        "kind",
+        "memo_digest",
+        "params",
+    )
+
+    def __init__(
+        self,
+        params: Params,
+        *,
+        secret: bytes,
+        collection: str,
+        cohort: int | None = None,
+        kind: str = "string",
+        dialect: str = "rappor-v1",
+        categories: Sequence[str] | None = None,
+        ranges: Ranges | None = None,
+        period: str | None = None,
+        entropy: Entropy = os_entropy,
+    ) -> None:
+        """Prepare one client's encoder.
+
+        Args:
+            params: the collection's parameters.
+            secret: the client's secret bytes, drawn once with `rappor.new_secret()` and kept.
+            collection: the collection's name; other collections give independent responses.
+            cohort: 0 to m-1; derived from the secret when None, as a real client does.
+            kind: string, category, boolean, ordinal or bits.
+            dialect: how strings are placed onto bits.
+            categories: the strings of kind `category`, in bit order.
+            ranges: the ranges of kind `ordinal`.
+            period: in budget mode (R32c) the calendar period, which then has its own B'.
+            entropy: where the instantaneous randomness comes from: the operating system.
+        """
+        check_secret(secret)
+        if not isinstance(collection, str) or not collection:
+            raise ParamsError("collection must be a non-empty string")
+        if period is not None and (not isinstance(period, str) or not period):
+            raise ParamsError("period must be a non-empty string such as '2026-W07', or None")
+        if not isinstance(params, Params):
+            raise ParamsError(f"params must be rappor.Params, got {type(params).__name__}")
+        self.params = params
+        self.collection = collection
+        self.kind = kind
+        self.dialect = dialect
+        if cohort is None:
+            self.cohort = derive_cohort(secret, collection, params.m)
+        else:
+            self.cohort = whole("cohort", cohort, 0, params.m - 1)
+        self._signal = make_signal(params, kind, dialect, self.cohort, categories, ranges)
+        self.memo_digest = memo_digest(params, kind, dialect, categories, ranges)
+        key = derive_memo_key(secret, collection, self.memo_digest, self.cohort, period)
+        self._permanent = PermanentResponse(params, key)
+        self._instantaneous = InstantaneousResponse(params)
+        self._entropy = entropy
+
+    def encode(self, value: object) -> Report:
+        """One report of a value: B' is the same at every call, the report is fresh."""
+        signal, memo = self._signal(value)
+        permanent = self._permanent.respond(signal, memo)
+        return Report(self.cohort, self._instantaneous.respond(permanent, self._entropy))
+
+    def encode_null(self) -> Report:
+        """A report of "no value": the all-zero filter, with a memo of its own (R3)."""
+        permanent = self._permanent.respond(0, NULL_MEMO)
+        return Report(self.cohort, self._instantaneous.respond(permanent, self._entropy))
+
+    def trace(self, value: object) -> Trace:
+        """B, B' and a fresh report of a value, to show a person what happens to it (R10, R22).
+
+        B and B' are what the mechanism hides: never send or store them.
+        """
+        signal, memo = self._signal(value)
+        permanent = self._permanent.respond(signal, memo)
+        report = Report(self.cohort, self._instantaneous.respond(permanent, self._entropy))
+        return Trace(signal, permanent, report)
+
+    def __repr__(self) -> str:
+        """What the encoder is for; never the secret."""
+        return f"Encoder({self.params}, collection={self.collection!r}, kind={self.kind!r})"

@@ -1,0 +1,97 @@
+"""Where randomness comes from: the operating system, and a stream keyed by a client's secret.
+
+The paper memoizes B' (§2, step 2). Here the memo is not stored: it is read again from a keyed
+pseudo-random stream, so nothing can lose it and nothing about a value lies on disk. The derivation
+is frozen in docs/protocol.md; docs/theory/prf.md says what it costs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Callable
+from typing import Protocol
+
+from rappor.errors import EntropyError
+
+BLOCK_BYTES = 64  # BLAKE2b-512
+_EXTRACT_KEY = b"rappor-v1 secret"
+
+
+class Entropy(Protocol):
+    """Gives `count` uniformly random bytes, fresh on every call, or raises EntropyError."""
+
+    def __call__(self, count: int, /) -> bytes:
+        """Return exactly `count` random bytes."""
+
+
+def os_entropy(count: int) -> bytes:
+    """`count` bytes from the operating system; no fallback when it has none."""
+    try:
+        return os.urandom(count)
+    except (OSError, NotImplementedError) as error:
+        raise EntropyError(
+            "the operating system gave no randomness; nothing was reported"
+        ) from error
+
+
+def new_secret() -> bytes:
+    """32 bytes from the operating system: a new client's secret. Draw it once, keep it for ever."""
+    return os_entropy(32)
+
+
+def frame(*parts: bytes) -> bytes:
+    """Parts joined so that no two lists of parts give the same bytes: BE32(length) before each."""
+    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+
+
+def derive_key(secret: bytes, *labels: bytes) -> bytes:
+    """A 64-byte key for one purpose: BLAKE2b-512 keyed with the extracted secret, of the labels."""
+    root = hmac.digest(_EXTRACT_KEY, secret, "sha512")
+    return hashlib.blake2b(frame(*labels), key=root).digest()
+
+
+class KeyedStream:
+    """Endless pseudo-random bytes for each message, under one key.
+
+    Block b of a message is BLAKE2b-512(key, BE32(b) || message); the stream is the blocks in order.
+    """
+
+    __slots__ = ("_first", "_key")
+
+    def __init__(self, key: bytes) -> None:
+        """Prepare the keyed state, so that one block costs one hash."""
+        self._key = key
+        self._first = hashlib.blake2b(b"\0\0\0\0", key=key)
+
+    def first_block(self, message: bytes) -> bytes:
+        """The first 64 bytes of the message's stream."""
+        state = self._first.copy()
+        state.update(message)
+        return state.digest()
+
+    def reader(self, message: bytes) -> Callable[[int], bytes]:
+        """A function that reads the message's stream on from its start, `count` bytes a call."""
+        pending = b""
+        block = 0
+
+        def read(count: int) -> bytes:
+            nonlocal pending, block
+            while len(pending) < count:
+                data = block.to_bytes(4, "big") + message
+                pending += hashlib.blake2b(data, key=self._key).digest()
+                block += 1
+            taken, pending = pending[:count], pending[count:]
+            return taken
+
+        return read
+
+
+def below(limit: int, read: Callable[[int], bytes]) -> int:
+    """A uniform whole number in [0, limit) from 64-bit words, by rejection: no modulo bias."""
+    accepted = (1 << 64) - (1 << 64) % limit
+    while True:
+        word = int.from_bytes(read(8), "big")
+        if word < accepted:
+            return word % limit

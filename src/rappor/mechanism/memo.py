@@ -1,0 +1,77 @@
+"""What a client derives from its secret: its cohort, and the key of its memoized responses.
+
+B' = PRF(secret; collection, memo digest, cohort, value). The memo digest covers everything that
+shapes B' and nothing else: a new p, q or version keeps B', a new f, k, h, m, kind, dialect,
+category or range makes an independent one (and its ε adds). Frozen in docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from rappor.errors import ParamsError
+from rappor.mechanism.entropy import KeyedStream, below, derive_key, frame
+from rappor.mechanism.kinds import check_kind
+from rappor.mechanism.predicates import Ranges
+from rappor.params import Params
+
+# The first byte of a memo input says what it stands for, so that no two meanings share a stream.
+NULL_MEMO = b"\x00"
+STRING_MEMO = b"\x01"
+SIGNAL_MEMO = b"\x02"
+
+
+def memo_digest(
+    params: Params,
+    kind: str = "string",
+    dialect: str = "rappor-v1",
+    categories: Sequence[str] | None = None,
+    ranges: Ranges | None = None,
+) -> str:
+    """SHA-256, in hex, of what shapes B': kind, dialect, k, h, m, f, categories or ranges."""
+    f = params.exact.f
+    parts = [
+        b"rappor-v1 memo digest",
+        check_kind(kind).encode("ascii"),
+        dialect.encode("utf-8"),
+        f"{params.k} {params.h} {params.m} {f.numerator}/{f.denominator}".encode("ascii"),
+        *(category.encode("utf-8") for category in categories or ()),
+        *(
+            f"{edge.numerator}/{edge.denominator}".encode("ascii")
+            for edge in (ranges.edges if ranges is not None else ())
+        ),
+    ]
+    return hashlib.sha256(frame(*parts)).hexdigest()
+
+
+def derive_cohort(secret: bytes, collection: str, m: int) -> int:
+    """The client's cohort in a collection: uniform over m, the same for ever, never stored."""
+    check_secret(secret)
+    labels = (b"cohort", collection.encode("utf-8"), m.to_bytes(4, "big"))
+    return below(m, KeyedStream(derive_key(secret, *labels)).reader(b""))
+
+
+def derive_memo_key(
+    secret: bytes, collection: str, digest: str, cohort: int, period: str | None = None
+) -> bytes:
+    """The key of a client's permanent responses in one collection.
+
+    Args:
+        secret: the client's secret.
+        collection: the collection's name.
+        digest: `memo_digest` of the collection.
+        cohort: the client's cohort.
+        period: in budget mode (R32c) the calendar period; each period then has its own B'.
+    """
+    check_secret(secret)
+    labels = [collection.encode("utf-8"), bytes.fromhex(digest), cohort.to_bytes(4, "big")]
+    if period is None:
+        return derive_key(secret, b"memo", *labels)
+    return derive_key(secret, b"memo by period", *labels, period.encode("utf-8"))
+
+
+def check_secret(secret: object) -> None:
+    """Refuse what cannot be a secret; the message never shows it."""
+    if not isinstance(secret, bytes) or not secret:
+        raise ParamsError("secret must be non-empty bytes; rappor.new_secret() makes one")

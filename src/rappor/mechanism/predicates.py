@@ -1,0 +1,124 @@
+"""Values that need no hashing -> bits: categories, booleans, numbers in ranges, free bits (§2).
+
+Basic RAPPOR gives each of a fixed list of values its own bit; numbers are reported by the range or
+logarithmic magnitude they lie in. Error messages never repeat the value.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from rappor.checks import exact, is_real, show, whole
+from rappor.errors import EncodeError, ParamsError
+
+
+def category_index(categories: Sequence[str]) -> dict[str, int]:
+    """Each category's bit, in the order given; ParamsError unless they are distinct strings."""
+    if isinstance(categories, (str, bytes)) or not isinstance(categories, Sequence):
+        raise ParamsError("categories must be a list of strings, one for each bit")
+    if not categories or not all(isinstance(category, str) for category in categories):
+        raise ParamsError("categories must be a non-empty list of strings")
+    index = {category: bit for bit, category in enumerate(categories)}
+    if len(index) != len(categories):
+        raise ParamsError("categories must be distinct; one is listed twice")
+    return index
+
+
+def category_bit(value: object, index: dict[str, int]) -> int:
+    """The filter of a category: its one bit."""
+    if not isinstance(value, str) or value not in index:
+        raise EncodeError(f"value is not one of the {len(index)} categories of this collection")
+    return 1 << index[value]
+
+
+def boolean_bit(value: object) -> int:
+    """The filter of True or False."""
+    if not isinstance(value, bool):
+        raise EncodeError(f"value must be True or False, got {type(value).__name__}")
+    return int(value)
+
+
+def free_bits(value: Any, k: int) -> int:
+    """K free bits, from an integer below 2^k (bit i is bit i) or from k truth values, bit 0 first."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if 0 <= value < 1 << k:
+            return value
+        raise EncodeError(f"value must be a whole number with at most {k} bits")
+    listed = isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
+    if listed and len(value) == k and all(bit in (0, 1) for bit in value):
+        return sum(1 << place for place, bit in enumerate(value) if bit)
+    raise EncodeError(f"value must be {k} truth values, bit 0 first, or an integer of {k} bits")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Disjoint ranges that cover every number: below the first edge, between, from the last on.
+
+    n edges make n + 1 ranges [edge i-1, edge i), so every number has exactly one.
+
+    >>> Ranges((18, 65)).range_of(18)
+    1
+    """
+
+    edges: tuple[Fraction, ...]
+
+    def __init__(self, edges: Iterable[float | Fraction]) -> None:
+        """Take at least one finite edge, in strictly increasing order."""
+        points = tuple(_edge(edge) for edge in edges)
+        if not points or any(low >= high for low, high in pairwise(points)):
+            raise ParamsError("edges must be one or more numbers in strictly increasing order")
+        object.__setattr__(self, "edges", points)
+
+    @classmethod
+    def magnitudes(cls, base: int = 10, low: int = 0, high: int = 6) -> Ranges:
+        """Logarithmic magnitudes: edges at base^low, ..., base^high.
+
+        >>> Ranges.magnitudes(10, 0, 3).labels
+        ('< 1', '1 to < 10', '10 to < 100', '100 to < 1000', '>= 1000')
+        """
+        base = whole("base", base, 2, 2**16)
+        low = whole("low", low, -4096, 4096)
+        high = whole("high", high, low, 4096)
+        return cls(Fraction(base) ** power for power in range(low, high + 1))
+
+    @property
+    def count(self) -> int:
+        """How many ranges there are, which is how many bits they need."""
+        return len(self.edges) + 1
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A short name for each range, lowest first."""
+        names = [str(edge) for edge in self.edges]
+        between = [f"{low} to < {high}" for low, high in pairwise(names)]
+        return (f"< {names[0]}", *between, f">= {names[-1]}")
+
+    def range_of(self, number: Any) -> int:
+        """Which range a number lies in, compared exactly."""
+        if not is_real(number):
+            raise EncodeError(f"value must be a number, got {type(number).__name__}")
+        if number != number:
+            raise EncodeError("value must be a number, got not-a-number")
+        if number in (math.inf, -math.inf):
+            return len(self.edges) if number > 0 else 0
+        return bisect_right(self.edges, exact(number))
+
+    def cumulative(self, number: Any) -> int:
+        """The bits of the predicates "at least edge i", for kind `bits`: overlapping by nature.
+
+        >>> bin(Ranges((10, 20, 30)).cumulative(25))
+        '0b11'
+        """
+        return (1 << self.range_of(number)) - 1
+
+
+def _edge(edge: Any) -> Fraction:
+    if is_real(edge) and -math.inf < edge < math.inf:
+        return exact(edge)
+    raise ParamsError(f"edges must be finite numbers, got {show(edge)}")

@@ -1,0 +1,96 @@
+"""Signal: a value of any kind -> its true filter B and the bytes that stand for it in the memo.
+
+Strings are memoized by value. Every other kind is memoized by its bits: two numbers in one range
+are one value, or the range could be read from the average of two memos.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rappor.errors import ParamsError
+from rappor.mechanism.bloom import check_string_params, filter_bits, value_bytes
+from rappor.mechanism.dialects import make_place
+from rappor.mechanism.kinds import check_kind
+from rappor.mechanism.memo import SIGNAL_MEMO, STRING_MEMO
+from rappor.mechanism.predicates import (
+    Ranges,
+    boolean_bit,
+    category_bit,
+    category_index,
+    free_bits,
+)
+from rappor.params import Params
+
+Signal = Callable[[object], tuple[int, bytes]]
+
+
+def make_signal(
+    params: Params,
+    kind: str,
+    dialect: str,
+    cohort: int,
+    categories: Sequence[str] | None,
+    ranges: Ranges | None,
+) -> Signal:
+    """The function value -> (B, memo input) of one client; ParamsError where parts do not fit."""
+    check_kind(kind)
+    place = make_place(dialect, cohort, params)
+    if categories is not None and kind != "category":
+        raise ParamsError(f"categories belong to kind 'category', not to kind {kind!r}")
+    if ranges is not None and kind != "ordinal":
+        raise ParamsError(f"ranges belong to kind 'ordinal', not to kind {kind!r}")
+    if kind == "string":
+        check_string_params(params)
+
+        def string_signal(value: object) -> tuple[int, bytes]:
+            data = value_bytes(value)
+            return filter_bits(place(data)), STRING_MEMO + data
+
+        return string_signal
+    return _by_bits(_predicate(params, kind, categories, ranges), params.k)
+
+
+def _predicate(
+    params: Params, kind: str, categories: Sequence[str] | None, ranges: Ranges | None
+) -> Callable[[object], int]:
+    if kind != "bits" and params.h != 1:
+        raise ParamsError(f"kind {kind!r} sets one bit for a value: h must be 1, got {params.h}")
+    match kind:
+        case "category":
+            if categories is None:
+                raise ParamsError("kind 'category' needs categories: a list of strings, a bit each")
+            index = category_index(categories)
+            _check_bits(kind, params, len(index), "categories")
+            return lambda value: category_bit(value, index)
+        case "ordinal":
+            if not isinstance(ranges, Ranges):
+                raise ParamsError(
+                    "kind 'ordinal' needs ranges: rappor.Ranges((18, 65)), for example"
+                )
+            _check_bits(kind, params, ranges.count, "ranges")
+            return lambda value: 1 << ranges.range_of(value)
+        case "boolean":
+            if params.k != 1:
+                raise ParamsError(f"k must be 1 for kind 'boolean', got k = {params.k}")
+            return boolean_bit
+        case _:
+            return lambda value: free_bits(value, params.k)
+
+
+def _check_bits(kind: str, params: Params, needed: int, of_what: str) -> None:
+    if params.k < needed:
+        raise ParamsError(
+            f"k must be at least {needed} for {needed} {of_what} of kind {kind!r}, "
+            f"got k = {params.k}"
+        )
+
+
+def _by_bits(predicate: Callable[[object], int], k: int) -> Signal:
+    size = (k + 7) // 8
+
+    def signal(value: object) -> tuple[int, bytes]:
+        bits = predicate(value)
+        return bits, SIGNAL_MEMO + bits.to_bytes(size, "little")
+
+    return signal

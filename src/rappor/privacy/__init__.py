@@ -1,0 +1,61 @@
+"""What a client's reports can give away (paper §3): ε for every kind, history and ledger."""
+
+from rappor.privacy.deniability import (
+    Deniability,
+    candidates_per_pattern,
+    deniability,
+    patterns,
+)
+from rappor.privacy.enumeration import epsilon_by_enumeration
+from rappor.privacy.ledger import Charge, Spent, spent
+from rappor.privacy.limits import (
+    Detectable,
+    critical_value,
+    detectable,
+    learnable_strings,
+    smallest_count,
+    standard_error,
+)
+from rappor.privacy.loss import (
+    Step,
+    add_up,
+    epsilon_history,
+    epsilon_infinity,
+    epsilon_n,
+    epsilon_one,
+)
+from rappor.privacy.schedule import (
+    Schedule,
+    epsilon_budget,
+    epsilon_changing,
+    solve_q,
+    spend,
+)
+
+__all__ = [
+    "Charge",
+    "Deniability",
+    "Detectable",
+    "Schedule",
+    "Spent",
+    "Step",
+    "add_up",
+    "candidates_per_pattern",
+    "critical_value",
+    "deniability",
+    "detectable",
+    "epsilon_budget",
+    "epsilon_by_enumeration",
+    "epsilon_changing",
+    "epsilon_history",
+    "epsilon_infinity",
+    "epsilon_n",
+    "epsilon_one",
+    "learnable_strings",
+    "patterns",
+    "smallest_count",
+    "solve_q",
+    "spend",
+    "spent",
+    "standard_error",
+]

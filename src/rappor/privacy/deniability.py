@@ -1,0 +1,55 @@
+"""What else hides a value besides ε: deniability (R34) and Bloom ambiguity (R33).
+
+Neither is a guarantee in the sense of differential privacy, and neither is ever credited to ε.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+from math import comb
+from typing import NamedTuple
+
+from rappor.checks import whole
+from rappor.mechanism.bloom import bloom_positions, filter_bits
+from rappor.params import Params
+
+
+class Deniability(NamedTuple):
+    """How often the permanent response leaves nothing of a value's own bits (§3.3).
+
+    Attributes:
+        all_zero: chance (f/2)^h that every signal bit of B' is 0.
+        all_replaced: chance f^h that every signal bit was decided by a coin instead of the value.
+    """
+
+    all_zero: Fraction
+    all_replaced: Fraction
+
+
+def deniability(params: Params) -> Deniability:
+    """Both chances, exact. Neither is "no information": other values make such B' more likely.
+
+    >>> float(deniability(Params.preset("windows")).all_replaced)
+    0.25
+    """
+    f = params.exact.f
+    return Deniability((f / 2) ** params.h, f**params.h)
+
+
+def candidates_per_pattern(params: Params, candidates: int) -> Fraction:
+    """Expected number of other candidates with the same bits as a given one, in one cohort.
+
+    For h distinct bits chosen uniformly: (M - 1) / C(k, h). An average, not a promise (R33).
+    """
+    return Fraction(whole("candidates", candidates, 1) - 1, comb(params.k, params.h))
+
+
+def patterns(
+    candidates: Iterable[str | bytes], cohort: int, params: Params, dialect: str = "rappor-v1"
+) -> Counter[int]:
+    """How many of the given candidates share each filter in one cohort; keys are filters."""
+    return Counter(
+        filter_bits(bloom_positions(candidate, cohort, params, dialect)) for candidate in candidates
+    )

@@ -1,0 +1,101 @@
+"""What one client has spent: charges over values, versions, collections and correlated groups.
+
+docs/theory/composition.md proves the rules: reports that share B' (same collection, memo digest and
+value) are one joint history, whatever the version; everything else adds. The ledger on disk, with
+its cap, belongs to the client; this is its arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+
+from rappor.errors import LedgerError
+from rappor.params import Params
+from rappor.privacy.loss import Step, add_up, epsilon_history, epsilon_infinity
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """Reports of one value under one version of a collection.
+
+    Attributes:
+        collection: its name.
+        memo: its memo digest: what, with the value, decides which B' is used.
+        value: anything that tells a client's values apart (a keyed fingerprint, a number).
+        params: the version's parameters.
+        reports: how many reports were, or may be, made.
+        kind: the kind of collection.
+        group: collections whose values depend on each other carry the same group name (R65).
+    """
+
+    collection: str
+    memo: str
+    value: Hashable
+    params: Params
+    reports: int
+    kind: str = "string"
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """ε for everything in the ledger, each sum rounded up.
+
+    Attributes:
+        total: over the client's whole ledger: all collections, values and versions.
+        ceiling: the same if every value were reported for ever.
+        by_collection: each collection's share of the total.
+        by_group: for each correlated group, what is learnt about the one thing its collections
+            have in common; a collection without a group is not in it.
+    """
+
+    total: float
+    ceiling: float
+    by_collection: Mapping[str, float]
+    by_group: Mapping[str, float]
+
+
+def spent(charges: Iterable[Charge]) -> Spent:
+    """Add charges up.
+
+    >>> chrome = Params.preset("chrome")
+    >>> five = [Charge(f"c{i}", "memo", v, chrome, 1000) for i in range(5) for v in range(3)]
+    >>> round(spent(five).total, 2)
+    30.65
+    """
+    memos: dict[tuple[str, str, Hashable], list[Charge]] = {}
+    for charge in charges:
+        memos.setdefault((charge.collection, charge.memo, charge.value), []).append(charge)
+    now: dict[str, list[float]] = {}
+    grouped: dict[str, list[float]] = {}
+    ceiling: list[float] = []
+    for (collection, _, _), same_memo in memos.items():
+        first = same_memo[0]
+        for other in same_memo[1:]:
+            _check_same_memo(first, other)
+        steps = [Step(each.params.p, each.params.q, each.reports) for each in same_memo]
+        loss = epsilon_history(first.params, steps, first.kind)
+        now.setdefault(collection, []).append(loss)
+        if first.group is not None:
+            grouped.setdefault(first.group, []).append(loss)
+        ceiling.append(epsilon_infinity(first.params, first.kind))
+    by_collection = {name: add_up(losses) for name, losses in now.items()}
+    return Spent(
+        total=add_up(by_collection.values()),
+        ceiling=add_up(ceiling),
+        by_collection=by_collection,
+        by_group={name: add_up(losses) for name, losses in grouped.items()},
+    )
+
+
+def _check_same_memo(first: Charge, other: Charge) -> None:
+    """Charges on one memo must agree on all that shapes B'; p and q alone may differ."""
+    shape = [(c.params.k, c.params.h, c.params.m, c.params.f, c.kind) for c in (first, other)]
+    if shape[0] != shape[1]:
+        raise LedgerError(
+            f"collection {first.collection!r}: two charges carry the same memo digest with "
+            "different k, h, m, f or kind, which no memo digest allows"
+        )
+    if first.group != other.group:
+        raise LedgerError(f"collection {first.collection!r} is charged in two correlated groups")

@@ -1,0 +1,121 @@
+"""What N reports can teach: the smallest count that stands out of the noise (§4.2, appendix).
+
+A count's standard error where it is absent is sd = √(p*(1-p*) N / h) / (q*-p*) (Tables 1 and 2 of
+the paper follow it). Testing M candidates one-sided at family-wise level α rejects above Q sd,
+Q = Φ⁻¹(1 - α/M). That is a 50 % power statement; higher power adds standard errors (R46).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from rappor.checks import between_0_and_1, positive
+from rappor.errors import ParamsError
+from rappor.mechanism.channel import channel
+from rappor.params import Params
+
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, slots=True)
+class Detectable:
+    """The smallest true count, and share of reports, that is detected with the stated power."""
+
+    power: float
+    count: float
+    frequency: float
+
+
+def standard_error(params: Params, reports: float, hashes: int | None = None) -> float:
+    """Standard error of the count of a string that nobody holds, over N reports.
+
+    `hashes` is the number of bits that speak of one value: h for strings (the default), 1 for the
+    kinds with a bit of their own. Assumes equal cohorts and filters that rarely collide.
+
+    >>> round(standard_error(Params.preset("exponential"), 10**6))
+    2806
+    """
+    return _spread(
+        params, positive("reports", reports), 0.0, params.h if hashes is None else hashes
+    )
+
+
+def _spread(params: Params, reports: float, count: float, hashes: int) -> float:
+    """Standard error of a realised count T (R43): (T q*(1-q*) + (N-T) p*(1-p*)) / h, rooted."""
+    p_star, q_star = map(float, channel(params))
+    variance = count * q_star * (1 - q_star) + (reports - count) * p_star * (1 - p_star)
+    return math.sqrt(variance / hashes) / (q_star - p_star)
+
+
+def critical_value(candidates: float, alpha: float = 0.05) -> float:
+    """Q = Φ⁻¹(1 - α/M): standard errors above which one of M candidates is detected.
+
+    >>> round(critical_value(10_000), 4)
+    4.4172
+    """
+    if not 1 <= candidates < math.inf:
+        raise ParamsError(f"candidates must be a number from 1 on, got {candidates!r}")
+    return -_NORMAL.inv_cdf(between_0_and_1("alpha", alpha) / candidates)
+
+
+def detectable(
+    params: Params,
+    reports: float,
+    candidates: float,
+    power: float = 0.5,
+    alpha: float = 0.05,
+    hashes: int | None = None,
+) -> Detectable:
+    """The smallest count that is detected with the given power among M candidates (R46, R50).
+
+    Solves T = Q sd(0) + z_power sd(T). The count may exceed N: then nothing can be detected.
+    """
+    total = positive("reports", reports)
+    bits = params.h if hashes is None else hashes
+    threshold = critical_value(candidates, alpha) * _spread(params, total, 0.0, bits)
+    quantile = _NORMAL.inv_cdf(between_0_and_1("power", power))
+    count = threshold
+    for _ in range(100):
+        before = count
+        count = max(0.0, threshold + quantile * _spread(params, total, min(count, total), bits))
+        if abs(count - before) <= 1e-12 * max(count, 1.0):
+            break
+    return Detectable(power, count, count / total)
+
+
+def learnable_strings(
+    params: Params,
+    reports: float,
+    candidates: float,
+    power: float = 0.5,
+    alpha: float = 0.05,
+    heavy_share: float = 0.0,
+    hashes: int | None = None,
+) -> float:
+    """Most strings that N reports can reveal: equally frequent ones, just detectable (R46-R49).
+
+    With p = .5, f = 0, h = 1 and power .5 this is the paper's (2q-1) √N / Q. It is an upper bound:
+    heavy hitters that hold `heavy_share` of the reports leave only the rest to be shared out, and
+    a Bloom filter's other strings add noise that is not in the formula.
+
+    >>> round(learnable_strings(Params.preset("normal"), 10**10, 10**4))
+    11319
+    """
+    if not 0 <= heavy_share < 1:
+        raise ParamsError(f"heavy_share must be at least 0 and below 1, got {heavy_share!r}")
+    smallest = detectable(params, reports, candidates, power, alpha, hashes)
+    return (1 - heavy_share) / smallest.frequency
+
+
+def smallest_count(epsilon: float, reports: float, candidates: float, alpha: float = 0.05) -> float:
+    """ε turned into the smallest detectable count (R50), for one bit with p = .5 and f = 0.
+
+    There q = e^ε / (1 + e^ε), so the count is Q √N / tanh(ε/2).
+
+    >>> round(smallest_count(math.log(3), 10**6, 200) / 10**6, 4)
+    0.007
+    """
+    root = math.sqrt(positive("reports", reports))
+    return critical_value(candidates, alpha) * root / math.tanh(positive("epsilon", epsilon) / 2)

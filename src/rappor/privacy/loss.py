@@ -1,0 +1,138 @@
+"""ε of any history of reports on one unchanged value: ε1, ε_n and ε∞ for every kind (§3).
+
+One formula serves all (docs/theory/epsilon-n.md). For a history of reports with probabilities
+(p_t, q_t), let t1 = Π p_t/q_t, t0 = Π (1-q_t)/(1-p_t), a = f/2 and
+
+    g(t) = ln[((1-a) + a t) / (a + (1-a) t)].
+
+Then ε = max over the kind's (u, d) of u g(t1) + d g(t0). A single report gives Theorem 2 for
+strings, t = 0 gives Theorem 1, f = 0 gives plain composition (ε∞ = ∞).
+
+Neighbours: one client holds one of two values, and reports it in the same periods either way. All
+results are rounded up to the next float: what is shown is never below the true value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from typing import NamedTuple
+
+from rappor.checks import exact, is_real, show, whole
+from rappor.errors import ParamsError
+from rappor.mechanism.kinds import Change, extreme_changes
+from rappor.mechanism.prr import flip_probability
+from rappor.params import Params
+
+# 60 digits and no traps on underflow: t of a long history is rightly 0.
+_ARITHMETIC = Context(prec=60, Emin=-(10**17), Emax=10**17)
+_SLACK = Decimal("1e-45")  # above every rounding error at 60 digits, below every float
+
+
+class Step(NamedTuple):
+    """Some reports of one value that were drawn with the same p and q."""
+
+    p: float
+    q: float
+    reports: int = 1
+
+
+def epsilon_one(params: Params, kind: str = "string") -> float:
+    """ε of a single report: Theorem 2 for strings, h ln(q*(1-p*) / (p*(1-q*))).
+
+    >>> round(epsilon_one(Params.preset("windows")), 5)
+    1.07429
+    """
+    return epsilon_n(params, 1, kind)
+
+
+def epsilon_n(params: Params, n: int | float, kind: str = "string") -> float:
+    """ε of n reports on one unchanged value, exact for every n (math.inf gives ε∞).
+
+    >>> [round(epsilon_n(Params.preset("windows"), n), 3) for n in (1, 2, 5, 10)]
+    [1.074, 2.017, 3.656, 4.299]
+    """
+    if isinstance(n, float) and n == math.inf:
+        with localcontext(_ARITHMETIC):
+            gain = _gain(flip_probability(params), Decimal("-Infinity"))  # t1 = t0 = 0
+            return _worst(extreme_changes(kind, params), gain, gain)
+    return epsilon_history(params, [Step(params.p, params.q, whole("n", n, 0))], kind)
+
+
+def epsilon_infinity(params: Params, kind: str = "string") -> float:
+    """ε of ever so many reports: Theorem 1 for strings, 2h ln((1-f/2) / (f/2)); ∞ at f = 0.
+
+    >>> round(epsilon_infinity(Params.preset("chrome")), 5)
+    2.0433
+    """
+    return epsilon_n(params, math.inf, kind)
+
+
+def epsilon_history(params: Params, steps: Iterable[Step], kind: str = "string") -> float:
+    """ε of one unchanged value reported with (p, q) that changed over time (R32a).
+
+    Args:
+        params: gives f, k and h; its p and q are not used.
+        steps: the reports made, in any order.
+        kind: the kind of collection.
+    """
+    changes = extreme_changes(kind, params)
+    with localcontext(_ARITHMETIC):
+        ones = zeros = Decimal(0)  # ln t1 and ln t0
+        for step in steps:
+            p, q, reports = _check_step(step)
+            if reports == 0:
+                continue
+            ones += reports * _ln_ratio(p, q)
+            zeros += reports * _ln_ratio(1 - q, 1 - p)
+        a = flip_probability(params)
+        return _worst(changes, _gain(a, ones), _gain(a, zeros))
+
+
+def _ln_ratio(small: Fraction, large: Fraction) -> Decimal:
+    """ln(small / large), -∞ for small = 0."""
+    return (_decimal(small) / _decimal(large)).ln() if small else Decimal("-Infinity")
+
+
+def _gain(a: Fraction, ln_t: Decimal) -> Decimal:
+    """g(t) of the module's docstring, from ln t."""
+    if not a:
+        return -ln_t
+    t = ln_t.exp()
+    kept, flipped = _decimal(1 - a), _decimal(a)
+    return ((kept + flipped * t) / (flipped + kept * t)).ln()
+
+
+def _worst(changes: Iterable[Change], ones: Decimal, zeros: Decimal) -> float:
+    worst = max(
+        (up * ones if up else Decimal(0)) + (down * zeros if down else Decimal(0))
+        for up, down in changes
+    )
+    return round_up(worst + worst * _SLACK + _SLACK) if worst else 0.0
+
+
+def _decimal(number: Fraction) -> Decimal:
+    return Decimal(number.numerator) / Decimal(number.denominator)
+
+
+def round_up(number: Decimal | Fraction) -> float:
+    """The smallest float that is not below the number."""
+    nearest = float(number)
+    return nearest if nearest >= number else math.nextafter(nearest, math.inf)
+
+
+def add_up(losses: Iterable[float]) -> float:
+    """The sum of ε, never below the true sum."""
+    listed = list(losses)
+    if math.inf in listed:
+        return math.inf
+    return round_up(sum(map(Fraction, listed), Fraction(0)))
+
+
+def _check_step(step: Step) -> tuple[Fraction, Fraction, int]:
+    p, q, reports = step
+    if not (is_real(p) and is_real(q) and 0 <= p <= q <= 1):
+        raise ParamsError(f"a step must satisfy 0 <= p <= q <= 1, got p = {show(p)}, q = {show(q)}")
+    return exact(p), exact(q), whole("reports", reports, 0)

@@ -1,0 +1,134 @@
+"""Budgets over time: p and q that change by calendar period (R32; docs/theory/schedules.md).
+
+Three settings, each with its own promise:
+a. one unchanged value, memo kept: `epsilon_history` of its steps, at most ε∞ for any schedule;
+b. values that change, in the same pattern: the sum of (a) over the values;
+c. budget mode, B' drawn anew in each period: the sum of ε1 over periods, for all pairs of
+   sequences of values.
+The index is the calendar period, never a client's own count, which would itself tell something.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from rappor.checks import between_0_and_1, exact, positive, whole
+from rappor.errors import ParamsError
+from rappor.mechanism.channel import channel
+from rappor.params import Params
+from rappor.privacy.loss import Step, add_up, epsilon_history, epsilon_one
+
+
+def epsilon_changing(
+    params: Params, histories: Iterable[Iterable[Step]], kind: str = "string"
+) -> float:
+    """(b): ε of a client whose value changed, memo kept: the sum over its values (R32b).
+
+    Protects which values they were; that and when they changed is not protected (R30).
+
+    Args:
+        params: gives f, k and h.
+        histories: for each distinct value, the steps at which it was reported.
+        kind: the kind of collection.
+    """
+    return add_up(epsilon_history(params, steps, kind) for steps in histories)
+
+
+def epsilon_budget(params: Params, steps: Iterable[Step], kind: str = "string") -> float:
+    """(c): ε in budget mode, where each report has its own B': the sum of ε1 (R32c)."""
+    each = (
+        epsilon_history(params, [step._replace(reports=1)], kind)
+        for step in steps
+        for _ in range(whole("reports", step.reports, 0))
+    )
+    return add_up(each)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Parameters for each period of a budget.
+
+    Attributes:
+        periods: the parameters of period 0, 1, ...; only q differs.
+        epsilon: what all periods together cost in budget mode, rounded up.
+        price: for each period, the standard error of an estimate relative to the full q.
+    """
+
+    periods: tuple[Params, ...]
+    epsilon: float
+    price: tuple[float, ...]
+
+
+def spend(
+    epsilon: float,
+    periods: int,
+    params: Params,
+    kind: str = "string",
+    ratio: float | None = None,
+) -> Schedule:
+    """Spread ε over periods by lowering q towards p; never more than ε in all.
+
+    Args:
+        epsilon: the budget for all periods.
+        periods: how many periods to plan.
+        params: f, p and the highest q.
+        kind: the kind of collection.
+        ratio: None shares evenly; a ratio r in (0, 1) gives period t the share (1-r) r^t, so that a
+            plan without an end stays within the budget however long it runs.
+
+    >>> plan = spend(4.3944, 10, Params.preset("windows"))
+    >>> plan.epsilon <= 4.3944, round(plan.price[0], 1)
+    (True, 2.3)
+    """
+    budget = exact(positive("epsilon", epsilon))
+    shares = _shares(budget, whole("periods", periods, 1), ratio)
+    solved: dict[Fraction, Params] = {}
+    for share in shares:
+        if share not in solved:
+            solved[share] = replace(params, q=solve_q(share, params, kind))
+    planned = tuple(solved[share] for share in shares)
+    total = epsilon_budget(params, (Step(each.p, each.q) for each in planned), kind)
+    return Schedule(planned, total, tuple(relative_error(each, params) for each in planned))
+
+
+def _shares(epsilon: Fraction, periods: int, ratio: float | None) -> Sequence[Fraction]:
+    # A hair below the exact share, so that sums of rounded-up ε stay within the budget.
+    epsilon -= epsilon / 2**40
+    if ratio is None:
+        return [epsilon / periods] * periods
+    factor = Fraction(between_0_and_1("ratio", ratio)).limit_denominator(10**6)
+    return [epsilon * (1 - factor) * factor**period for period in range(periods)]
+
+
+def solve_q(epsilon: Fraction | float, params: Params, kind: str = "string") -> float:
+    """The largest q up to params.q whose single report costs at most ε; rounds towards p."""
+    if _fits(params.q, epsilon, params, kind):
+        return params.q
+    low, high = params.p, params.q
+    while (middle := low + (high - low) / 2) not in (low, high):
+        if _fits(middle, epsilon, params, kind):
+            low = middle
+        else:
+            high = middle
+    if low == params.p:
+        raise ParamsError(
+            f"no q above p = {params.p!r} costs one report as little as ε = {float(epsilon):.3g}"
+        )
+    return low
+
+
+def _fits(q: float, epsilon: Fraction | float, params: Params, kind: str) -> bool:
+    return epsilon_one(replace(params, q=q), kind) <= epsilon
+
+
+def relative_error(params: Params, reference: Params) -> float:
+    """How many times wider an estimate's standard error is than under `reference`."""
+    return _noise(params) / _noise(reference)
+
+
+def _noise(params: Params) -> float:
+    p_star, q_star = channel(params)
+    return math.sqrt(p_star * (1 - p_star)) / float(q_star - p_star)

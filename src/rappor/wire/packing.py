@@ -1,0 +1,51 @@
+"""Bits outside a process: packed bytes and text, as docs/protocol.md fixes them.
+
+Packed: bit i is bit i % 8 of byte i // 8; the unused bits of the last byte are 0. Text (CSV): one
+character a bit, bit k-1 first, as google/rappor writes it.
+"""
+
+from __future__ import annotations
+
+from rappor.errors import WireError
+
+
+def pack(bits: int, k: int) -> bytes:
+    """K bits as ceil(k/8) bytes.
+
+    >>> pack(0b1_0000_0010, 9).hex()
+    '0201'
+    """
+    _check_bits(bits, k)
+    return bits.to_bytes((k + 7) // 8, "little")
+
+
+def unpack(data: bytes, k: int) -> int:
+    """The k bits of `pack`; WireError on another length or on a set padding bit."""
+    if len(data) != (k + 7) // 8:
+        raise WireError(f"a report of {k} bits takes {(k + 7) // 8} bytes, got {len(data)}")
+    bits = int.from_bytes(data, "little")
+    if bits >> k:
+        raise WireError(f"a report of {k} bits must leave its last {-k % 8} padding bits 0")
+    return bits
+
+
+def to_text(bits: int, k: int) -> str:
+    """K bits as characters, bit k-1 first.
+
+    >>> to_text(2, 8)
+    '00000010'
+    """
+    _check_bits(bits, k)
+    return format(bits, f"0{k}b")
+
+
+def from_text(text: str, k: int) -> int:
+    """The bits of `to_text`; WireError unless it is exactly k characters 0 or 1."""
+    if len(text) != k or set(text) - {"0", "1"}:
+        raise WireError(f"a report of {k} bits is {k} characters 0 or 1")
+    return int(text, 2)
+
+
+def _check_bits(bits: int, k: int) -> None:
+    if bits < 0 or bits >> k:
+        raise WireError(f"bits do not fit a report of {k} bits")
