@@ -131,6 +131,4 @@ def _conclude(people: int, rows: list[dict[str, Any]]) -> None:
     )
     say("   That bound holds against the server too, whatever else it knows.")
     say()
-    note(
-        "Next: rappor explain example.com   rappor privacy --preset windows   rappor --help"
-    )
+    note("Next: rappor explain example.com   rappor privacy --preset windows   rappor --help")

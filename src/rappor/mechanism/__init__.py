@@ -4,7 +4,7 @@ from rappor.mechanism.bloom import bloom_positions, filter_bits
 from rappor.mechanism.channel import Channel, channel, expected_ones
 from rappor.mechanism.dialects import DIALECTS
 from rappor.mechanism.encoder import Encoder, Trace
-from rappor.mechanism.entropy import Entropy, new_secret, os_entropy
+from rappor.mechanism.entropy import Entropy, new_secret
 from rappor.mechanism.kinds import KINDS, Change, extreme_changes
 from rappor.mechanism.memo import derive_cohort, memo_digest
 from rappor.mechanism.onetime import OneTime, Slot
@@ -31,5 +31,4 @@ __all__ = [
     "filter_bits",
     "memo_digest",
     "new_secret",
-    "os_entropy",
 ]

@@ -35,7 +35,8 @@ def bloom_positions(
     """
     check_string_params(params)
     highest = None if dialect == "chromium" else params.m - 1
-    return make_place(dialect, whole("cohort", cohort, 0, highest), params)(value_bytes(value))
+    place = make_place(dialect, whole("cohort", cohort, 0, highest), params)
+    return tuple(place(value_bytes(value)))
 
 
 def check_string_params(params: Params) -> None:

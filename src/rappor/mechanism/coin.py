@@ -14,13 +14,14 @@ from collections.abc import Callable
 from fractions import Fraction
 
 Read = Callable[[int], bytes]
+Digits = tuple[bool, ...]
 
 SHORT = 4  # up to this many digits, all words are read at once and no early stop is looked for
-_CHUNK_WORDS = 12  # words read at a time otherwise: 128 lanes need about 9 ...
+_CHUNK_WORDS = 12  # words read at a time otherwise: 128 lanes need 8.3 on average ...
 _CHUNK_BYTES = 256  # ... but no more than this at once, where words are long
 
 
-def binary_digits(probability: Fraction) -> tuple[bool, ...]:
+def binary_digits(probability: Fraction) -> Digits:
     """The binary digits after the point of a dyadic rational in [0, 1).
 
     >>> binary_digits(Fraction(3, 4))
@@ -34,70 +35,75 @@ def binary_digits(probability: Fraction) -> tuple[bool, ...]:
 
 
 def word_bytes(lanes: int) -> int:
-    """Bytes that one word of `lanes` bits takes in a stream: whole bytes."""
+    """Bytes that one word of `lanes` bits takes in a stream: whole bytes, little-endian."""
     return (lanes + 7) // 8
 
 
-class Coins:
-    """`lanes` independent coins that show 1 with one exact probability."""
+def batch_words(lanes: int) -> int:
+    """How many words to read at a time when it is not known how many will be needed."""
+    return max(1, min(_CHUNK_WORDS, _CHUNK_BYTES // word_bytes(lanes)))
 
-    __slots__ = (
-        "_all",
-        "_chunk_bytes",
-        "_chunk_words",
-        "_digits",
-        "_shift",
-        "_start",
-        "short_bytes",
-    )
 
-    def __init__(self, probability: Fraction, lanes: int) -> None:
-        """Prepare the digits of a dyadic probability in [0, 1]."""
-        everything = (1 << lanes) - 1
-        certain = probability == 1
-        self._digits = () if certain else binary_digits(probability)
-        self._start = everything if certain else 0
-        self._all = everything
-        size = word_bytes(lanes)
-        self._shift = size * 8
-        self._chunk_words = max(1, min(_CHUNK_WORDS, _CHUNK_BYTES // size))
-        self._chunk_bytes = self._chunk_words * size
-        # What a flip reads when that is a fixed number of bytes, else None.
-        self.short_bytes = len(self._digits) * size if len(self._digits) <= SHORT else None
+def last_digit_first(digits: Digits, lanes: int) -> list[tuple[int, bool]]:
+    """Each digit with its word's place (in bits) in the words read at once, the last one first.
 
-    def flip_short(self, words: int) -> int:
-        """The outcome from all words at once, the first in the lowest bytes."""
-        ones, undecided = self._start, self._all
-        for digit in self._digits:
-            hit = undecided & words
-            if digit:
-                ones |= hit
-                undecided ^= hit
-            else:
-                undecided = hit
-            words >>= self._shift
-        return ones
+    From the last digit back, the outcome is `word | outcome` for the digit 1 and `word & outcome`
+    for the digit 0: the earliest digit where U differs decides.
+    """
+    shift = word_bytes(lanes) * 8
+    return [(place * shift, digit) for place, digit in enumerate(digits)][::-1]
 
-    def flip(self, read: Read) -> int:
-        """The outcome, reading words only until every lane is decided.
 
-        The same stream gives the same outcome as `flip_short`.
-        """
-        ones, undecided = self._start, self._all
-        words = left = 0
-        shift = self._shift
-        for digit in self._digits:
-            if not left:
-                words = int.from_bytes(read(self._chunk_bytes), "little")
-                left = self._chunk_words
-            hit = undecided & words
-            words >>= shift
-            left -= 1
-            if digit:
-                ones |= hit
-                undecided ^= hit
-            else:
-                undecided = hit
-            if not undecided:
-                break
-        return ones
+def flip(digits: Digits, lanes: int, read: Read) -> int:
+    """Which lanes' U lie below one threshold, reading words only until all are decided."""
+    shift, batch = word_bytes(lanes) * 8, batch_words(lanes)
+    ones, undecided = 0, (1 << lanes) - 1
+    words = left = 0
+    for digit in digits:
+        if not left:
+            words = int.from_bytes(read(batch * shift // 8), "little")
+            left = batch
+        hit = undecided & words
+        if digit:
+            ones |= hit
+            undecided ^= hit
+        else:
+            undecided = hit
+        if not undecided:
+            break
+        words >>= shift
+        left -= 1
+    return ones
+
+
+def flip_two(low: Digits, high: Digits, lanes: int, read: Read) -> tuple[int, int]:
+    """Which lanes' U lie below each of two thresholds: one U a lane, compared with both.
+
+    Both have equally many digits. Once their digits have differed, a lane is undecided for one of
+    them at most.
+    """
+    shift, batch = word_bytes(lanes) * 8, batch_words(lanes)
+    below_low = below_high = 0
+    open_low = open_high = (1 << lanes) - 1
+    words = left = 0
+    for in_low, in_high in zip(low, high, strict=True):
+        if not left:
+            words = int.from_bytes(read(batch * shift // 8), "little")
+            left = batch
+        hit = open_low & words
+        if in_low:
+            below_low |= hit
+            open_low ^= hit
+        else:
+            open_low = hit
+        hit = open_high & words
+        if in_high:
+            below_high |= hit
+            open_high ^= hit
+        else:
+            open_high = hit
+        if not open_low and not open_high:
+            break
+        words >>= shift
+        left -= 1
+    return below_low, below_high

@@ -8,51 +8,48 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from bisect import insort
 from collections.abc import Callable
 
 from rappor.checks import show
 from rappor.errors import ParamsError
 from rappor.mechanism.cityhash import city_hash_64_with_seed
-from rappor.params import MAX_H, Params
+from rappor.params import Params
 
-Place = Callable[[bytes], tuple[int, ...]]  # a value's h bit numbers, in hash order
+Place = Callable[[bytes], list[int]]  # a value's h bit numbers, in hash order
 
 _MASK = 0xFFFFFFFF
-_TWEAK = 0x9E3779B9  # 2^32 / golden ratio
-# Odd multipliers of well-tried 32-bit mixers: MurmurHash3's finaliser, then two primes of xxHash32.
-_M1, _M2, _M3, _M4 = 0x85EBCA6B, 0xC2B2AE35, 0x27D4EB2F, 0x9E3779B1
-_first_words = struct.Struct(">4I").unpack_from
-_value_hash = hashlib.sha256(b"rappor-v1 bloom\0")
+_three_words = struct.Struct(">3I").unpack_from
+_value_hash = hashlib.blake2s(b"rappor-v1 value\0")
 
 
-def tweak(cohort: int, index: int) -> int:
-    """The public 32-bit constant of hash function `index` in `cohort`, different for each pair."""
-    return (cohort * MAX_H + index + 1) * _TWEAK & _MASK
+def hash_constants(cohort: int, index: int) -> tuple[int, int, int]:
+    """The three public 32-bit constants of hash function `index` in `cohort`."""
+    label = b"rappor-v1 hash\0" + cohort.to_bytes(4, "big") + index.to_bytes(4, "big")
+    a, b, c = _three_words(hashlib.blake2s(label).digest())
+    return a, b, c
 
 
 def rappor_v1(cohort: int, params: Params) -> Place:
-    """H distinct bits, uniform over all ordered choices (each position within 2^-32)."""
-    steps = [(tweak(cohort, index), params.k - index) for index in range(params.h)]
+    """Place a value on h distinct bits, uniform over all ordered choices (within 2^-32 each).
 
-    def place(value: bytes) -> tuple[int, ...]:
+    Three words of the value's hash are mixed with the constants of each hash function. The last one
+    is only added, which makes the sum exactly uniform over 32 bits.
+    """
+    steps = [(*hash_constants(cohort, index), params.k - index) for index in range(params.h)]
+
+    def place(value: bytes) -> list[int]:
         state = _value_hash.copy()
         state.update(value)
-        a, b, c, d = _first_words(state.digest())
+        a, b, c = _three_words(state.digest())
         chosen: list[int] = []
-        ordered: list[int] = []
-        for x, free in steps:
-            x = (x + a) * _M1 & _MASK
-            x = ((x ^ x >> 15) + b) * _M2 & _MASK
-            x = ((x ^ x >> 15) + c) * _M3 & _MASK
-            x = ((x ^ x >> 15) + d) * _M4 & _MASK
-            position = x * free >> 32  # uniform over the bits that are still free
-            for earlier in ordered:
+        for ka, kb, kc, free in steps:
+            mixed = (a ^ ka) * (b ^ kb) + (c ^ kc) & 0xFFFFFFFF
+            position = mixed * free >> 32  # uniform over the bits that are still free
+            for earlier in sorted(chosen) if len(chosen) > 1 else chosen:
                 if position >= earlier:
                     position += 1
             chosen.append(position)
-            insort(ordered, position)
-        return tuple(chosen)
+        return chosen
 
     return place
 
@@ -61,11 +58,11 @@ def google(cohort: int, params: Params) -> Place:
     """google/rappor's Python, C++ and R: bytes of one MD5, two for each hash where k > 256."""
     k, hashes = params.k, range(params.h)
 
-    def place(value: bytes) -> tuple[int, ...]:
+    def place(value: bytes) -> list[int]:
         digest = _google_digest(value, cohort)
         if k <= 256:
-            return tuple(digest[i] % k for i in hashes)
-        return tuple((digest[2 * i] | digest[2 * i + 1] << 8) % k for i in hashes)
+            return [digest[i] % k for i in hashes]
+        return [(digest[2 * i] | digest[2 * i + 1] << 8) % k for i in hashes]
 
     return place
 
@@ -74,9 +71,9 @@ def google_java(cohort: int, params: Params) -> Place:
     """google/rappor's Java client: big-endian 16-bit words of one MD5."""
     k, hashes = params.k, range(params.h)
 
-    def place(value: bytes) -> tuple[int, ...]:
+    def place(value: bytes) -> list[int]:
         digest = _google_digest(value, cohort)
-        return tuple((digest[2 * i] << 8 | digest[2 * i + 1]) % k for i in hashes)
+        return [(digest[2 * i] << 8 | digest[2 * i + 1]) % k for i in hashes]
 
     return place
 
@@ -90,8 +87,8 @@ def chromium(cohort: int, params: Params) -> Place:
     first = cohort % params.m * params.h
     k, seeds = params.k, range(first, first + params.h)
 
-    def place(value: bytes) -> tuple[int, ...]:
-        return tuple((city_hash_64_with_seed(value, seed) & _MASK) % k for seed in seeds)
+    def place(value: bytes) -> list[int]:
+        return [(city_hash_64_with_seed(value, seed) & _MASK) % k for seed in seeds]
 
     return place
 

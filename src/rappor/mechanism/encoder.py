@@ -6,25 +6,27 @@ application needs (a durable secret, a ledger, an outbox).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from rappor.checks import whole
-from rappor.errors import ParamsError
-from rappor.mechanism.entropy import Entropy, os_entropy
-from rappor.mechanism.irr import InstantaneousResponse
+from rappor.errors import EntropyError, ParamsError
+from rappor.mechanism.entropy import NO_ENTROPY, Entropy
+from rappor.mechanism.irr import instantaneous_response
 from rappor.mechanism.memo import (
-    NULL_MEMO,
     check_secret,
     derive_cohort,
     derive_memo_key,
     memo_digest,
 )
 from rappor.mechanism.predicates import Ranges
-from rappor.mechanism.prr import PermanentResponse
+from rappor.mechanism.prr import permanent_response
 from rappor.mechanism.report import Report
-from rappor.mechanism.signal import make_signal
+from rappor.mechanism.signal import signal_of
 from rappor.params import Params
+
+_new_report = tuple.__new__  # Report(cohort, bits), without the call of Python code that it makes
 
 
 class Trace(NamedTuple):
@@ -45,8 +47,8 @@ class Encoder:
     """
 
     __slots__ = (
-        "_entropy",
         "_instantaneous",
+        "_null",
         "_permanent",
         "_signal",
         "cohort",
@@ -69,7 +71,7 @@ class Encoder:
         categories: Sequence[str] | None = None,
         ranges: Ranges | None = None,
         period: str | None = None,
-        entropy: Entropy = os_entropy,
+        entropy: Entropy = os.urandom,
     ) -> None:
         """Prepare one client's encoder.
 
@@ -100,33 +102,41 @@ class Encoder:
             self.cohort = derive_cohort(secret, collection, params.m)
         else:
             self.cohort = whole("cohort", cohort, 0, params.m - 1)
-        self._signal = make_signal(params, kind, dialect, self.cohort, categories, ranges)
         self.memo_digest = memo_digest(params, kind, dialect, categories, ranges)
-        key = derive_memo_key(secret, collection, self.memo_digest, self.cohort, period)
-        self._permanent = PermanentResponse(params, key)
-        self._instantaneous = InstantaneousResponse(params)
-        self._entropy = entropy
+        memo = (secret, collection, self.memo_digest, self.cohort, period)
+        permanent = permanent_response(params, derive_memo_key("value", *memo))
+        shape = (params, kind, dialect, self.cohort, categories, ranges)
+        self._permanent = signal_of(*shape, then=permanent)
+        self._signal = signal_of(*shape, then=lambda bits, _memo: bits)
+        # The all-zero filter has a memo of its own.
+        self._null = permanent_response(params, derive_memo_key("null", *memo))(0, b"")
+        self._instantaneous = instantaneous_response(params, entropy)
 
     def encode(self, value: object) -> Report:
         """One report of a value: B' is the same at every call, the report is fresh."""
-        signal, memo = self._signal(value)
-        permanent = self._permanent.respond(signal, memo)
-        return Report(self.cohort, self._instantaneous.respond(permanent, self._entropy))
+        try:
+            bits = self._instantaneous(self._permanent(value))
+        except (OSError, NotImplementedError) as error:
+            raise EntropyError(NO_ENTROPY) from error
+        return _new_report(Report, (self.cohort, bits))
 
     def encode_null(self) -> Report:
         """A report of "no value": the all-zero filter, with a memo of its own (R3)."""
-        permanent = self._permanent.respond(0, NULL_MEMO)
-        return Report(self.cohort, self._instantaneous.respond(permanent, self._entropy))
+        return self._report(self._null)
 
     def trace(self, value: object) -> Trace:
         """B, B' and a fresh report of a value, to show a person what happens to it (R10, R22).
 
         B and B' are what the mechanism hides: never send or store them.
         """
-        signal, memo = self._signal(value)
-        permanent = self._permanent.respond(signal, memo)
-        report = Report(self.cohort, self._instantaneous.respond(permanent, self._entropy))
-        return Trace(signal, permanent, report)
+        permanent = self._permanent(value)
+        return Trace(self._signal(value), permanent, self._report(permanent))
+
+    def _report(self, permanent: int) -> Report:
+        try:
+            return Report(self.cohort, self._instantaneous(permanent))
+        except (OSError, NotImplementedError) as error:
+            raise EntropyError(NO_ENTROPY) from error
 
     def __repr__(self) -> str:
         """What the encoder is for; never the secret."""

@@ -15,30 +15,24 @@ from typing import Protocol
 
 from rappor.errors import EntropyError
 
+NO_ENTROPY = "the operating system gave no randomness, and nothing weaker is used instead"
 BLOCK_BYTES = 64  # BLAKE2b-512
 _EXTRACT_KEY = b"rappor-v1 secret"
 
 
 class Entropy(Protocol):
-    """Gives `count` uniformly random bytes, fresh on every call, or raises EntropyError."""
+    """Gives `count` uniformly random bytes, fresh on every call; fails as os.urandom does."""
 
     def __call__(self, count: int, /) -> bytes:
         """Return exactly `count` random bytes."""
 
 
-def os_entropy(count: int) -> bytes:
-    """`count` bytes from the operating system; no fallback when it has none."""
-    try:
-        return os.urandom(count)
-    except (OSError, NotImplementedError) as error:
-        raise EntropyError(
-            "the operating system gave no randomness; nothing was reported"
-        ) from error
-
-
 def new_secret() -> bytes:
     """32 bytes from the operating system: a new client's secret. Draw it once, keep it for ever."""
-    return os_entropy(32)
+    try:
+        return os.urandom(32)
+    except (OSError, NotImplementedError) as error:
+        raise EntropyError(NO_ENTROPY) from error
 
 
 def frame(*parts: bytes) -> bytes:
@@ -58,18 +52,12 @@ class KeyedStream:
     Block b of a message is BLAKE2b-512(key, BE32(b) || message); the stream is the blocks in order.
     """
 
-    __slots__ = ("_first", "_key")
+    __slots__ = ("_key", "start")
 
     def __init__(self, key: bytes) -> None:
-        """Prepare the keyed state, so that one block costs one hash."""
+        """Prepare `start`: a copy of it, fed the message, gives the first block."""
         self._key = key
-        self._first = hashlib.blake2b(b"\0\0\0\0", key=key)
-
-    def first_block(self, message: bytes) -> bytes:
-        """The first 64 bytes of the message's stream."""
-        state = self._first.copy()
-        state.update(message)
-        return state.digest()
+        self.start = hashlib.blake2b(b"\0\0\0\0", key=key)
 
     def reader(self, message: bytes) -> Callable[[int], bytes]:
         """A function that reads the message's stream on from its start, `count` bytes a call."""
@@ -78,10 +66,14 @@ class KeyedStream:
 
         def read(count: int) -> bytes:
             nonlocal pending, block
-            while len(pending) < count:
-                data = block.to_bytes(4, "big") + message
-                pending += hashlib.blake2b(data, key=self._key).digest()
-                block += 1
+            needed = -(-(count - len(pending)) // BLOCK_BYTES)
+            pending += b"".join(
+                [
+                    hashlib.blake2b(number.to_bytes(4, "big") + message, key=self._key).digest()
+                    for number in range(block, block + needed)
+                ]
+            )
+            block += needed
             taken, pending = pending[:count], pending[count:]
             return taken
 

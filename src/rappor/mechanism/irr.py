@@ -1,37 +1,74 @@
 """The instantaneous randomized response: B' -> S, fresh for every report (§2, step 3).
 
-P(S_i = 1) = q if B'_i = 1, else p. Both coins of every bit are tossed, whatever B' is, so neither
-the randomness used nor the time taken depends on the value.
+P(S_i = 1) = q if B'_i = 1, else p: one uniform number U_i a bit, compared with p and with q. Both
+comparisons are made for every bit, so that neither the randomness used nor the time taken depends
+on the value.
 """
 
 from __future__ import annotations
 
-from rappor.mechanism.coin import Coins
+from collections.abc import Callable
+
+from rappor.mechanism.coin import (
+    SHORT,
+    Digits,
+    binary_digits,
+    flip,
+    flip_two,
+    last_digit_first,
+    word_bytes,
+)
 from rappor.mechanism.entropy import Entropy
 from rappor.params import Params
 
+InstantaneousResponse = Callable[[int], int]  # B' -> S
 
-class InstantaneousResponse:
-    """Draws S from B' with fresh entropy."""
 
-    __slots__ = ("_p", "_p_bits", "_q", "_short")
+def instantaneous_response(params: Params, entropy: Entropy) -> InstantaneousResponse:
+    """S as a function of B', with fresh entropy at every call."""
+    lanes = params.k
+    everything = (1 << lanes) - 1
+    _, p, q = params.exact
+    if q == 1:
+        only = binary_digits(p)
+        return lambda permanent: flip(only, lanes, entropy) | permanent
+    low, high = _equally_long(binary_digits(p), binary_digits(q))
 
-    def __init__(self, params: Params) -> None:
-        """Prepare the coins of p and of q."""
-        _, p, q = params.exact
-        self._p = Coins(p, params.k)
-        self._q = Coins(q, params.k)
-        self._short: int | None = None
-        self._p_bits = 0
-        if self._p.short_bytes is not None and self._q.short_bytes is not None:
-            self._short = self._p.short_bytes + self._q.short_bytes
-            self._p_bits = self._p.short_bytes * 8
+    def respond(permanent: int) -> int:
+        below_p, below_q = flip_two(low, high, lanes, entropy)
+        return below_p | permanent & below_q  # p < q: what is below p is below q
 
-    def respond(self, permanent: int, entropy: Entropy) -> int:
-        """S for one report of the memoized filter `permanent`."""
-        if self._short is None:
-            zeros, ones = self._p.flip(entropy), self._q.flip(entropy)
-        else:
-            words = int.from_bytes(entropy(self._short), "little")
-            zeros, ones = self._p.flip_short(words), self._q.flip_short(words >> self._p_bits)
-        return zeros ^ (permanent & (zeros ^ ones))
+    if len(low) > SHORT:
+        return respond
+
+    # The same S from the same words, faster: all of them are read at once, and every lane is
+    # compared with its own threshold, from the last digit back (coin.last_digit_first).
+    size = len(low) * word_bytes(lanes)
+    plan = [
+        (place, in_p, in_q)
+        for (place, in_p), (_, in_q) in zip(
+            last_digit_first(low, lanes), last_digit_first(high, lanes), strict=True
+        )
+    ]
+    from_bytes = int.from_bytes
+
+    def respond_short(permanent: int) -> int:
+        words = from_bytes(entropy(size), "little")
+        bits = 0
+        for place, in_p, in_q in plan:
+            word = words >> place
+            if in_p is in_q:
+                bits = word | bits if in_p else word & bits
+            else:  # the digit is 1 where B' is 1 (in q), or where it is 0 (in p)
+                bits = word & bits | (permanent if in_q else ~permanent) & (word | bits)
+        return bits & everything
+
+    return respond_short
+
+
+def _equally_long(low: Digits, high: Digits) -> tuple[Digits, Digits]:
+    length = max(len(low), len(high))
+    return (
+        low + (False,) * (length - len(low)),
+        high + (False,) * (length - len(high)),
+    )

@@ -16,11 +16,6 @@ from rappor.mechanism.kinds import check_kind
 from rappor.mechanism.predicates import Ranges
 from rappor.params import Params
 
-# The first byte of a memo input says what it stands for, so that no two meanings share a stream.
-NULL_MEMO = b"\x00"
-STRING_MEMO = b"\x01"
-SIGNAL_MEMO = b"\x02"
-
 
 def memo_digest(
     params: Params,
@@ -53,11 +48,12 @@ def derive_cohort(secret: bytes, collection: str, m: int) -> int:
 
 
 def derive_memo_key(
-    secret: bytes, collection: str, digest: str, cohort: int, period: str | None = None
+    purpose: str, secret: bytes, collection: str, digest: str, cohort: int, period: str | None
 ) -> bytes:
     """The key of a client's permanent responses in one collection.
 
     Args:
+        purpose: "value" for values; "null" for the report that says there is none.
         secret: the client's secret.
         collection: the collection's name.
         digest: `memo_digest` of the collection.
@@ -66,9 +62,9 @@ def derive_memo_key(
     """
     check_secret(secret)
     labels = [collection.encode("utf-8"), bytes.fromhex(digest), cohort.to_bytes(4, "big")]
-    if period is None:
-        return derive_key(secret, b"memo", *labels)
-    return derive_key(secret, b"memo by period", *labels, period.encode("utf-8"))
+    if period is not None:
+        labels.append(period.encode("utf-8"))
+    return derive_key(secret, purpose.encode("ascii"), *labels)
 
 
 def check_secret(secret: object) -> None:

@@ -45,7 +45,7 @@ def boolean_bit(value: object) -> int:
 
 
 def free_bits(value: Any, k: int) -> int:
-    """K free bits, from an integer below 2^k (bit i is bit i) or from k truth values, bit 0 first."""
+    """Free bits: an integer below 2^k (bit i is bit i), or k truth values, bit 0 first."""
     if isinstance(value, int) and not isinstance(value, bool):
         if 0 <= value < 1 << k:
             return value

@@ -6,36 +6,15 @@ is flipped with probability f/2, whatever it is, which takes one exact coin a bi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
-from rappor.mechanism.coin import Coins
+from rappor.mechanism.coin import SHORT, binary_digits, flip, last_digit_first, word_bytes
 from rappor.mechanism.entropy import BLOCK_BYTES, KeyedStream
 from rappor.params import Params
 
-
-class PermanentResponse:
-    """B' of a value, read from the stream that belongs to that value under one key."""
-
-    __slots__ = ("_flips", "_short", "_stream")
-
-    def __init__(self, params: Params, key: bytes) -> None:
-        """Prepare the coins of f/2 and the keyed stream."""
-        self._flips = Coins(flip_probability(params), params.k)
-        size = self._flips.short_bytes
-        self._short = size is not None and size <= BLOCK_BYTES
-        self._stream = KeyedStream(key)
-
-    def respond(self, signal: int, memo: bytes) -> int:
-        """B' of the filter `signal`, the same at every call with the same memo input.
-
-        Args:
-            signal: B, bit i of the integer is bit i of the filter.
-            memo: the bytes that stand for the value in the keyed stream (docs/protocol.md).
-        """
-        if self._short:
-            words = int.from_bytes(self._stream.first_block(memo), "little")
-            return signal ^ self._flips.flip_short(words)
-        return signal ^ self._flips.flip(self._stream.reader(memo))
+# (B, memo input) -> B'; the memo input is the bytes that stand for the value (docs/protocol.md).
+PermanentResponse = Callable[[int, bytes], int]
 
 
 def flip_probability(params: Params) -> Fraction:
@@ -45,3 +24,35 @@ def flip_probability(params: Params) -> Fraction:
     Fraction(1, 4)
     """
     return params.exact.f / 2
+
+
+def permanent_response(params: Params, key: bytes) -> PermanentResponse:
+    """B' as a function of the filter and the memo input, the same for ever under one key."""
+    lanes = params.k
+    digits = binary_digits(flip_probability(params))
+    stream = KeyedStream(key)
+    if not digits:
+        return lambda signal, _memo: signal  # f = 0: no permanent step
+
+    def respond(signal: int, memo: bytes) -> int:
+        return signal ^ flip(digits, lanes, stream.reader(memo))
+
+    if len(digits) > SHORT or len(digits) * word_bytes(lanes) > BLOCK_BYTES:
+        return respond
+
+    # The same B' from the same stream, faster: all words lie in its first block.
+    (last, _), *plan = last_digit_first(digits, lanes)
+    everything = (1 << lanes) - 1
+    start = stream.start
+    from_bytes = int.from_bytes
+
+    def respond_short(signal: int, memo: bytes) -> int:
+        state = start.copy()
+        state.update(memo)
+        words = from_bytes(state.digest(), "little")
+        flips = words >> last  # the last digit of a reduced fraction is 1
+        for place, digit in plan:
+            flips = words >> place | flips if digit else words >> place & flips
+        return signal ^ flips & everything
+
+    return respond_short

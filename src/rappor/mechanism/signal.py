@@ -7,12 +7,12 @@ are one value, or the range could be read from the average of two memos.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from rappor.errors import ParamsError
-from rappor.mechanism.bloom import check_string_params, filter_bits, value_bytes
+from rappor.mechanism.bloom import check_string_params, value_bytes
 from rappor.mechanism.dialects import make_place
 from rappor.mechanism.kinds import check_kind
-from rappor.mechanism.memo import SIGNAL_MEMO, STRING_MEMO
 from rappor.mechanism.predicates import (
     Ranges,
     boolean_bit,
@@ -22,33 +22,45 @@ from rappor.mechanism.predicates import (
 )
 from rappor.params import Params
 
-Signal = Callable[[object], tuple[int, bytes]]
+Result = TypeVar("Result")
+Then = Callable[[int, bytes], Result]  # what to do with B and the memo input
 
 
-def make_signal(
+def signal_of(
     params: Params,
     kind: str,
     dialect: str,
     cohort: int,
     categories: Sequence[str] | None,
     ranges: Ranges | None,
-) -> Signal:
-    """The function value -> (B, memo input) of one client; ParamsError where parts do not fit."""
+    then: Then[Result],
+) -> Callable[[object], Result]:
+    """The function value -> then(B, memo input) of one client; ParamsError where parts do not fit.
+
+    What follows is handed in rather than called on the result: a report is made of few steps, and
+    this one less is felt.
+    """
     check_kind(kind)
     place = make_place(dialect, cohort, params)
     if categories is not None and kind != "category":
         raise ParamsError(f"categories belong to kind 'category', not to kind {kind!r}")
     if ranges is not None and kind != "ordinal":
         raise ParamsError(f"ranges belong to kind 'ordinal', not to kind {kind!r}")
-    if kind == "string":
-        check_string_params(params)
+    if kind != "string":
+        return _by_bits(_predicate(params, kind, categories, ranges), params.k, then)
+    check_string_params(params)
 
-        def string_signal(value: object) -> tuple[int, bytes]:
-            data = value_bytes(value)
-            return filter_bits(place(data)), STRING_MEMO + data
+    def of_string(value: object) -> Result:
+        try:
+            data = value.encode() if type(value) is str else value_bytes(value)
+        except UnicodeEncodeError:
+            data = value_bytes(value)  # says what is wrong without showing the value
+        bits = 0
+        for position in place(data):
+            bits |= 1 << position
+        return then(bits, data)
 
-        return string_signal
-    return _by_bits(_predicate(params, kind, categories, ranges), params.k)
+    return of_string
 
 
 def _predicate(
@@ -86,11 +98,13 @@ def _check_bits(kind: str, params: Params, needed: int, of_what: str) -> None:
         )
 
 
-def _by_bits(predicate: Callable[[object], int], k: int) -> Signal:
+def _by_bits(
+    predicate: Callable[[object], int], k: int, then: Then[Result]
+) -> Callable[[object], Result]:
     size = (k + 7) // 8
 
-    def signal(value: object) -> tuple[int, bytes]:
+    def of_bits(value: object) -> Result:
         bits = predicate(value)
-        return bits, SIGNAL_MEMO + bits.to_bytes(size, "little")
+        return then(bits, bits.to_bytes(size, "little"))
 
-    return signal
+    return of_bits

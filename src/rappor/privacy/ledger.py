@@ -1,8 +1,8 @@
 """What one client has spent: charges over values, versions, collections and correlated groups.
 
-docs/theory/composition.md proves the rules: reports that share B' (same collection, memo digest and
-value) are one joint history, whatever the version; everything else adds. The ledger on disk, with
-its cap, belongs to the client; this is its arithmetic.
+docs/theory/composition.md proves the rules: reports that share B' (same collection, memo digest,
+value, secret, and in budget mode period) are one joint history, whatever the version; all else
+adds. The ledger on disk, with its cap, belongs to the client; this is its arithmetic.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class Charge:
         reports: how many reports were, or may be, made.
         kind: the kind of collection.
         group: collections whose values depend on each other carry the same group name (R65).
+        period: in budget mode the calendar period, whose B' is its own (R32c).
+        secret: which of a client's secrets was used: each one draws B' anew (R58).
     """
 
     collection: str
@@ -36,6 +38,13 @@ class Charge:
     reports: int
     kind: str = "string"
     group: str | None = None
+    period: str | None = None
+    secret: Hashable = None
+
+    @property
+    def memoized(self) -> Hashable:
+        """What decides which B' was used: charges that agree on it are one joint history."""
+        return (self.collection, self.memo, self.value, self.period, self.secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +73,24 @@ def spent(charges: Iterable[Charge]) -> Spent:
     >>> round(spent(five).total, 2)
     30.65
     """
-    memos: dict[tuple[str, str, Hashable], list[Charge]] = {}
+    memos: dict[Hashable, list[Charge]] = {}
+    groups: dict[str, str | None] = {}
     for charge in charges:
-        memos.setdefault((charge.collection, charge.memo, charge.value), []).append(charge)
+        memos.setdefault(charge.memoized, []).append(charge)
+        if groups.setdefault(charge.collection, charge.group) != charge.group:
+            raise LedgerError(
+                f"collection {charge.collection!r} is charged in two correlated groups"
+            )
     now: dict[str, list[float]] = {}
     grouped: dict[str, list[float]] = {}
     ceiling: list[float] = []
-    for (collection, _, _), same_memo in memos.items():
+    for same_memo in memos.values():
         first = same_memo[0]
         for other in same_memo[1:]:
             _check_same_memo(first, other)
         steps = [Step(each.params.p, each.params.q, each.reports) for each in same_memo]
         loss = epsilon_history(first.params, steps, first.kind)
-        now.setdefault(collection, []).append(loss)
+        now.setdefault(first.collection, []).append(loss)
         if first.group is not None:
             grouped.setdefault(first.group, []).append(loss)
         ceiling.append(epsilon_infinity(first.params, first.kind))
@@ -97,5 +111,3 @@ def _check_same_memo(first: Charge, other: Charge) -> None:
             f"collection {first.collection!r}: two charges carry the same memo digest with "
             "different k, h, m, f or kind, which no memo digest allows"
         )
-    if first.group != other.group:
-        raise LedgerError(f"collection {first.collection!r} is charged in two correlated groups")

@@ -28,7 +28,7 @@ from rappor.params import Params
 
 # 60 digits and no traps on underflow: t of a long history is rightly 0.
 _ARITHMETIC = Context(prec=60, Emin=-(10**17), Emax=10**17)
-_SLACK = Decimal("1e-45")  # above every rounding error at 60 digits, below every float
+_SLACK = Decimal("1e-40")  # above every rounding error at 60 digits, far below a float
 
 
 class Step(NamedTuple):
@@ -135,4 +135,6 @@ def _check_step(step: Step) -> tuple[Fraction, Fraction, int]:
     p, q, reports = step
     if not (is_real(p) and is_real(q) and 0 <= p <= q <= 1):
         raise ParamsError(f"a step must satisfy 0 <= p <= q <= 1, got p = {show(p)}, q = {show(q)}")
+    if float(p) != p or float(q) != q:  # 60 digits tell floats apart, not all rationals
+        raise ParamsError(f"p and q must be floats, got p = {show(p)}, q = {show(q)}")
     return exact(p), exact(q), whole("reports", reports, 0)

@@ -38,7 +38,11 @@ def epsilon_changing(
 
 
 def epsilon_budget(params: Params, steps: Iterable[Step], kind: str = "string") -> float:
-    """(c): ε in budget mode, where each report has its own B': the sum of ε1 (R32c)."""
+    """(c): ε in budget mode, where each report has its own B': the sum of ε1 (R32c).
+
+    Every report counts as one period: two in the same period would share B' or not, depending on
+    whether their values are equal, and that pattern is not covered.
+    """
     each = (
         epsilon_history(params, [step._replace(reports=1)], kind)
         for step in steps
@@ -99,7 +103,7 @@ def _shares(epsilon: Fraction, periods: int, ratio: float | None) -> Sequence[Fr
     epsilon -= epsilon / 2**40
     if ratio is None:
         return [epsilon / periods] * periods
-    factor = Fraction(between_0_and_1("ratio", ratio)).limit_denominator(10**6)
+    factor = Fraction(between_0_and_1("ratio", ratio))
     return [epsilon * (1 - factor) * factor**period for period in range(periods)]
 
 
