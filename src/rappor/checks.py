@@ -53,4 +53,17 @@ def between_0_and_1(name: str, value: Any) -> float:
 
 def exact(value: Any) -> Fraction:
     """The exact rational that a finite number is."""
-    return Fraction(value) if isinstance(value, (int, float, Fraction)) else Fraction(float(value))
+    if is_whole(value):
+        return Fraction(int(value))
+    return Fraction(value) if isinstance(value, (float, Fraction)) else Fraction(float(value))
+
+
+def text(name: str, value: Any) -> str:
+    """A non-empty string that UTF-8 can hold, or ParamsError."""
+    if isinstance(value, str) and value:
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ParamsError(f"{name} must be Unicode text, got half a surrogate pair") from None
+        return value
+    raise ParamsError(f"{name} must be a non-empty string, got {show(value)}")

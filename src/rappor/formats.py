@@ -16,6 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
 
+from rappor.checks import show
 from rappor.errors import ParamsError
 
 CSV_HEADER = ("k", "h", "m", "p", "q", "f")  # google/rappor's order
@@ -28,13 +29,14 @@ Numbers = Mapping[str, int | float]
 
 def read_text(path: str | PathLike[str]) -> str:
     """The text of a small UTF-8 file (a byte order mark is dropped), or ParamsError."""
-    file = Path(path).expanduser()
     try:
-        return file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ParamsError(f"cannot read {file}: {error.strerror or error}") from error
+        return Path(path).expanduser().read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise ParamsError(f"{file} is not UTF-8 text") from None
+        raise ParamsError(f"{path} is not UTF-8 text") from None
+    except OSError as error:
+        raise ParamsError(f"cannot read {path}: {error.strerror or error}") from error
+    except (RuntimeError, ValueError) as error:  # a home that is not there, a NUL in the path
+        raise ParamsError(f"cannot read {show(path)}: {error}") from None
 
 
 def parse_csv(text: str) -> dict[str, int | float]:
@@ -104,7 +106,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     """A TOML document."""
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ParamsError(f"params are not valid TOML: {error}") from None
 
 

@@ -155,7 +155,7 @@ class Params:
         try:
             return cls.from_dict(formats.parse_csv(text))
         except ParamsError as error:
-            raise ParamsError(f"{Path(path).expanduser()}: {error}") from None
+            raise ParamsError(f"{path}: {error}") from None
 
     def to_csv(self, path: str | PathLike[str]) -> None:
         """Write google/rappor's params.csv; reading it back gives equal Params."""
@@ -181,6 +181,12 @@ class Params:
 
 
 FIELDS = tuple(field.name for field in fields(Params))
+
+
+def check_params(params: object) -> None:
+    """Refuse what is not Params, by name."""
+    if not isinstance(params, Params):
+        raise ParamsError(f"params must be rappor.Params, got {type(params).__name__}")
 
 
 class Preset(NamedTuple):

@@ -125,10 +125,9 @@ def _conclude(people: int, rows: list[dict[str, Any]]) -> None:
     say()
     say(f"   The truth lies in {covered} of {len(rows)} intervals (each is right 19 times in 20).")
     say()
-    say(
-        f"3. What anyone learns about one person: at most ε = {up(epsilon_one(PARAMS, 'category'))}"
-        f" from a report, {up(epsilon_infinity(PARAMS, 'category'))} from all reports ever."
-    )
+    once, ever = (up(e(PARAMS, "category")) for e in (epsilon_one, epsilon_infinity))
+    say(f"3. What anyone learns about one person: at most ε = {once} from a report,")
+    say(f"   {ever} from all reports of one answer, for ever.")
     say("   That bound holds against the server too, whatever else it knows.")
     say()
     note("Next: rappor explain example.com   rappor privacy --preset windows   rappor --help")

@@ -65,18 +65,20 @@ def run(args: argparse.Namespace) -> int:
 def describe(value: str, encoder: Encoder, trace: Trace) -> list[str]:
     """The trace as lines for a person."""
     params = encoder.params
-    lines = [f"v   {value!r}, in cohort {encoder.cohort} of {params.m}, k = {params.k} bits"]
+    size = f"{params.k} bit{'s' * (params.k != 1)}"
+    lines = [f"v   {value!r}, in cohort {encoder.cohort} of {params.m}, {size}"]
     for (name, about), bits in zip(
         _STAGES, (trace.signal, trace.permanent, trace.report.bits), strict=True
     ):
         ones = bits.bit_count()
         lines += ["", f"{name:<3} {about} ({ones} one{'s' * (ones != 1)})"]
         lines += _rows(bits, trace.signal, params.k)
-    expected = float(expected_ones(params, trace.signal.bit_count()))
+    own = trace.signal.bit_count()
+    expected = float(expected_ones(params, own))
     lines += [
         "",
-        f"{expected:g} ones are expected in S, whichever value it was, give or take a few: "
-        f"{params.k - trace.signal.bit_count()} of the {params.k} bits are noise.",
+        f"Every bit of S is drawn by coins, {expected:g} ones expected; "
+        f"the value itself only tilts {own} of {params.k}.",
         f"Whoever sees S learns at most ε = {up(epsilon_one(params, encoder.kind))} about v; "
         f"whoever sees every S for ever, at most {up(epsilon_infinity(params, encoder.kind))}.",
     ]

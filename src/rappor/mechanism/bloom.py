@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rappor.checks import whole
 from rappor.errors import EncodeError, ParamsError
 from rappor.mechanism.dialects import make_place
-from rappor.params import Params
+from rappor.params import Params, check_params
 
 
 def value_bytes(value: object) -> bytes:
@@ -41,8 +41,7 @@ def bloom_positions(
 
 def check_string_params(params: Params) -> None:
     """Refuse params whose filter would be full for every string."""
-    if not isinstance(params, Params):
-        raise ParamsError(f"params must be rappor.Params, got {type(params).__name__}")
+    check_params(params)
     if params.h >= params.k:
         raise ParamsError(
             f"strings need h < k, got h = {params.h}, k = {params.k}: every filter would be full"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-from rappor.params import Params
+from rappor.params import Params, check_params
 
 
 class Channel(NamedTuple):
@@ -25,6 +25,7 @@ def channel(params: Params) -> Channel:
     >>> channel(Params.preset("windows"))
     Channel(p_star=Fraction(9, 16), q_star=Fraction(11, 16))
     """
+    check_params(params)
     f, p, q = params.exact
     replaced = f * (p + q) / 2
     return Channel(replaced + (1 - f) * p, replaced + (1 - f) * q)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 
 from rappor.checks import show
 from rappor.errors import ParamsError
@@ -22,6 +23,7 @@ _three_words = struct.Struct(">3I").unpack_from
 _value_hash = hashlib.blake2s(b"rappor-v1 value\0")
 
 
+@lru_cache(maxsize=1 << 14)
 def hash_constants(cohort: int, index: int) -> tuple[int, int, int]:
     """The three public 32-bit constants of hash function `index` in `cohort`."""
     label = b"rappor-v1 hash\0" + cohort.to_bytes(4, "big") + index.to_bytes(4, "big")
@@ -30,7 +32,7 @@ def hash_constants(cohort: int, index: int) -> tuple[int, int, int]:
 
 
 def rappor_v1(cohort: int, params: Params) -> Place:
-    """Place a value on h distinct bits, uniform over all ordered choices (within 2^-32 each).
+    """Place a value on h distinct bits, each uniform over those still free (within 2^-32).
 
     Three words of the value's hash are mixed with the constants of each hash function. The last one
     is only added, which makes the sum exactly uniform over 32 bits.

@@ -7,11 +7,11 @@ application needs (a durable secret, a ledger, an outbox).
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rappor.checks import whole
-from rappor.errors import EntropyError, ParamsError
+from rappor.checks import text, whole
+from rappor.errors import EntropyError
 from rappor.mechanism.entropy import NO_ENTROPY, Entropy
 from rappor.mechanism.irr import instantaneous_response
 from rappor.mechanism.memo import (
@@ -24,7 +24,7 @@ from rappor.mechanism.predicates import Ranges
 from rappor.mechanism.prr import permanent_response
 from rappor.mechanism.report import Report
 from rappor.mechanism.signal import signal_of
-from rappor.params import Params
+from rappor.params import Params, check_params
 
 _new_report = tuple.__new__  # Report(cohort, bits), without the call of Python code that it makes
 
@@ -40,7 +40,7 @@ class Trace(NamedTuple):
 class Encoder:
     """Encodes the values of one client for one collection.
 
-    >>> from rappor.params import Params
+    >>> from rappor.params import Params, check_params
     >>> encoder = Encoder(Params.preset("windows"), secret=bytes(32), collection="homepage")
     >>> encoder.encode("example.com").cohort == encoder.cohort
     True
@@ -88,12 +88,10 @@ class Encoder:
             entropy: where the instantaneous randomness comes from: the operating system.
         """
         check_secret(secret)
-        if not isinstance(collection, str) or not collection:
-            raise ParamsError("collection must be a non-empty string")
-        if period is not None and (not isinstance(period, str) or not period):
-            raise ParamsError("period must be a non-empty string such as '2026-W07', or None")
-        if not isinstance(params, Params):
-            raise ParamsError(f"params must be rappor.Params, got {type(params).__name__}")
+        text("collection", collection)
+        if period is not None:
+            text("period", period)
+        check_params(params)
         self.params = params
         self.collection = collection
         self.kind = kind
@@ -102,14 +100,15 @@ class Encoder:
             self.cohort = derive_cohort(secret, collection, params.m)
         else:
             self.cohort = whole("cohort", cohort, 0, params.m - 1)
+        shape = (params, kind, dialect, self.cohort, categories, ranges)
+        self._signal = signal_of(*shape, then=lambda bits, _memo: bits)
         self.memo_digest = memo_digest(params, kind, dialect, categories, ranges)
         memo = (secret, collection, self.memo_digest, self.cohort, period)
         permanent = permanent_response(params, derive_memo_key("value", *memo))
-        shape = (params, kind, dialect, self.cohort, categories, ranges)
         self._permanent = signal_of(*shape, then=permanent)
-        self._signal = signal_of(*shape, then=lambda bits, _memo: bits)
-        # The all-zero filter has a memo of its own.
-        self._null = permanent_response(params, derive_memo_key("null", *memo))(0, b"")
+        self._null: Callable[[], int] = lambda: permanent_response(
+            params, derive_memo_key("null", *memo)
+        )(0, b"")
         self._instantaneous = instantaneous_response(params, entropy)
 
     def encode(self, value: object) -> Report:
@@ -122,7 +121,7 @@ class Encoder:
 
     def encode_null(self) -> Report:
         """A report of "no value": the all-zero filter, with a memo of its own (R3)."""
-        return self._report(self._null)
+        return self._report(self._null())
 
     def trace(self, value: object) -> Trace:
         """B, B' and a fresh report of a value, to show a person what happens to it (R10, R22).

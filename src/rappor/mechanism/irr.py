@@ -8,6 +8,7 @@ on the value.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from rappor.mechanism.coin import (
     SHORT,
@@ -28,11 +29,9 @@ def instantaneous_response(params: Params, entropy: Entropy) -> InstantaneousRes
     """S as a function of B', with fresh entropy at every call."""
     lanes = params.k
     everything = (1 << lanes) - 1
-    _, p, q = params.exact
-    if q == 1:
-        only = binary_digits(p)
-        return lambda permanent: flip(only, lanes, entropy) | permanent
-    low, high = _equally_long(binary_digits(p), binary_digits(q))
+    low, high = _threshold_digits(params)
+    if params.q == 1:
+        return lambda permanent: flip(low, lanes, entropy) | permanent
 
     def respond(permanent: int) -> int:
         below_p, below_q = flip_two(low, high, lanes, entropy)
@@ -66,9 +65,11 @@ def instantaneous_response(params: Params, entropy: Entropy) -> InstantaneousRes
     return respond_short
 
 
-def _equally_long(low: Digits, high: Digits) -> tuple[Digits, Digits]:
+@lru_cache(maxsize=64)
+def _threshold_digits(params: Params) -> tuple[Digits, Digits]:
+    """The binary digits of p and of q, equally many; q = 1 has none."""
+    _, p, q = params.exact
+    low = binary_digits(p)
+    high = () if q == 1 else binary_digits(q)
     length = max(len(low), len(high))
-    return (
-        low + (False,) * (length - len(low)),
-        high + (False,) * (length - len(high)),
-    )
+    return low + (False,) * (length - len(low)), high + (False,) * (length - len(high))

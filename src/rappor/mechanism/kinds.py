@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rappor.checks import show
 from rappor.errors import ParamsError
-from rappor.params import Params
+from rappor.params import Params, check_params
 
 
 class Change(NamedTuple):
@@ -45,6 +45,7 @@ def extreme_changes(kind: str, params: Params) -> tuple[Change, ...]:
     >>> extreme_changes("string", Params.preset("windows"))
     (Change(up=2, down=2),)
     """
+    check_params(params)
     match check_kind(kind):
         case "string":
             return (Change(params.h, params.h),)

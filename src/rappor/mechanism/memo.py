@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+from rappor.checks import text, whole
 from rappor.errors import ParamsError
 from rappor.mechanism.entropy import KeyedStream, below, derive_key, frame
 from rappor.mechanism.kinds import check_kind
 from rappor.mechanism.predicates import Ranges
-from rappor.params import Params
+from rappor.params import MAX_M, Params, check_params
 
 
 def memo_digest(
@@ -25,15 +26,16 @@ def memo_digest(
     ranges: Ranges | None = None,
 ) -> str:
     """SHA-256, in hex, of what shapes B': kind, dialect, k, h, m, f, categories or ranges."""
-    f = params.exact.f
+    check_params(params)
+    above, below_line = params.f.as_integer_ratio()
     parts = [
         b"rappor-v1 memo digest",
         check_kind(kind).encode("ascii"),
-        dialect.encode("utf-8"),
-        f"{params.k} {params.h} {params.m} {f.numerator}/{f.denominator}".encode("ascii"),
+        text("dialect", dialect).encode("utf-8"),
+        f"{params.k} {params.h} {params.m} {above}/{below_line}".encode("ascii"),
         *(category.encode("utf-8") for category in categories or ()),
         *(
-            f"{edge.numerator}/{edge.denominator}".encode("ascii")
+            f"{edge.numerator:x}/{edge.denominator:x}".encode("ascii")
             for edge in (ranges.edges if ranges is not None else ())
         ),
     ]
@@ -43,7 +45,8 @@ def memo_digest(
 def derive_cohort(secret: bytes, collection: str, m: int) -> int:
     """The client's cohort in a collection: uniform over m, the same for ever, never stored."""
     check_secret(secret)
-    labels = (b"cohort", collection.encode("utf-8"), m.to_bytes(4, "big"))
+    whole("m", m, 1, MAX_M)
+    labels = (b"cohort", text("collection", collection).encode("utf-8"), m.to_bytes(4, "big"))
     return below(m, KeyedStream(derive_key(secret, *labels)).reader(b""))
 
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from rappor.checks import exact, is_real, show, whole
+from rappor.checks import exact, is_real, show, text, whole
 from rappor.errors import EncodeError, ParamsError
 
 
@@ -24,6 +24,9 @@ def category_index(categories: Sequence[str]) -> dict[str, int]:
         raise ParamsError("categories must be a list of strings, one for each bit")
     if not categories or not all(isinstance(category, str) for category in categories):
         raise ParamsError("categories must be a non-empty list of strings")
+    for category in categories:
+        if category:
+            text("a category", category)
     index = {category: bit for bit, category in enumerate(categories)}
     if len(index) != len(categories):
         raise ParamsError("categories must be distinct; one is listed twice")
@@ -70,6 +73,8 @@ class Ranges:
 
     def __init__(self, edges: Iterable[float | Fraction]) -> None:
         """Take at least one finite edge, in strictly increasing order."""
+        if not isinstance(edges, Iterable):
+            raise ParamsError(f"edges must be a list of numbers, got {show(edges)}")
         points = tuple(_edge(edge) for edge in edges)
         if not points or any(low >= high for low, high in pairwise(points)):
             raise ParamsError("edges must be one or more numbers in strictly increasing order")
@@ -95,7 +100,7 @@ class Ranges:
     @property
     def labels(self) -> tuple[str, ...]:
         """A short name for each range, lowest first."""
-        names = [str(edge) for edge in self.edges]
+        names = [_label(edge) for edge in self.edges]
         between = [f"{low} to < {high}" for low, high in pairwise(names)]
         return (f"< {names[0]}", *between, f">= {names[-1]}")
 
@@ -116,6 +121,11 @@ class Ranges:
         '0b11'
         """
         return (1 << self.range_of(number)) - 1
+
+
+def _label(edge: Fraction) -> str:
+    longest = max(abs(edge.numerator), edge.denominator).bit_length()
+    return str(edge) if longest <= 4096 else f"(a number of {longest} bits)"
 
 
 def _edge(edge: Any) -> Fraction:

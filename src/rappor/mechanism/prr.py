@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 
-from rappor.mechanism.coin import SHORT, binary_digits, flip, last_digit_first, word_bytes
+from rappor.mechanism.coin import SHORT, Digits, binary_digits, flip, last_digit_first, word_bytes
 from rappor.mechanism.entropy import BLOCK_BYTES, KeyedStream
 from rappor.params import Params
 
@@ -26,10 +27,15 @@ def flip_probability(params: Params) -> Fraction:
     return params.exact.f / 2
 
 
+@lru_cache(maxsize=64)
+def _flip_digits(params: Params) -> Digits:
+    return binary_digits(flip_probability(params))
+
+
 def permanent_response(params: Params, key: bytes) -> PermanentResponse:
     """B' as a function of the filter and the memo input, the same for ever under one key."""
     lanes = params.k
-    digits = binary_digits(flip_probability(params))
+    digits = _flip_digits(params)
     stream = KeyedStream(key)
     if not digits:
         return lambda signal, _memo: signal  # f = 0: no permanent step

@@ -94,13 +94,17 @@ def spent(charges: Iterable[Charge]) -> Spent:
         if first.group is not None:
             grouped.setdefault(first.group, []).append(loss)
         ceiling.append(epsilon_infinity(first.params, first.kind))
-    by_collection = {name: add_up(losses) for name, losses in now.items()}
+    by_collection = {name: _sum(losses) for name, losses in now.items()}
     return Spent(
-        total=add_up(by_collection.values()),
-        ceiling=add_up(ceiling),
+        total=_sum(by_collection.values()),
+        ceiling=_sum(ceiling),
         by_collection=by_collection,
-        by_group={name: add_up(losses) for name, losses in grouped.items()},
+        by_group={name: _sum(losses) for name, losses in grouped.items()},
     )
+
+
+def _sum(losses: Iterable[float]) -> float:
+    return add_up((loss, 1) for loss in losses)
 
 
 def _check_same_memo(first: Charge, other: Charge) -> None:

@@ -11,10 +11,10 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from rappor.checks import between_0_and_1, positive
+from rappor.checks import between_0_and_1, positive, whole
 from rappor.errors import ParamsError
 from rappor.mechanism.channel import channel
-from rappor.params import Params
+from rappor.params import Params, check_params
 
 _NORMAL = NormalDist()
 
@@ -37,9 +37,12 @@ def standard_error(params: Params, reports: float, hashes: int | None = None) ->
     >>> round(standard_error(Params.preset("exponential"), 10**6))
     2806
     """
-    return _spread(
-        params, positive("reports", reports), 0.0, params.h if hashes is None else hashes
-    )
+    return _spread(params, positive("reports", reports), 0.0, _hashes(params, hashes))
+
+
+def _hashes(params: Params, hashes: int | None) -> int:
+    check_params(params)
+    return params.h if hashes is None else whole("hashes", hashes, 1)
 
 
 def _spread(params: Params, reports: float, count: float, hashes: int) -> float:
@@ -55,7 +58,7 @@ def critical_value(candidates: float, alpha: float = 0.05) -> float:
     >>> round(critical_value(10_000), 4)
     4.4172
     """
-    if not 1 <= candidates < math.inf:
+    if positive("candidates", candidates) < 1:
         raise ParamsError(f"candidates must be a number from 1 on, got {candidates!r}")
     return -_NORMAL.inv_cdf(between_0_and_1("alpha", alpha) / candidates)
 
@@ -73,7 +76,7 @@ def detectable(
     Solves T = Q sd(0) + z_power sd(T). The count may exceed N: then nothing can be detected.
     """
     total = positive("reports", reports)
-    bits = params.h if hashes is None else hashes
+    bits = _hashes(params, hashes)
     threshold = critical_value(candidates, alpha) * _spread(params, total, 0.0, bits)
     quantile = _NORMAL.inv_cdf(between_0_and_1("power", power))
     count = threshold

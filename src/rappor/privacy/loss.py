@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import NamedTuple
@@ -26,9 +27,8 @@ from rappor.mechanism.kinds import Change, extreme_changes
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params
 
-# 60 digits and no traps on underflow: t of a long history is rightly 0.
-_ARITHMETIC = Context(prec=60, Emin=-(10**17), Emax=10**17)
-_SLACK = Decimal("1e-40")  # above every rounding error at 60 digits, far below a float
+_DIGITS = 80  # of precision, and as many more as the number of reports has
+_SLACK = Decimal("1e-60")  # above every rounding error that is left, far below a float
 
 
 class Step(NamedTuple):
@@ -55,7 +55,7 @@ def epsilon_n(params: Params, n: int | float, kind: str = "string") -> float:
     [1.074, 2.017, 3.656, 4.299]
     """
     if isinstance(n, float) and n == math.inf:
-        with localcontext(_ARITHMETIC):
+        with _arithmetic(0):
             gain = _gain(flip_probability(params), Decimal("-Infinity"))  # t1 = t0 = 0
             return _worst(extreme_changes(kind, params), gain, gain)
     return epsilon_history(params, [Step(params.p, params.q, whole("n", n, 0))], kind)
@@ -79,16 +79,18 @@ def epsilon_history(params: Params, steps: Iterable[Step], kind: str = "string")
         kind: the kind of collection.
     """
     changes = extreme_changes(kind, params)
-    with localcontext(_ARITHMETIC):
-        ones = zeros = Decimal(0)  # ln t1 and ln t0
-        for step in steps:
-            p, q, reports = _check_step(step)
-            if reports == 0:
-                continue
-            ones += reports * _ln_ratio(p, q)
-            zeros += reports * _ln_ratio(1 - q, 1 - p)
+    made = [checked for checked in map(_check_step, steps) if checked[2]]
+    with _arithmetic(sum(reports for _, _, reports in made)):
+        ones = sum((reports * _ln_ratio(p, q) for p, q, reports in made), Decimal(0))
+        zeros = sum((reports * _ln_ratio(1 - q, 1 - p) for p, q, reports in made), Decimal(0))
         a = flip_probability(params)
         return _worst(changes, _gain(a, ones), _gain(a, zeros))
+
+
+def _arithmetic(reports: int) -> AbstractContextManager[Context]:
+    """Decimal arithmetic for so many reports; t of a long history underflows to 0, rightly."""
+    digits = _DIGITS + reports.bit_length()
+    return localcontext(Context(prec=digits, Emin=-(10**17), Emax=10**17))
 
 
 def _ln_ratio(small: Fraction, large: Fraction) -> Decimal:
@@ -123,18 +125,18 @@ def round_up(number: Decimal | Fraction) -> float:
     return nearest if nearest >= number else math.nextafter(nearest, math.inf)
 
 
-def add_up(losses: Iterable[float]) -> float:
-    """The sum of ε, never below the true sum."""
-    listed = list(losses)
-    if math.inf in listed:
+def add_up(losses: Iterable[tuple[float, int]]) -> float:
+    """The sum of ε, each taken so many times, never below the true sum."""
+    counted = [(loss, times) for loss, times in losses if times]
+    if any(loss == math.inf for loss, _ in counted):
         return math.inf
-    return round_up(sum(map(Fraction, listed), Fraction(0)))
+    return round_up(sum((Fraction(loss) * times for loss, times in counted), Fraction(0)))
 
 
 def _check_step(step: Step) -> tuple[Fraction, Fraction, int]:
     p, q, reports = step
     if not (is_real(p) and is_real(q) and 0 <= p <= q <= 1):
         raise ParamsError(f"a step must satisfy 0 <= p <= q <= 1, got p = {show(p)}, q = {show(q)}")
-    if float(p) != p or float(q) != q:  # 60 digits tell floats apart, not all rationals
+    if float(p) != p or float(q) != q:  # the digits tell floats apart, not all rationals
         raise ParamsError(f"p and q must be floats, got p = {show(p)}, q = {show(q)}")
     return exact(p), exact(q), whole("reports", reports, 0)

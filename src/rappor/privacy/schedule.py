@@ -34,7 +34,7 @@ def epsilon_changing(
         histories: for each distinct value, the steps at which it was reported.
         kind: the kind of collection.
     """
-    return add_up(epsilon_history(params, steps, kind) for steps in histories)
+    return add_up((epsilon_history(params, steps, kind), 1) for steps in histories)
 
 
 def epsilon_budget(params: Params, steps: Iterable[Step], kind: str = "string") -> float:
@@ -43,12 +43,10 @@ def epsilon_budget(params: Params, steps: Iterable[Step], kind: str = "string") 
     Every report counts as one period: two in the same period would share B' or not, depending on
     whether their values are equal, and that pattern is not covered.
     """
-    each = (
-        epsilon_history(params, [step._replace(reports=1)], kind)
+    return add_up(
+        (epsilon_history(params, [Step(step.p, step.q)], kind), whole("reports", step.reports, 0))
         for step in steps
-        for _ in range(whole("reports", step.reports, 0))
     )
-    return add_up(each)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from rappor.checks import whole
+
 
 def two_coin_estimate(yes_share: float) -> float:
     """Share of true "yes" when heads answers truly and tails answers by a second coin: 2(Y - 1/4).
@@ -37,7 +39,6 @@ def averaging_posterior(yes: int, answers: int) -> Fraction:
     >>> f"{float(averaging_posterior(75, 100)):.2e}"
     '1.39e-24'
     """
-    if not 0 <= yes <= answers:
-        raise ValueError(f"yes must be from 0 to answers = {answers}, got {yes}")
+    whole("yes", yes, 0, whole("answers", answers, 0))
     odds = Fraction(3) ** (2 * yes - answers)
     return 1 / (1 + odds)

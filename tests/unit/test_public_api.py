@@ -1,0 +1,204 @@
+"""What `import rappor` gives, what it costs, and what is nowhere in it."""
+
+import ast
+import inspect
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rappor
+
+SOURCE = Path(__file__).parents[2] / "src"
+BARE = ("-I", "-S")  # no environment, no site-packages: the standard library and what we add
+
+
+def fresh(code: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a new interpreter that finds rappor by its source folder alone."""
+    start = f"import sys; sys.path.insert(0, {str(SOURCE)!r})\n"
+    return subprocess.run(
+        [sys.executable, *flags, "-c", start + code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+# Names.
+
+
+def test_public_names_are_these_and_no_others() -> None:
+    assert rappor.__all__ == [
+        "DecodeError",
+        "EncodeError",
+        "Encoder",
+        "EntropyError",
+        "LedgerError",
+        "MissingExtraError",
+        "OneTime",
+        "Params",
+        "ParamsError",
+        "Ranges",
+        "RapporError",
+        "Report",
+        "StoreError",
+        "WireError",
+        "__version__",
+        "bloom_positions",
+        "mechanism",
+        "new_secret",
+        "privacy",
+    ]
+    assert all(hasattr(rappor, name) for name in rappor.__all__)
+
+
+@pytest.mark.parametrize("module", ["rappor.mechanism", "rappor.privacy", "rappor.wire"])
+def test_every_listed_name_of_a_package_exists(module: str) -> None:
+    package = __import__(module, fromlist=["__all__"])
+    assert package.__all__ == sorted(package.__all__, key=lambda name: (name.upper() != name, name))
+    assert all(hasattr(package, name) for name in package.__all__)
+
+
+def test_the_errors_are_one_tree_with_the_builtins_that_people_catch() -> None:
+    tree = {
+        rappor.ParamsError: ValueError,
+        rappor.EncodeError: ValueError,
+        rappor.WireError: ValueError,
+        rappor.DecodeError: ValueError,
+        rappor.MissingExtraError: ImportError,
+        rappor.EntropyError: Exception,
+        rappor.LedgerError: Exception,
+        rappor.StoreError: Exception,
+    }
+    for error, builtin in tree.items():
+        assert issubclass(error, rappor.RapporError)
+        assert issubclass(error, builtin)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'rappor' has no attribute 'nonsense'"):
+        _ = rappor.nonsense
+    with pytest.raises(ImportError):
+        exec("from rappor import nonsense", {})
+
+
+# What importing costs.
+
+LOADED = """
+before = set(sys.modules)
+import rappor, json
+print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
+"""
+
+
+@pytest.mark.parametrize("flags", [BARE, ("-I",)], ids=["bare", "with site-packages"])
+def test_importing_rappor_loads_the_standard_library_only(flags: tuple[str, ...]) -> None:
+    done = fresh(LOADED, *flags)
+    assert done.stderr == ""
+    loaded = set(json.loads(done.stdout))
+    assert "rappor" in loaded
+    assert loaded - {"rappor"} <= sys.stdlib_module_names
+
+
+def test_the_check_for_third_party_modules_would_see_one() -> None:
+    done = fresh(LOADED.replace("import rappor,", "import rappor, numpy,"), "-I")
+    assert "numpy" in json.loads(done.stdout)
+
+
+def test_decode_without_numpy_says_what_to_install() -> None:
+    code = """
+import rappor
+try:
+    rappor.decode
+except rappor.MissingExtraError as error:
+    assert isinstance(error, ImportError)
+    print(error.extra, error.name, error, sep="|")
+"""
+    done = fresh(code, *BARE)
+    assert done.stderr == ""
+    extra, name, message = done.stdout.strip().split("|")
+    assert (extra, name) == ("analysis", "rappor.decode")
+    assert "pip install 'rappor[analysis]'" in message
+
+
+def test_importing_decode_without_numpy_says_the_same() -> None:
+    done = fresh("from rappor import decode", *BARE)
+    assert done.returncode == 1
+    assert "MissingExtraError" in done.stderr
+    assert "pip install 'rappor[analysis]'" in done.stderr
+
+
+# What is nowhere in what ships to a client.
+
+CLIENT_SIDE = ("mechanism", "privacy", "wire", "params.py", "formats.py", "checks.py", "errors.py")
+
+
+def client_files() -> list[Path]:
+    found: list[Path] = []
+    for name in CLIENT_SIDE:
+        path = SOURCE / "rappor" / name
+        found += sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    return found
+
+
+def imported_modules(file: Path) -> Iterator[str]:
+    """Every module that a file imports, at its top or inside a function."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+@pytest.mark.parametrize("file", client_files(), ids=lambda file: file.stem)
+def test_no_client_module_imports_a_weak_or_foreign_generator(file: Path) -> None:
+    roots = {name.partition(".")[0] for name in imported_modules(file)}
+    assert roots <= sys.stdlib_module_names | {"rappor"}
+    assert not roots & {"random", "numpy", "uuid", "tempfile", "time", "datetime"}
+    assert "rappor.testing" not in set(imported_modules(file))
+
+
+def test_the_scan_covers_the_client_and_sees_imports_inside_functions(tmp_path: Path) -> None:
+    assert len(client_files()) > 20
+    planted = tmp_path / "planted.py"
+    planted.write_text("def f():\n    import random\n    from numpy.random import rand\n")
+    assert set(imported_modules(planted)) == {"random", "numpy.random"}
+
+
+def parameters(thing: Any) -> set[str]:
+    """The names of all parameters of a class, its methods, or a function."""
+    callables = [thing]
+    if inspect.isclass(thing):
+        callables += [
+            method
+            for name, method in inspect.getmembers(thing, callable)
+            if name == "__init__" or not name.startswith("_")
+        ]
+    names: set[str] = set()
+    for each in callables:
+        try:
+            names |= set(inspect.signature(each).parameters)
+        except ValueError:  # a builtin that C does not describe
+            continue
+    return names
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [rappor.Encoder, rappor.OneTime, rappor.Params, rappor.Ranges, rappor.new_secret],
+    ids=lambda thing: thing.__name__,
+)
+def test_nothing_that_ships_to_a_client_takes_a_seed(thing: Any) -> None:
+    assert not {name for name in parameters(thing) if "seed" in name or "random" in name}
+
+
+def test_the_search_for_seeds_would_find_one() -> None:
+    from rappor.testing import SeededEntropy
+
+    assert "seed" in parameters(SeededEntropy)
+    assert {"secret", "collection", "value"} <= parameters(rappor.Encoder)

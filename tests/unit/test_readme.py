@@ -1,0 +1,83 @@
+"""README.md is true: its example runs, its figures are those of the code, its links resolve."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from rappor.cli.main import build_parser
+from rappor.cli.output import up
+from rappor.params import PRESETS
+from rappor.privacy import epsilon_infinity, epsilon_n, epsilon_one
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FENCES = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+PYTHON = [code for language, code in FENCES if language == "python"]
+COMMANDS = [
+    line for _, code in FENCES for line in code.splitlines() if re.match(r"(rappor|make) ", line)
+]
+
+
+def test_there_is_a_short_example() -> None:
+    assert len(PYTHON) == 1
+    assert len([line for line in PYTHON[0].splitlines() if line]) <= 10
+
+
+@pytest.mark.parametrize("code", PYTHON)
+def test_the_example_runs_and_prints_what_it_says(code: str) -> None:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    promised = re.findall(r"^print\(.*  # (.*)$", code, re.MULTILINE)
+    assert promised
+    assert printed.getvalue().splitlines() == promised
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_figures_of_a_preset_are_those_of_the_code(name: str) -> None:
+    params, kind, _ = PRESETS[name]
+    row = re.search(rf"^\| `{name}` \|(.*)\|$", README, re.MULTILINE)
+    assert row is not None
+    shown = [cell.strip() for cell in row[1].split("|")][:3]
+    losses = epsilon_one(params, kind), epsilon_n(params, 10, kind), epsilon_infinity(params, kind)
+    assert shown == [up(loss) for loss in losses]
+
+
+@pytest.mark.parametrize("line", [line for line in COMMANDS if line.startswith("rappor ")])
+def test_a_command_of_the_readme_is_one(line: str) -> None:
+    words = shlex.split(line, comments=True)
+    assert build_parser().parse_args(words[1:]).verb == words[1]
+
+
+def test_the_targets_of_make_exist() -> None:
+    targets = re.findall(r"\bmake ([a-z]+)\b", " ".join(COMMANDS) + " make bench")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert {"demo", "test"} <= set(targets)
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_relative_links_resolve() -> None:
+    links = re.findall(r"\]\(([^)\s]+)\)", README)
+    local = [link.partition("#")[0] for link in links if "://" not in link]
+    assert len(local) > 5
+    assert [link for link in local if not (ROOT / link).exists()] == []
+
+
+def test_the_oldest_python_named_is_the_one_required() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["requires-python"] == ">=3.11"
+    assert "Python 3.11 or newer" in README
+
+
+def test_the_limits_are_stated() -> None:
+    limits = README.partition("## What it does not protect against")[2].partition("\n## ")[0]
+    for word in ("panacea", "wider strategy", "Changing", "Small", "secret", "Forged", "Laplace"):
+        assert word in limits, word
