@@ -49,16 +49,16 @@ __all__ = [
     "privacy",
 ]
 
-# name -> (module that defines it, extra, a package which that extra brings)
-_LAZY = {"decode": ("rappor.decoding.decode", "analysis", "numpy")}
+# name -> (module that defines it, extra, the packages which that extra brings)
+_LAZY = {"decode": ("rappor.decoding.decode", "analysis", ("numpy", "scipy"))}
 
 
 def __getattr__(name: str) -> Any:
     """Load a name that needs an extra, or say how to install it."""
     if name not in _LAZY:
         raise AttributeError(f"module 'rappor' has no attribute {name!r}")
-    module, extra, package = _LAZY[name]
-    if importlib.util.find_spec(package) is None:
+    module, extra, packages = _LAZY[name]
+    if any(importlib.util.find_spec(package) is None for package in packages):
         raise MissingExtraError(name, extra)
     if importlib.util.find_spec(module) is None:
         raise AttributeError(f"rappor {__version__} has no {name} yet")

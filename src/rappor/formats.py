@@ -10,7 +10,6 @@ import csv
 import io
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -93,7 +92,7 @@ def parse_json(text: str) -> Any:
         return json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
     except ParamsError:
         raise
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ParamsError(f"params are not valid JSON: {error}") from None
 
 
@@ -104,9 +103,11 @@ def format_json(numbers: Numbers) -> str:
 
 def parse_toml(text: str) -> dict[str, Any]:
     """A TOML document."""
+    import tomllib  # rarely needed
+
     try:
         return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ParamsError(f"params are not valid TOML: {error}") from None
 
 

@@ -490,7 +490,6 @@ def test_colour_is_for_terminals_that_want_it() -> None:
 # Bad input: one clear message, an exit code that says whose fault it is, no traceback.
 
 USAGE = [
-    (),
     ("nonsense",),
     ("--nonsense",),
     ("privacy", "--nonsense"),
@@ -512,15 +511,23 @@ USAGE = [
     ("demo", "--people", "0"),
     ("completion",),
     ("completion", "tcsh"),
-]
-
-INVALID = [
+    ("demo", "--people", "1e18"),
+    ("privacy", "--presets", "windows"),
     ("privacy",),
-    ("privacy", "--preset", "nonsense"),
-    ("privacy", "--preset", ""),
     ("privacy", "--preset", "windows", "--k", "3"),
     ("privacy", "--preset", "windows", "--params", "params.csv"),
     ("privacy", "--k", "3"),
+    ("privacy", "--preset", "windows", "--reports", "1e6"),
+    ("privacy", "--preset", "windows", "--candidates", "9"),
+    ("privacy", "--preset", "windows", "--n", "1,x"),
+    ("privacy", "--preset", "windows", "--n", ""),
+    ("privacy", "--preset", "windows", "--n", "0"),
+    ("encode", "--secret-file", "binary", "v"),
+]
+
+INVALID = [
+    ("privacy", "--preset", "nonsense"),
+    ("privacy", "--preset", ""),
     ("privacy", *SIX[:-1], "0.5"),
     ("privacy", *SIX[:-1], "nan"),
     ("privacy", *SIX[:-1], "1e999"),
@@ -530,11 +537,6 @@ INVALID = [
     ("privacy", "--k", "1000000000", *SIX[2:]),
     ("privacy", "--k", "9" * 5000, *SIX[2:]),
     ("privacy", "--k", "0", *SIX[2:]),
-    ("privacy", "--preset", "windows", "--reports", "1e6"),
-    ("privacy", "--preset", "windows", "--candidates", "9"),
-    ("privacy", "--preset", "windows", "--n", "1,x"),
-    ("privacy", "--preset", "windows", "--n", ""),
-    ("privacy", "--preset", "windows", "--n", "0"),
     ("privacy", "--params", "absent.csv"),
     ("privacy", "--params", "."),
     ("privacy", "--params", "binary"),
@@ -572,7 +574,6 @@ INVALID = [
     ("encode", "--preset", "windows", "--secret-file", "absent/secret", "--create-secret", "v"),
     ("encode", "--preset", "windows", "--secret-file", "~no-such-user-at-all/s", "v"),
     ("encode", "--preset", "normal", "--secret-file", "binary", "v"),
-    ("encode", "--secret-file", "binary", "v"),
 ]
 
 
@@ -600,6 +601,26 @@ def check_refusal(arguments: tuple[str | bytes, ...], code: int, folder: Path) -
     assert message.endswith("\n")
     assert 1 <= message.count("\n") <= 2
     assert len(message) < 400
+
+
+def test_without_a_verb_the_help_is_shown_as_an_error(tmp_path):
+    done = subprocess.run(
+        COMMAND, cwd=tmp_path, capture_output=True, env=environment(), check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"explain" in done.stderr
+
+
+def test_a_misspelt_option_is_answered_with_the_likely_one(tmp_path):
+    done = subprocess.run(
+        [*COMMAND, "privacy", "--presets", "windows"],
+        cwd=tmp_path,
+        capture_output=True,
+        env=environment(),
+        check=False,
+        timeout=60,
+    )
+    assert b"did you mean --preset?" in done.stderr
 
 
 @pytest.mark.parametrize("arguments", USAGE, ids=label)

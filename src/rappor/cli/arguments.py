@@ -8,12 +8,16 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from rappor.cli.output import note
-from rappor.errors import ParamsError
+from rappor.errors import ParamsError, RapporError
 from rappor.formats import parse_number
 from rappor.mechanism import DIALECTS, KINDS, Encoder, Ranges, new_secret
 from rappor.params import FIELDS, PRESETS, Params, preset
 
 SHORT_SECRET = 16
+
+
+class UsageError(RapporError):
+    """Options that do not go together."""
 
 
 def count(text: str) -> int:
@@ -32,7 +36,7 @@ def count(text: str) -> int:
 def add_params(parser: argparse.ArgumentParser, default: str | None = None) -> None:
     """The three ways to give parameters: a preset, a params.csv, or six numbers."""
     group = parser.add_argument_group("parameters: one of --preset, --params, or all six numbers")
-    names = ", ".join(PRESETS)
+    names = "; ".join(f"{name}: {each.about}" for name, each in PRESETS.items())
     fallback = f" (default: {default})" if default else ""
     group.add_argument("--preset", metavar="NAME", help=f"{names}{fallback}")
     group.add_argument("--params", metavar="FILE", help="a params.csv with the header k,h,m,p,q,f")
@@ -52,28 +56,31 @@ def add_params(parser: argparse.ArgumentParser, default: str | None = None) -> N
 def params_from(args: argparse.Namespace) -> tuple[Params, str]:
     """The parameters that were asked for, and the kind that goes with them."""
     numbers = {name: getattr(args, name) for name in FIELDS if getattr(args, name) is not None}
-    given = [bool(args.preset), bool(args.params), bool(numbers)]
+    given = [args.preset is not None, args.params is not None, bool(numbers)]
     if sum(given) > 1:
-        raise ParamsError("give one of --preset, --params, or the six numbers, not several")
-    if args.params:
+        raise UsageError("give one of --preset, --params, or the six numbers, not several")
+    if args.params is not None:
         return Params.from_csv(args.params), "string"
     if numbers:
         missing = [f"--{name}" for name in FIELDS if name not in numbers]
         if missing:
-            raise ParamsError(f"the six numbers go together; missing: {', '.join(missing)}")
+            raise UsageError(f"the six numbers go together; missing: {', '.join(missing)}")
         return Params.from_dict(
             {name: parse_number(name, numbers[name]) for name in FIELDS}
         ), "string"
-    name = args.preset or args.default_preset
+    name = args.default_preset if args.preset is None else args.preset
     if name is None:
-        raise ParamsError(f"give --preset ({', '.join(PRESETS)}), --params FILE, or --k ... --q")
+        raise UsageError(f"give --preset ({', '.join(PRESETS)}), --params FILE, or --k ... --q")
     chosen = preset(name)
     return chosen.params, chosen.kind
 
 
 def add_kind(parser: argparse.ArgumentParser) -> None:
     """--kind, and what some kinds need."""
-    parser.add_argument("--kind", choices=list(KINDS), metavar="KIND", help=", ".join(KINDS))
+    about = "; ".join(f"{kind}: {text}" for kind, text in KINDS.items())
+    parser.add_argument(
+        "--kind", choices=list(KINDS), metavar="KIND", help=f"{about} (default: the preset's)"
+    )
 
 
 def add_encoder(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +91,12 @@ def add_encoder(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dialect", default="rappor-v1", metavar="NAME", help=f"{', '.join(DIALECTS)} (strings)"
     )
-    parser.add_argument("--collection", default="example", metavar="NAME", help="collection name")
+    parser.add_argument(
+        "--collection",
+        default="example",
+        metavar="NAME",
+        help="collection name (default: %(default)s)",
+    )
     parser.add_argument("--cohort", metavar="N", help="0 to m-1 (default: from the secret)")
 
 
@@ -100,7 +112,7 @@ def encoder_from(args: argparse.Namespace, secret: bytes) -> Encoder:
         kind=kind,
         dialect=args.dialect,
         categories=None if args.categories is None else args.categories.split(","),
-        ranges=None if args.edges is None else Ranges(_edges(args.edges)),
+        ranges=None if args.edges is None else ranges_from(args.edges),
     )
 
 
@@ -122,11 +134,16 @@ def value_from(text: str, kind: str) -> object:
 
 def read_secret(path: str, create: bool) -> bytes:
     """The secret in a file, made first if asked for; short ones are warned of, never shown."""
-    file = Path(path).expanduser()
+    try:
+        file = Path(path).expanduser()
+    except RuntimeError:
+        raise ParamsError(f"{path}: no such home directory") from None
     if create and not file.exists():
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as handle:
             handle.write(new_secret())
+            handle.flush()
+            os.fsync(handle.fileno())
         note(f"made a new secret: {file} (keep it: another one is another ε)")
     try:
         secret = file.read_bytes()
@@ -140,13 +157,14 @@ def read_secret(path: str, create: bool) -> bytes:
 
 
 def _whole(name: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit():
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise ParamsError(f"{name} must be a whole number from 0 on, got {text[:60]!r}")
     return int(text)
 
 
-def _edges(text: str) -> list[float]:
-    return [_number("each of --edges", part) for part in text.split(",")]
+def ranges_from(text: str) -> Ranges:
+    """The ranges between edges written as X,Y,Z."""
+    return Ranges([_number("each of --edges", part) for part in text.split(",")])
 
 
 def _number(what: str, text: str) -> float:

@@ -59,6 +59,7 @@ def _bash(words: dict[str, list[str]], zsh: bool) -> str:
         f'    {option}) COMPREPLY=($(compgen -W "{known}" -- "$word")); return ;;'
         for option, known in _choices().items()
     )
+    values += '\n    --params|--secret-file) COMPREPLY=($(compgen -f -- "$word")); return ;;'
     cases = "\n".join(f'    {verb}) known="{" ".join(found)}" ;;' for verb, found in words.items())
     start = "autoload -U +X bashcompinit && bashcompinit\n" if zsh else ""
     return f"""{start}_rappor() {{
@@ -88,5 +89,7 @@ def _fish(words: dict[str, list[str]]) -> str:
                     lines.append(f"complete -c rappor {seen} -a {word}")
                 continue
             known = f" -x -a '{choices[word]}'" if word in choices else ""
+            if word in ("--params", "--secret-file"):
+                known = " -r -F"
             lines.append(f"complete -c rappor {seen} -l {word[2:]}{known}")
     return "\n".join(lines)

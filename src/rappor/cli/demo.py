@@ -7,10 +7,9 @@ import random
 import sys
 from typing import Any
 
-from rappor.cli.arguments import count
+from rappor.cli.arguments import UsageError, count
 from rappor.cli.explain import describe
 from rappor.cli.output import bar, note, percent, say, say_json, table, up
-from rappor.decoding.estimate import estimate_bit
 from rappor.mechanism import Encoder, new_secret
 from rappor.params import Params
 from rappor.privacy import epsilon_infinity, epsilon_one
@@ -19,6 +18,7 @@ QUESTION = "Which browser do you use?"
 TRUE_SHARES = {"Chrome": 0.58, "Safari": 0.21, "Firefox": 0.12, "Edge": 0.07, "Lynx": 0.02}
 PARAMS = Params(k=len(TRUE_SHARES), h=1, m=1, f=0.5, p=0.5, q=0.75)
 Z_95 = 1.959964
+MOST_PEOPLE = 10_000_000
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
@@ -40,6 +40,10 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Ask, count, estimate."""
+    from rappor.decoding.estimate import estimate_bit  # only this verb needs it
+
+    if args.people > MOST_PEOPLE:
+        raise UsageError(f"--people goes up to {MOST_PEOPLE:,}, got {args.people:,}")
     categories = list(TRUE_SHARES)
     if not args.json:
         _introduce(categories)
@@ -73,10 +77,8 @@ def _introduce(categories: list[str]) -> None:
     encoder = Encoder(
         PARAMS, secret=new_secret(), collection="browser", kind="category", categories=categories
     )
-    for line in describe("Firefox", encoder, encoder.trace("Firefox")):
+    for line in describe("Firefox", encoder, encoder.trace("Firefox"), categories):
         say(f"   {line}".rstrip())
-    say()
-    say(f"   (one column a browser: {', '.join(categories)})")
     say()
 
 
@@ -108,7 +110,7 @@ def _conclude(people: int, rows: list[dict[str, Any]]) -> None:
     say()
     shown = [("browser", "1s received", "estimate", "95 % interval", "truth")]
     for row in rows:
-        interval = f"{percent(max(row['low'], 0))} to {percent(row['high'])}"
+        interval = f"{percent(row['low'])} to {percent(row['high'])}"
         shown.append(
             (
                 row["value"],

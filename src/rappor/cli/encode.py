@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rappor.cli.arguments import add_encoder, add_params, encoder_from, read_secret, value_from
+from rappor.cli.output import note
 from rappor.errors import EncodeError, ParamsError
 from rappor.wire import to_text
 
@@ -20,6 +21,8 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         help="turn values into randomized reports",
         description="Encodes the values given, or one a line from standard input, as reports of "
         "one client. Prints CSV with the header cohort,rappor (bit k-1 first), or JSON lines.",
+        epilog="Example: rappor encode --preset windows --secret-file secret --create-secret "
+        "example.com",
         allow_abbrev=False,
     )
     parser.add_argument("values", nargs="*", metavar="VALUE", help="values (default: stdin)")
@@ -36,6 +39,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Encode each value in turn."""
+    encoder_from(args, b"any")  # refuses bad options before a secret is made
     encoder = encoder_from(args, read_secret(args.secret_file, args.create_secret))
     if not args.json:
         print("cohort,rappor")
@@ -56,8 +60,12 @@ def _values(given: list[str]) -> Iterator[str]:
     if given:
         yield from given
         return
+    if sys.stdin is None:
+        raise EncodeError("no values given, and standard input is closed")
+    if sys.stdin.isatty():
+        note("reading values from the terminal, one a line; end with Ctrl-D")
     try:
         for line in sys.stdin:
             yield line.rstrip("\r\n")
     except UnicodeDecodeError:
-        raise EncodeError("standard input is not UTF-8 text") from None
+        raise EncodeError("standard input is not text in this terminal's encoding") from None

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Sequence
 from typing import Any
 
-from rappor.cli.arguments import add_encoder, add_params, encoder_from, read_secret, value_from
+from rappor.cli.arguments import (
+    add_encoder,
+    add_params,
+    encoder_from,
+    ranges_from,
+    read_secret,
+    value_from,
+)
 from rappor.cli.output import paint, say, say_json, up
 from rappor.mechanism import Encoder, Trace, expected_ones, new_secret
 from rappor.privacy import epsilon_infinity, epsilon_one
@@ -26,6 +34,8 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         help="show what happens to one value, bit by bit",
         description="Shows a value's filter B, its permanent response B' and a report S as rows of "
         "bits (bit 0 first). Uses a throw-away secret unless --secret-file is given.",
+        epilog="Examples: rappor explain example.com; rappor explain 42 --kind ordinal "
+        "--edges 10,50 --k 3 --h 1 --m 1 --f .5 --p .5 --q .75",
         allow_abbrev=False,
     )
     parser.add_argument("value", metavar="VALUE", help="the value to report")
@@ -57,16 +67,27 @@ def run(args: argparse.Namespace) -> int:
             }
         )
     else:
-        for line in describe(args.value, encoder, trace):
+        for line in describe(args.value, encoder, trace, _bit_names(args)):
             say(line)
     return 0
 
 
-def describe(value: str, encoder: Encoder, trace: Trace) -> list[str]:
-    """The trace as lines for a person."""
+def _bit_names(args: argparse.Namespace) -> Sequence[str]:
+    """What each bit stands for, where that can be said."""
+    if args.categories is not None:
+        return list(args.categories.split(","))
+    return () if args.edges is None else ranges_from(args.edges).labels
+
+
+def describe(
+    value: str, encoder: Encoder, trace: Trace, bit_names: Sequence[str] = ()
+) -> list[str]:
+    """The trace as lines for a person; bit 0 is drawn first."""
     params = encoder.params
     size = f"{params.k} bit{'s' * (params.k != 1)}"
     lines = [f"v   {value!r}, in cohort {encoder.cohort} of {params.m}, {size}"]
+    if bit_names:
+        lines.append(f"    (from the left: {'; '.join(bit_names)})")
     for (name, about), bits in zip(
         _STAGES, (trace.signal, trace.permanent, trace.report.bits), strict=True
     ):

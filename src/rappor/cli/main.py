@@ -6,25 +6,43 @@ Exit codes: 0 success, 1 failure, 2 usage, 3 invalid input.
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import sys
+import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn, TextIO
 
 from rappor._version import __version__
 from rappor.cli import completion, demo, encode, explain, privacy
+from rappor.cli.arguments import UsageError
+from rappor.cli.output import note, showable
 from rappor.errors import EncodeError, ParamsError, RapporError, WireError
 
 FAILURE, USAGE, INVALID_INPUT, INTERRUPTED = 1, 2, 3, 130
 
 _VERBS = (privacy, explain, encode, demo, completion)
+_BAD_INPUT = (
+    ParamsError,
+    EncodeError,
+    WireError,
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors in one line, with the way to help."""
+    """Errors in one line, with the way to help; help in letters that the terminal can show."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: {message}\n  see: {self.prog} --help\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        stream: TextIO | None = file or sys.stderr
+        if message and stream is not None:
+            stream.write(showable(message, stream))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -33,20 +51,41 @@ def build_parser() -> argparse.ArgumentParser:
         prog="rappor",
         description="Statistics about users without data about any user (RAPPOR, CCS 2014).",
         epilog="Results go to standard output, everything else to standard error. "
-        "Exit codes: 0 success, 1 failure, 2 usage, 3 invalid input.",
+        "Exit codes: 0 success, 1 failure, 2 usage, 3 invalid input. "
+        "Start with: rappor demo",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"rappor {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, title="verbs")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
     for module in _VERBS:
         verb = module.register(verbs)
         verb.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        verb.set_defaults(parser=verb)
     return parser
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments, or an error that names the verb and what may have been meant."""
+    parser = build_parser()
+    args, unknown = parser.parse_known_args(argv)
+    if args.verb is None:
+        if unknown:
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        parser.print_help(sys.stderr)
+        parser.exit(USAGE)
+    if unknown:
+        known = [option for action in args.parser._actions for option in action.option_strings]
+        near = difflib.get_close_matches(unknown[0].split("=")[0], known, 1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+    return args
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    args = build_parser().parse_args(argv)
+    if sys.stdout is None:  # closed by the caller: there is nowhere to put a result
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the whole run
+    args = parse(argv)
     try:
         result: int = args.run(args)
         sys.stdout.flush()
@@ -55,14 +94,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        note("interrupted")
         return INTERRUPTED
     except (RapporError, OSError) as error:
         if args.debug:
-            raise
-        print(f"rappor {args.verb}: {_message(error)}", file=sys.stderr)
-        invalid = isinstance(error, (ParamsError, EncodeError, WireError, FileNotFoundError))
-        return INVALID_INPUT if invalid else FAILURE
+            traceback.print_exc()
+        note(f"rappor {args.verb}: {_message(error)}")
+        if isinstance(error, UsageError):
+            return USAGE
+        return INVALID_INPUT if isinstance(error, _BAD_INPUT) else FAILURE
     return result
 
 

@@ -7,8 +7,8 @@ import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_CEILING, Decimal
-from typing import Any
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import Any, TextIO
 
 # What a terminal without UTF-8 gets instead.
 _PLAIN = str.maketrans(
@@ -33,19 +33,24 @@ _PLAIN = str.maketrans(
 )
 
 
-def say(text: str = "") -> None:
-    """Print one result line to standard output, in plain letters where it cannot show others."""
-    encoding = sys.stdout.encoding or "ascii"
+def showable(text: str, stream: TextIO) -> str:
+    """The text in letters that the stream can show."""
+    encoding = stream.encoding or "ascii"
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
-        text = text.translate(_PLAIN).encode(encoding, "replace").decode(encoding)
-    print(text)
+        return text.translate(_PLAIN).encode(encoding, "replace").decode(encoding)
+    return text
+
+
+def say(text: str = "") -> None:
+    """Print one result line to standard output."""
+    print(showable(text, sys.stdout))
 
 
 def note(text: str) -> None:
     """Print one line that is not a result to standard error."""
-    print(text, file=sys.stderr)
+    print(showable(text, sys.stderr), file=sys.stderr)
 
 
 def say_json(document: Mapping[str, Any]) -> None:
@@ -67,17 +72,17 @@ def up(epsilon: float, places: int = 4) -> str:
     if epsilon == math.inf:
         return "∞"
     quantum = Decimal(1).scaleb(-places)
-    return str(Decimal(epsilon).quantize(quantum, ROUND_CEILING))
+    return str(Decimal(epsilon).quantize(quantum, ROUND_CEILING, Context(prec=400)))
 
 
 def percent(share: float) -> str:
     """A share as a percentage with three significant digits."""
-    return f"{100 * share:.3g} %"
+    return "more than all" if share > 1 else f"{100 * share:.3g} %"
 
 
 def bar(share: float, width: int = 32) -> str:
     """A horizontal bar for a share between 0 and 1, to half a character."""
-    halves = round(2 * width * min(max(share, 0.0), 1.0))
+    halves = round(2 * width * min(max(share, 0.0), 1.0)) or (share > 0)
     return "█" * (halves // 2) + "▌" * (halves % 2)
 
 

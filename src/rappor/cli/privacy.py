@@ -6,9 +6,8 @@ import argparse
 import math
 from typing import Any
 
-from rappor.cli.arguments import add_kind, add_params, count, params_from
+from rappor.cli.arguments import UsageError, add_kind, add_params, count, params_from
 from rappor.cli.output import bar, percent, say, say_json, table, up
-from rappor.errors import ParamsError
 from rappor.mechanism import channel
 from rappor.params import Params
 from rappor.privacy import (
@@ -31,11 +30,13 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         help="ε and detection limits of a set of parameters",
         description="Shows p*, q*, ε for one, n and ever so many reports of one unchanged value by "
         "one client, deniability, and with --reports and --candidates what can be detected.",
+        epilog="Examples: rappor privacy --preset windows --reports 1e6 --candidates 200; "
+        "rappor privacy --k 1 --h 1 --m 1 --f .5 --p .5 --q .75 --kind boolean --json",
         allow_abbrev=False,
     )
     add_params(parser)
     add_kind(parser)
-    parser.add_argument("--n", metavar="N,N", help="numbers of reports to show ε_n for")
+    parser.add_argument("--n", metavar="N,N", help="reports to show ε_n for, such as 1,10,1e3")
     parser.add_argument("--reports", type=count, metavar="N", help="reports in a collection")
     parser.add_argument("--candidates", type=count, metavar="M", help="strings that are tested")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     """Compute everything once, then print it."""
     params, preset_kind = params_from(args)
     if (args.reports is None) != (args.candidates is None):
-        raise ParamsError("--reports and --candidates go together")
+        raise UsageError("--reports and --candidates go together")
     facts = privacy_facts(
         params, args.kind or preset_kind, _reports_shown(args.n), args.reports, args.candidates
     )
@@ -104,8 +105,8 @@ def describe(facts: dict[str, Any], params: Params) -> list[str]:
         "  ".join(f"{name} = {value}" for name, value in params.to_dict().items())
         + f"  ({facts['kind']})",
         "",
-        f"p* = {facts['p_star']:.6g}   chance that a reported bit is 1 where the true bit is 0",
-        f"q* = {facts['q_star']:.6g}   chance that it is 1 where the true bit is 1",
+        f"p* = {facts['p_star']:<10.6g} chance that a reported bit is 1 where the true bit is 0",
+        f"q* = {facts['q_star']:<10.6g} chance that it is 1 where the true bit is 1",
         "",
         "Privacy loss ε, for one client and one unchanged value in this collection, rounded up:",
         "",
@@ -151,7 +152,7 @@ def _detectable_lines(facts: dict[str, Any]) -> list[str]:
         )
     lines = [
         "",
-        f"Smallest string that {limits['reports']:,} reports reveal among "
+        f"Smallest true count that {limits['reports']:,} reports reveal among "
         f"{limits['candidates']:,} candidates (family-wise error 5 %):",
         "",
         *(f"  {line}" for line in table(rows)),
@@ -162,7 +163,7 @@ def _detectable_lines(facts: dict[str, Any]) -> list[str]:
         others = facts["candidates_per_pattern"]
         lines += [
             "",
-            f"In a cohort, {others:.2g} other candidates share a string's bits on average.",
+            f"On average a string shares its bits in a cohort with {others:.2g} other candidates.",
         ]
     return lines
 
@@ -173,4 +174,4 @@ def _reports_shown(text: str | None) -> tuple[int, ...]:
     try:
         return tuple(sorted({count(part) for part in text.split(",")}))
     except argparse.ArgumentTypeError as error:
-        raise ParamsError(f"--n: {error}") from None
+        raise UsageError(f"--n: {error}") from None

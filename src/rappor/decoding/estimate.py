@@ -28,9 +28,9 @@ def estimate_bit(ones: float, reports: float, params: Params) -> BitEstimate:
     >>> estimate_bit(60, 100, Params(1, 1, 1, 0.0, 0.25, 0.75))
     BitEstimate(count=70.0, std_error=8.660254037844387)
     """
-    p_star, q_star = map(float, channel(params))
-    signal = q_star - p_star
-    count = (ones - p_star * reports) / signal
+    found = channel(params)
+    if_zero, if_one = found.variances
+    count = (ones - float(found.p_star) * reports) / found.signal
     held = min(max(count, 0.0), float(reports))
-    variance = held * q_star * (1 - q_star) + (reports - held) * p_star * (1 - p_star)
-    return BitEstimate(count, math.sqrt(variance) / signal)
+    variance = held * if_one + (reports - held) * if_zero
+    return BitEstimate(count, math.sqrt(variance) / found.signal)

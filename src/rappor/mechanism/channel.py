@@ -18,6 +18,19 @@ class Channel(NamedTuple):
     p_star: Fraction
     q_star: Fraction
 
+    @property
+    def signal(self) -> float:
+        """q* - p* = (1-f)(q-p), subtracted before it is rounded to a float."""
+        return float(self.q_star - self.p_star)
+
+    @property
+    def variances(self) -> tuple[float, float]:
+        """p*(1-p*) and q*(1-q*): the variance of a reported bit where the true bit is 0, and 1."""
+        return (
+            float(self.p_star * (1 - self.p_star)),
+            float(self.q_star * (1 - self.q_star)),
+        )
+
 
 def channel(params: Params) -> Channel:
     """p* and q* of Lemma 1, as exact rationals.

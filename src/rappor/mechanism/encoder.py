@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rappor.checks import text, whole
 from rappor.errors import EntropyError
-from rappor.mechanism.entropy import NO_ENTROPY, Entropy
+from rappor.mechanism.entropy import NO_ENTROPY, Entropy, checked
 from rappor.mechanism.irr import instantaneous_response
 from rappor.mechanism.memo import (
     check_secret,
@@ -109,7 +109,7 @@ class Encoder:
         self._null: Callable[[], int] = lambda: permanent_response(
             params, derive_memo_key("null", *memo)
         )(0, b"")
-        self._instantaneous = instantaneous_response(params, entropy)
+        self._instantaneous = instantaneous_response(params, checked(entropy))
 
     def encode(self, value: object) -> Report:
         """One report of a value: B' is the same at every call, the report is fresh."""

@@ -27,6 +27,20 @@ class Entropy(Protocol):
         """Return exactly `count` random bytes."""
 
 
+def checked(entropy: Entropy) -> Entropy:
+    """The same source, refusing to be short: too few bytes would be bits without noise."""
+    if entropy is os.urandom:
+        return entropy
+
+    def read(count: int, /) -> bytes:
+        data = entropy(count)
+        if not isinstance(data, bytes) or len(data) != count:
+            raise EntropyError("the source of randomness gave another number of bytes than asked")
+        return data
+
+    return read
+
+
 def new_secret() -> bytes:
     """32 bytes from the operating system: a new client's secret. Draw it once, keep it for ever."""
     try:

@@ -36,6 +36,8 @@ class OneTime:
 
     def __init__(self, encoder: Encoder, slot: Slot) -> None:
         """Bind an encoder with one-time parameters to the slot of its collection."""
+        if not isinstance(encoder, Encoder):
+            raise ParamsError(f"encoder must be rappor.Encoder, got {type(encoder).__name__}")
         params = encoder.params
         if params.f != 0 and (params.p, params.q) != (0, 1):
             raise ParamsError(

@@ -54,7 +54,7 @@ def free_bits(value: Any, k: int) -> int:
             return value
         raise EncodeError(f"value must be a whole number with at most {k} bits")
     listed = isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
-    if listed and len(value) == k and all(bit in (0, 1) for bit in value):
+    if listed and len(value) == k and all(isinstance(bit, int) and bit in (0, 1) for bit in value):
         return sum(1 << place for place, bit in enumerate(value) if bit)
     raise EncodeError(f"value must be {k} truth values, bit 0 first, or an integer of {k} bits")
 
@@ -125,7 +125,9 @@ class Ranges:
 
 def _label(edge: Fraction) -> str:
     longest = max(abs(edge.numerator), edge.denominator).bit_length()
-    return str(edge) if longest <= 4096 else f"(a number of {longest} bits)"
+    if edge.denominator == 1 and longest <= 4096:
+        return str(edge)
+    return f"{float(edge):.6g}" if longest <= 1000 else f"(a number of {longest} bits)"
 
 
 def _edge(edge: Any) -> Fraction:

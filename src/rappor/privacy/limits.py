@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 
 from rappor.checks import between_0_and_1, positive, whole
 from rappor.errors import ParamsError
 from rappor.mechanism.channel import channel
 from rappor.params import Params, check_params
-
-_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +44,16 @@ def _hashes(params: Params, hashes: int | None) -> int:
 
 def _spread(params: Params, reports: float, count: float, hashes: int) -> float:
     """Standard error of a realised count T (R43): (T q*(1-q*) + (N-T) p*(1-p*)) / h, rooted."""
-    p_star, q_star = map(float, channel(params))
-    variance = count * q_star * (1 - q_star) + (reports - count) * p_star * (1 - p_star)
-    return math.sqrt(variance / hashes) / (q_star - p_star)
+    found = channel(params)
+    if_zero, if_one = found.variances
+    variance = count * if_one + (reports - count) * if_zero
+    return math.sqrt(variance / hashes) / found.signal
+
+
+def _normal_quantile(share: float) -> float:
+    from statistics import NormalDist  # a slow import that most commands do not need
+
+    return NormalDist().inv_cdf(share)
 
 
 def critical_value(candidates: float, alpha: float = 0.05) -> float:
@@ -60,7 +64,7 @@ def critical_value(candidates: float, alpha: float = 0.05) -> float:
     """
     if positive("candidates", candidates) < 1:
         raise ParamsError(f"candidates must be a number from 1 on, got {candidates!r}")
-    return -_NORMAL.inv_cdf(between_0_and_1("alpha", alpha) / candidates)
+    return -_normal_quantile(between_0_and_1("alpha", alpha) / candidates)
 
 
 def detectable(
@@ -78,7 +82,7 @@ def detectable(
     total = positive("reports", reports)
     bits = _hashes(params, hashes)
     threshold = critical_value(candidates, alpha) * _spread(params, total, 0.0, bits)
-    quantile = _NORMAL.inv_cdf(between_0_and_1("power", power))
+    quantile = _normal_quantile(between_0_and_1("power", power))
     count = threshold
     for _ in range(100):
         before = count

@@ -132,5 +132,5 @@ def relative_error(params: Params, reference: Params) -> float:
 
 
 def _noise(params: Params) -> float:
-    p_star, q_star = channel(params)
-    return math.sqrt(p_star * (1 - p_star)) / float(q_star - p_star)
+    found = channel(params)
+    return math.sqrt(found.variances[0]) / found.signal

@@ -21,6 +21,9 @@ def pack(bits: int, k: int) -> bytes:
 
 def unpack(data: bytes, k: int) -> int:
     """The k bits of `pack`; WireError on another length or on a set padding bit."""
+    _check_width(k)
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise WireError(f"a packed report is bytes, got {type(data).__name__}")
     if len(data) != (k + 7) // 8:
         raise WireError(f"a report of {k} bits takes {(k + 7) // 8} bytes, got {len(data)}")
     bits = int.from_bytes(data, "little")
@@ -41,11 +44,18 @@ def to_text(bits: int, k: int) -> str:
 
 def from_text(text: str, k: int) -> int:
     """The bits of `to_text`; WireError unless it is exactly k characters 0 or 1."""
-    if len(text) != k or set(text) - {"0", "1"}:
+    _check_width(k)
+    if not isinstance(text, str) or len(text) != k or set(text) - {"0", "1"}:
         raise WireError(f"a report of {k} bits is {k} characters 0 or 1")
     return int(text, 2)
 
 
+def _check_width(k: int) -> None:
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise WireError(f"a report has a whole number of bits from 1 on, got {k!r}")
+
+
 def _check_bits(bits: int, k: int) -> None:
-    if bits < 0 or bits >> k:
+    _check_width(k)
+    if isinstance(bits, bool) or not isinstance(bits, int) or bits < 0 or bits >> k:
         raise WireError(f"bits do not fit a report of {k} bits")
