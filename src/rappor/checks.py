@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 from fractions import Fraction
 from typing import Any
 
@@ -29,41 +30,69 @@ def is_real(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """A whole number from `low` to `high` (None: no upper limit), or ParamsError."""
-    if is_whole(value) and low <= value and (high is None or value <= high):
-        return int(value)
+def whole(
+    name: str, value: Any, low: int, high: int | None = None, *, private: bool = False
+) -> int:
+    """A whole number from `low` to `high` (None: no upper limit), or ParamsError.
+
+    `private` keeps what was given out of the message: it might be a value in the wrong place.
+    """
+    try:
+        number = operator.index(value) if is_whole(value) else None
+    except (TypeError, ValueError):
+        number = None
+    if number is not None and low <= number and (high is None or number <= high):
+        return number
     limit = "on" if high is None else f"to {high}"
-    raise ParamsError(f"{name} must be a whole number from {low} {limit}, got {show(value)}")
+    given = f"a {type(value).__name__}" if private and number is None else show(value)
+    raise ParamsError(f"{name} must be a whole number from {low} {limit}, got {given}")
 
 
 def positive(name: str, value: Any) -> float:
     """A finite number above 0, or ParamsError."""
-    if is_real(value) and 0 < value < math.inf:
-        return float(value)
+    number = _as_float(value)
+    if number is not None and 0 < number < math.inf:
+        return number
     raise ParamsError(f"{name} must be a number above 0, got {show(value)}")
 
 
 def between_0_and_1(name: str, value: Any) -> float:
     """A number above 0 and below 1, or ParamsError."""
-    if is_real(value) and 0 < value < 1:
-        return float(value)
+    number = _as_float(value)
+    if number is not None and 0 < number < 1:
+        return number
     raise ParamsError(f"{name} must be a number above 0 and below 1, got {show(value)}")
+
+
+def _as_float(value: Any) -> float | None:
+    if not is_real(value):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def exact(value: Any) -> Fraction:
     """The exact rational that a finite number is."""
     if is_whole(value):
-        return Fraction(int(value))
-    return Fraction(value) if isinstance(value, (float, Fraction)) else Fraction(float(value))
+        return Fraction(operator.index(value))
+    return Fraction(*value.as_integer_ratio())
 
 
 def text(name: str, value: Any) -> str:
-    """A non-empty string that UTF-8 can hold, or ParamsError."""
-    if isinstance(value, str) and value:
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError:
-            raise ParamsError(f"{name} must be Unicode text, got half a surrogate pair") from None
-        return value
-    raise ParamsError(f"{name} must be a non-empty string, got {show(value)}")
+    """A non-empty string that UTF-8 can hold, or ParamsError that does not show it."""
+    if not isinstance(value, str) or not value:
+        raise ParamsError(f"{name} must be a non-empty string, got a {type(value).__name__}")
+    if not encodable(value):
+        raise ParamsError(f"{name} must be Unicode text, got half a surrogate pair")
+    return str(value)
+
+
+def encodable(value: str) -> bool:
+    """Whether UTF-8 can hold a string; the error itself, which carries it, goes no further."""
+    try:
+        str.encode(value, "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -107,7 +107,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
     try:
         return tomllib.loads(text)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise ParamsError(f"params are not valid TOML: {error}") from None
 
 

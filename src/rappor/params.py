@@ -31,7 +31,7 @@ def _probability(name: str, value: Any) -> float:
         raise ParamsError(expected)
     try:
         number = float(value)
-    except OverflowError:
+    except (TypeError, ValueError, OverflowError):
         raise ParamsError(expected) from None
     if not (math.isfinite(number) and 0 <= number <= 1):
         raise ParamsError(expected)
@@ -220,6 +220,6 @@ def preset(name: str) -> Preset:
     """The named preset with its kind, or ParamsError listing the names."""
     try:
         return PRESETS[name]
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, ValueError):
         names = ", ".join(PRESETS)
         raise ParamsError(f"preset must be one of {names}; got {show(name)}") from None

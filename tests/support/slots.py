@@ -1,14 +1,16 @@
 """A durable slot for a one-time report, as a client would keep it: a file."""
 
+import contextlib
 import json
 import os
+import threading
 from pathlib import Path
 
 from rappor import Report
 
 
 class FileSlot:
-    """One report in one file: written beside it, synced, then renamed."""
+    """One report in one file: written beside it, synced, then linked, which only one can do."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -20,9 +22,11 @@ class FileSlot:
             return None
 
     def keep(self, report: Report) -> None:
-        draft = self.file.with_suffix(".draft")
+        draft = self.file.with_name(f"{self.file.name}.{os.getpid()}.{threading.get_ident()}")
         with draft.open("w", encoding="ascii") as handle:
             json.dump(report, handle)
             handle.flush()
             os.fsync(handle.fileno())
-        draft.replace(self.file)
+        with contextlib.suppress(FileExistsError):  # another was first: its report is the one
+            os.link(draft, self.file)
+        draft.unlink()

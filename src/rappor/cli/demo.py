@@ -25,7 +25,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "demo",
-        help="see the idea at work: a survey that nobody can be caught in",
+        help="see the idea at work: a survey whose answers are blurred before they are sent",
         description="Asks simulated people a question through the real client code, then estimates "
         "the answers from the noise alone.",
         allow_abbrev=False,
@@ -125,11 +125,14 @@ def _conclude(people: int, rows: list[dict[str, Any]]) -> None:
         say(f"   {line}  {drawn}".rstrip())
     covered = sum(row["low"] <= row["truth"] <= row["high"] for row in rows)
     say()
-    say(f"   The truth lies in {covered} of {len(rows)} intervals (each is right 19 times in 20).")
+    say(
+        f"   The truth lies in {covered} of {len(rows)} intervals; of many surveys, each interval "
+        "is right in 95 %."
+    )
     say()
     once, ever = (up(e(PARAMS, "category")) for e in (epsilon_one, epsilon_infinity))
     say(f"3. What anyone learns about one person: at most ε = {once} from a report,")
     say(f"   {ever} from all reports of one answer, for ever.")
-    say("   That bound holds against the server too, whatever else it knows.")
+    say("   That holds against the server too, for whoever does not have the phone's own secret.")
     say()
     note("Next: rappor explain example.com   rappor privacy --preset windows   rappor --help")

@@ -25,6 +25,11 @@ _STAGES = (
     ("B'", "permanent response: the same for ever, never sent"),
     ("S", "instantaneous response: fresh each time, and all that is sent"),
 )
+_ONE_STEP = (  # p = 0, q = 1: one-time RAPPOR, in the paper's first reading
+    _STAGES[0],
+    ("B'", "permanent response: the same for ever"),
+    ("S", "all that is sent: B' itself, as p = 0 and q = 1 leave it"),
+)
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
@@ -89,19 +94,20 @@ def describe(
     if bit_names:
         lines.append(f"    (from the left: {'; '.join(bit_names)})")
     for (name, about), bits in zip(
-        _STAGES, (trace.signal, trace.permanent, trace.report.bits), strict=True
+        _ONE_STEP if (params.p, params.q) == (0, 1) else _STAGES,
+        (trace.signal, trace.permanent, trace.report.bits),
+        strict=True,
     ):
         ones = bits.bit_count()
         lines += ["", f"{name:<3} {about} ({ones} one{'s' * (ones != 1)})"]
         lines += _rows(bits, trace.signal, params.k)
-    own = trace.signal.bit_count()
-    expected = float(expected_ones(params, own))
+    expected = float(expected_ones(params, trace.signal.bit_count()))
+    once, ever = (up(e(params, encoder.kind)) for e in (epsilon_one, epsilon_infinity))
     lines += [
         "",
-        f"Every bit of S is drawn by coins, {expected:g} ones expected; "
-        f"the value itself only tilts {own} of {params.k}.",
-        f"Whoever sees S learns at most ε = {up(epsilon_one(params, encoder.kind))} about v; "
-        f"whoever sees every S for ever, at most {up(epsilon_infinity(params, encoder.kind))}.",
+        f"Every bit of S is drawn by coins: {expected:g} ones are expected for this value.",
+        f"Whoever sees S learns at most ε = {once} about v; whoever sees every S of this value",
+        f"for ever, at most {ever}, as long as the client's secret is kept.",
     ]
     return lines
 

@@ -7,7 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from typing import Any, TextIO
 
 # What a terminal without UTF-8 gets instead.
@@ -78,6 +78,14 @@ def up(epsilon: float, places: int = 4) -> str:
 def percent(share: float) -> str:
     """A share as a percentage with three significant digits."""
     return "more than all" if share > 1 else f"{100 * share:.3g} %"
+
+
+def percent_up(share: float) -> str:
+    """A share as a percentage with three significant digits, rounded up."""
+    if share > 1:
+        return "more than all"
+    with localcontext(Context(prec=3, rounding=ROUND_CEILING)):
+        return f"{float(+Decimal(100 * share)):g} %"
 
 
 def bar(share: float, width: int = 32) -> str:

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from rappor.cli.arguments import UsageError, add_kind, add_params, count, params_from
-from rappor.cli.output import bar, percent, say, say_json, table, up
+from rappor.cli.output import bar, percent, percent_up, say, say_json, table, up
 from rappor.mechanism import channel
 from rappor.params import Params
 from rappor.privacy import (
@@ -78,6 +78,7 @@ def privacy_facts(
         "epsilon_one": epsilon_one(params, kind),
         "epsilon_n": {str(n): epsilon_n(params, n, kind) for n in shown},
         "epsilon_infinity": epsilon_infinity(params, kind),
+        "warnings": _shape_warnings(params, kind),
     }
     if kind == "string":
         all_zero, all_replaced = deniability(params)
@@ -115,6 +116,7 @@ def describe(facts: dict[str, Any], params: Params) -> list[str]:
         "Other values, other collections and a lost secret add up: see docs/theory/composition.md.",
         *_deniability_lines(facts),
         *_detectable_lines(facts),
+        *(line for warning in facts["warnings"] for line in ("", f"Note: {warning}.")),
     ]
 
 
@@ -148,7 +150,7 @@ def _detectable_lines(facts: dict[str, Any]) -> list[str]:
     rows = [("chance to detect it", "true count", "share of reports")]
     for power, least in limits["power"].items():
         rows.append(
-            (percent(float(power)), f"{math.ceil(least['count']):,}", percent(least["frequency"]))
+            (percent(float(power)), _whole_up(least["count"]), percent_up(least["frequency"]))
         )
     lines = [
         "",
@@ -166,6 +168,23 @@ def _detectable_lines(facts: dict[str, Any]) -> list[str]:
             f"On average a string shares its bits in a cohort with {others:.2g} other candidates.",
         ]
     return lines
+
+
+def _whole_up(count_needed: float) -> str:
+    return "∞" if count_needed == math.inf else f"{math.ceil(count_needed):,}"
+
+
+def _shape_warnings(params: Params, kind: str) -> list[str]:
+    """Where no encoder of the kind would take these parameters."""
+    if kind == "string" and params.h >= params.k:
+        return [f"strings need h < k; no client reports with h = {params.h}, k = {params.k}"]
+    if kind in ("category", "ordinal", "boolean") and params.h != 1:
+        return [f"kind {kind} uses h = 1; ε is the same, but no client has h = {params.h}"]
+    if kind == "boolean" and params.k != 1:
+        return [
+            f"kind boolean uses k = 1; ε is the same, but no client reports with k = {params.k}"
+        ]
+    return []
 
 
 def _reports_shown(text: str | None) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rappor.checks import whole
+from rappor.checks import encodable, whole
 from rappor.errors import EncodeError, ParamsError
 from rappor.mechanism.dialects import make_place
 from rappor.params import Params, check_params
@@ -13,12 +13,14 @@ from rappor.params import Params, check_params
 def value_bytes(value: object) -> bytes:
     """A string value as bytes: str as UTF-8 without normalisation, bytes as they are."""
     if isinstance(value, str):
-        try:
-            return value.encode("utf-8")
-        except UnicodeEncodeError:
-            raise EncodeError("value is not Unicode text: it holds half a surrogate pair") from None
+        if not encodable(value):
+            raise EncodeError("value is not Unicode text: it holds half a surrogate pair")
+        return str.encode(value, "utf-8")
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value)
+        try:
+            return bytes(value)
+        except (ValueError, NotImplementedError):
+            pass  # a released view
     raise EncodeError(f"value must be str or bytes, got {type(value).__name__}")
 
 
@@ -34,8 +36,8 @@ def bloom_positions(
     (3, 1, 5, 1)
     """
     check_string_params(params)
-    highest = None if dialect == "chromium" else params.m - 1
-    place = make_place(dialect, whole("cohort", cohort, 0, highest), params)
+    highest = None if type(dialect) is str and dialect == "chromium" else params.m - 1
+    place = make_place(dialect, whole("cohort", cohort, 0, highest, private=True), params)
     return tuple(place(value_bytes(value)))
 
 

@@ -2,8 +2,8 @@
 
 A uniform number U in [0, 1) is drawn for every lane, binary digit by binary digit, one k-bit word
 for one digit of all lanes (a word's 1 is the digit 0 of U). U is compared with the probability's
-own binary digits, so the outcome is U < probability without any rounding. Which words are read
-depends on the words alone, never on the value being reported.
+own binary digits, so the outcome is U < probability without any rounding. How many words are read
+and how many steps are taken is fixed, but for 1 draw in 1,024, where it depends on the words alone.
 
 The paper asks for exact sampling (§6, citing Mironov's attack on floating-point noise).
 """
@@ -15,10 +15,9 @@ from fractions import Fraction
 
 Read = Callable[[int], bytes]
 Digits = tuple[bool, ...]
+Pairs = tuple[tuple[bool, bool], ...]
 
-SHORT = 4  # up to this many digits, all words are read at once and no early stop is looked for
-_CHUNK_WORDS = 12  # words read at a time otherwise: 128 lanes need 8.3 on average ...
-_CHUNK_BYTES = 256  # ... but no more than this at once, where words are long
+SHORT = 4  # up to this many digits, a fold over all words is the fastest way
 
 
 def binary_digits(probability: Fraction) -> Digits:
@@ -39,9 +38,13 @@ def word_bytes(lanes: int) -> int:
     return (lanes + 7) // 8
 
 
-def batch_words(lanes: int) -> int:
-    """How many words to read at a time when it is not known how many will be needed."""
-    return max(1, min(_CHUNK_WORDS, _CHUNK_BYTES // word_bytes(lanes)))
+def first_words(digits: Digits | Pairs, lanes: int) -> int:
+    """How many words are always read, decided or not: more are needed less than 1 time in 1,024.
+
+    A lane stays undecided with probability 1/2 a word. Stopping as soon as all are decided would
+    let the time taken tell something of the words, which for a memo belong to the value.
+    """
+    return min(len(digits), 10 + lanes.bit_length())
 
 
 def last_digit_first(digits: Digits, lanes: int) -> list[tuple[int, bool]]:
@@ -55,41 +58,39 @@ def last_digit_first(digits: Digits, lanes: int) -> list[tuple[int, bool]]:
 
 
 def flip(digits: Digits, lanes: int, read: Read) -> int:
-    """Which lanes' U lie below one threshold, reading words only until all are decided."""
-    shift, batch = word_bytes(lanes) * 8, batch_words(lanes)
+    """Which lanes' U lie below one threshold: the outcome of one coin a lane."""
+    always, size = first_words(digits, lanes), word_bytes(lanes)
+    shift = size * 8
     ones, undecided = 0, (1 << lanes) - 1
-    words = left = 0
-    for digit in digits:
-        if not left:
-            words = int.from_bytes(read(batch * shift // 8), "little")
-            left = batch
+    words = int.from_bytes(read(always * size), "little")
+    for digit in digits[:always]:
         hit = undecided & words
         if digit:
             ones |= hit
             undecided ^= hit
         else:
             undecided = hit
+        words >>= shift
+    for digit in digits[always:]:
         if not undecided:
             break
-        words >>= shift
-        left -= 1
+        word = int.from_bytes(read(size), "little")
+        ones |= undecided & word if digit else 0
+        undecided &= ~word if digit else word
     return ones
 
 
-def flip_two(low: Digits, high: Digits, lanes: int, read: Read) -> tuple[int, int]:
+def flip_two(pairs: Pairs, lanes: int, read: Read) -> tuple[int, int]:
     """Which lanes' U lie below each of two thresholds: one U a lane, compared with both.
 
-    Both have equally many digits. Once their digits have differed, a lane is undecided for one of
-    them at most.
+    `pairs` has the digits of both, place by place.
     """
-    shift, batch = word_bytes(lanes) * 8, batch_words(lanes)
+    always, size = first_words(pairs, lanes), word_bytes(lanes)
+    shift = size * 8
     below_low = below_high = 0
     open_low = open_high = (1 << lanes) - 1
-    words = left = 0
-    for in_low, in_high in zip(low, high, strict=True):
-        if not left:
-            words = int.from_bytes(read(batch * shift // 8), "little")
-            left = batch
+    words = int.from_bytes(read(always * size), "little")
+    for in_low, in_high in pairs[:always]:
         hit = open_low & words
         if in_low:
             below_low |= hit
@@ -102,8 +103,13 @@ def flip_two(low: Digits, high: Digits, lanes: int, read: Read) -> tuple[int, in
             open_high ^= hit
         else:
             open_high = hit
-        if not open_low and not open_high:
-            break
         words >>= shift
-        left -= 1
+    for in_low, in_high in pairs[always:]:
+        if not (open_low or open_high):
+            break
+        word = int.from_bytes(read(size), "little")
+        below_low |= open_low & word if in_low else 0
+        below_high |= open_high & word if in_high else 0
+        open_low &= ~word if in_low else word
+        open_high &= ~word if in_high else word
     return below_low, below_high

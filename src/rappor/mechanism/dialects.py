@@ -105,7 +105,7 @@ DIALECTS: dict[str, Callable[[int, Params], Place]] = {
 
 def make_place(dialect: str, cohort: int, params: Params) -> Place:
     """The placement function of a dialect; ParamsError where it is unknown or cannot serve h."""
-    make = DIALECTS.get(dialect) if isinstance(dialect, str) else None
+    make = DIALECTS.get(dialect) if type(dialect) is str else None
     if make is None:
         raise ParamsError(f"dialect must be one of {', '.join(DIALECTS)}; got {show(dialect)}")
     two_bytes = dialect == "google-java" or (dialect == "google" and params.k > 256)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rappor.checks import text, whole
-from rappor.errors import EntropyError
+from rappor.errors import EntropyError, ParamsError
 from rappor.mechanism.entropy import NO_ENTROPY, Entropy, checked
 from rappor.mechanism.irr import instantaneous_response
 from rappor.mechanism.memo import (
@@ -88,9 +88,9 @@ class Encoder:
             entropy: where the instantaneous randomness comes from: the operating system.
         """
         check_secret(secret)
-        text("collection", collection)
+        collection = text("collection", collection)
         if period is not None:
-            text("period", period)
+            period = text("period", period)
         check_params(params)
         self.params = params
         self.collection = collection
@@ -99,7 +99,9 @@ class Encoder:
         if cohort is None:
             self.cohort = derive_cohort(secret, collection, params.m)
         else:
-            self.cohort = whole("cohort", cohort, 0, params.m - 1)
+            self.cohort = whole("cohort", cohort, 0, params.m - 1, private=True)
+        if isinstance(categories, (list, tuple)):
+            categories = tuple(categories)  # ours from here on
         shape = (params, kind, dialect, self.cohort, categories, ranges)
         self._signal = signal_of(*shape, then=lambda bits, _memo: bits)
         self.memo_digest = memo_digest(params, kind, dialect, categories, ranges)
@@ -109,12 +111,15 @@ class Encoder:
         self._null: Callable[[], int] = lambda: permanent_response(
             params, derive_memo_key("null", *memo)
         )(0, b"")
+        if not callable(entropy):
+            raise ParamsError("entropy must be a function that gives random bytes")
         self._instantaneous = instantaneous_response(params, checked(entropy))
 
     def encode(self, value: object) -> Report:
         """One report of a value: B' is the same at every call, the report is fresh."""
+        permanent = self._permanent(value)
         try:
-            bits = self._instantaneous(self._permanent(value))
+            bits = self._instantaneous(permanent)
         except (OSError, NotImplementedError) as error:
             raise EntropyError(NO_ENTROPY) from error
         return _new_report(Report, (self.cohort, bits))

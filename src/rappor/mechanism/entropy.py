@@ -17,6 +17,7 @@ from rappor.errors import EntropyError
 
 NO_ENTROPY = "the operating system gave no randomness, and nothing weaker is used instead"
 BLOCK_BYTES = 64  # BLAKE2b-512
+_KEPT_STATES = 8  # enough for 128 bits at any f
 _EXTRACT_KEY = b"rappor-v1 secret"
 
 
@@ -66,12 +67,17 @@ class KeyedStream:
     Block b of a message is BLAKE2b-512(key, BE32(b) || message); the stream is the blocks in order.
     """
 
-    __slots__ = ("_key", "start")
+    __slots__ = ("_key", "_starts")
 
     def __init__(self, key: bytes) -> None:
-        """Prepare `start`: a copy of it, fed the message, gives the first block."""
+        """Prepare the keyed state that a first block starts from."""
+        self._starts = [hashlib.blake2b(b"\0\0\0\0", key=key)]
         self._key = key
-        self.start = hashlib.blake2b(b"\0\0\0\0", key=key)
+
+    @property
+    def start(self) -> hashlib.blake2b:
+        """The state before the message of the first block."""
+        return self._starts[0]
 
     def reader(self, message: bytes) -> Callable[[int], bytes]:
         """A function that reads the message's stream on from its start, `count` bytes a call."""
@@ -80,18 +86,28 @@ class KeyedStream:
 
         def read(count: int) -> bytes:
             nonlocal pending, block
-            needed = -(-(count - len(pending)) // BLOCK_BYTES)
-            pending += b"".join(
-                [
-                    hashlib.blake2b(number.to_bytes(4, "big") + message, key=self._key).digest()
-                    for number in range(block, block + needed)
-                ]
-            )
-            block += needed
-            taken, pending = pending[:count], pending[count:]
-            return taken
+            made = [pending]
+            length = len(pending)
+            while length < count:
+                state = self._state(block)
+                state.update(message)
+                made.append(state.digest())
+                length += BLOCK_BYTES
+                block += 1
+            joined = b"".join(made)
+            pending = joined[count:]
+            return joined[:count]
 
         return read
+
+    def _state(self, block: int) -> hashlib.blake2b:
+        """A fresh state before the message of a block; those of the first blocks are kept."""
+        while len(self._starts) <= min(block, _KEPT_STATES - 1):
+            number = len(self._starts)
+            self._starts.append(hashlib.blake2b(number.to_bytes(4, "big"), key=self._key))
+        if block < _KEPT_STATES:
+            return self._starts[block].copy()
+        return hashlib.blake2b(block.to_bytes(4, "big"), key=self._key)
 
 
 def below(limit: int, read: Callable[[int], bytes]) -> int:

@@ -1,22 +1,22 @@
 """The instantaneous randomized response: B' -> S, fresh for every report (§2, step 3).
 
 P(S_i = 1) = q if B'_i = 1, else p: one uniform number U_i a bit, compared with p and with q. Both
-comparisons are made for every bit, so that neither the randomness used nor the time taken depends
-on the value.
+comparisons are made for every bit, so that neither the randomness used nor the number of steps
+depends on the value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import zip_longest
 
 from rappor.mechanism.coin import (
     SHORT,
-    Digits,
+    Pairs,
     binary_digits,
     flip,
     flip_two,
-    last_digit_first,
     word_bytes,
 )
 from rappor.mechanism.entropy import Entropy
@@ -29,26 +29,23 @@ def instantaneous_response(params: Params, entropy: Entropy) -> InstantaneousRes
     """S as a function of B', with fresh entropy at every call."""
     lanes = params.k
     everything = (1 << lanes) - 1
-    low, high = _threshold_digits(params)
+    pairs = _threshold_digits(params)
     if params.q == 1:
+        low = tuple(in_p for in_p, _ in pairs)
         return lambda permanent: flip(low, lanes, entropy) | permanent
 
     def respond(permanent: int) -> int:
-        below_p, below_q = flip_two(low, high, lanes, entropy)
+        below_p, below_q = flip_two(pairs, lanes, entropy)
         return below_p | permanent & below_q  # p < q: what is below p is below q
 
-    if len(low) > SHORT:
+    if len(pairs) > SHORT:
         return respond
 
     # The same S from the same words, faster: all of them are read at once, and every lane is
-    # compared with its own threshold, from the last digit back (coin.last_digit_first).
-    size = len(low) * word_bytes(lanes)
-    plan = [
-        (place, in_p, in_q)
-        for (place, in_p), (_, in_q) in zip(
-            last_digit_first(low, lanes), last_digit_first(high, lanes), strict=True
-        )
-    ]
+    # compared with its own threshold, from the last digit back (see coin.last_digit_first).
+    size = len(pairs) * word_bytes(lanes)
+    shift = word_bytes(lanes) * 8
+    plan = [(place * shift, *digits) for place, digits in enumerate(pairs)][::-1]
     from_bytes = int.from_bytes
 
     def respond_short(permanent: int) -> int:
@@ -66,10 +63,9 @@ def instantaneous_response(params: Params, entropy: Entropy) -> InstantaneousRes
 
 
 @lru_cache(maxsize=64)
-def _threshold_digits(params: Params) -> tuple[Digits, Digits]:
-    """The binary digits of p and of q, equally many; q = 1 has none."""
+def _threshold_digits(params: Params) -> Pairs:
+    """The binary digits of p and of q, place by place; q = 1 has none."""
     _, p, q = params.exact
     low = binary_digits(p)
     high = () if q == 1 else binary_digits(q)
-    length = max(len(low), len(high))
-    return low + (False,) * (length - len(low)), high + (False,) * (length - len(high))
+    return tuple(zip_longest(low, high, fillvalue=False))

@@ -31,7 +31,7 @@ KINDS: dict[str, str] = {
 
 def check_kind(kind: str) -> str:
     """The kind, or ParamsError listing the kinds."""
-    if not isinstance(kind, str) or kind not in KINDS:
+    if type(kind) is not str or kind not in KINDS:
         raise ParamsError(f"kind must be one of {', '.join(KINDS)}; got {show(kind)}")
     return kind
 

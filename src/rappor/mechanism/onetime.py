@@ -16,20 +16,24 @@ from rappor.mechanism.report import Report
 
 
 class Slot(Protocol):
-    """A durable place for one collection's one report. `keep` returns only once it is durable."""
+    """A durable place for one collection's one report, for all threads and processes alike."""
 
     def load(self) -> Report | None:
         """The report that was kept, or None if there was never one."""
 
     def keep(self, report: Report) -> None:
-        """Store the report durably, or raise."""
+        """Make the report durable unless one is kept already, or raise.
+
+        Of several at once, one wins: create the file exclusively, insert under a unique key.
+        """
 
 
 class OneTime:
     """Makes at most one report, whatever the values it is given.
 
-    The value of the first call is the one reported. Later calls give the same report again, to be
-    sent again if an upload failed; sending it twice tells nothing new.
+    The value of the first call is the one reported; what the slot kept is what is returned, so that
+    threads and processes that race for the first call end with the same report. Later calls give
+    that report again, to be sent again if an upload failed; sending it twice tells nothing new.
     """
 
     __slots__ = ("_encoder", "_slot")
@@ -51,8 +55,16 @@ class OneTime:
         """The collection's one report. Nothing is returned that was not kept first."""
         held = self._slot.load()
         if held is None:
-            held = self._encoder.encode(value)
-            self._slot.keep(held)
-        elif held.cohort != self._encoder.cohort or held.bits >> self._encoder.params.k:
+            self._slot.keep(self._encoder.encode(value))
+            held = self._slot.load()
+            if held is None:
+                raise LedgerError("the slot lost a report that it had said was kept")
+        if not self._is_ours(held):
             raise LedgerError("the kept report belongs to another collection or client")
         return held
+
+    def _is_ours(self, held: object) -> bool:
+        """Whether what was kept can be this client's: a Report of its cohort and width."""
+        if not isinstance(held, Report):
+            return False
+        return held.cohort == self._encoder.cohort and not held.bits >> self._encoder.params.k

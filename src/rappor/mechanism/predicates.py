@@ -6,7 +6,6 @@ logarithmic magnitude they lie in. Error messages never repeat the value.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,19 +13,18 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from rappor.checks import exact, is_real, show, text, whole
+from rappor.checks import encodable, exact, is_real, show, whole
 from rappor.errors import EncodeError, ParamsError
 
 
 def category_index(categories: Sequence[str]) -> dict[str, int]:
     """Each category's bit, in the order given; ParamsError unless they are distinct strings."""
-    if isinstance(categories, (str, bytes)) or not isinstance(categories, Sequence):
+    if not isinstance(categories, (list, tuple)):
         raise ParamsError("categories must be a list of strings, one for each bit")
-    if not categories or not all(isinstance(category, str) for category in categories):
+    if not categories or not all(type(category) is str for category in categories):
         raise ParamsError("categories must be a non-empty list of strings")
-    for category in categories:
-        if category:
-            text("a category", category)
+    if not all(map(encodable, categories)):
+        raise ParamsError("categories must be Unicode text; one holds half a surrogate pair")
     index = {category: bit for bit, category in enumerate(categories)}
     if len(index) != len(categories):
         raise ParamsError("categories must be distinct; one is listed twice")
@@ -35,7 +33,7 @@ def category_index(categories: Sequence[str]) -> dict[str, int]:
 
 def category_bit(value: object, index: dict[str, int]) -> int:
     """The filter of a category: its one bit."""
-    if not isinstance(value, str) or value not in index:
+    if type(value) is not str or value not in index:
         raise EncodeError(f"value is not one of the {len(index)} categories of this collection")
     return 1 << index[value]
 
@@ -50,12 +48,13 @@ def boolean_bit(value: object) -> int:
 def free_bits(value: Any, k: int) -> int:
     """Free bits: an integer below 2^k (bit i is bit i), or k truth values, bit 0 first."""
     if isinstance(value, int) and not isinstance(value, bool):
-        if 0 <= value < 1 << k:
-            return value
+        number = int.__index__(value)  # a plain integer: flags have operators of their own
+        if 0 <= number < 1 << k:
+            return number
         raise EncodeError(f"value must be a whole number with at most {k} bits")
-    listed = isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
-    if listed and len(value) == k and all(isinstance(bit, int) and bit in (0, 1) for bit in value):
-        return sum(1 << place for place, bit in enumerate(value) if bit)
+    listed = isinstance(value, (list, tuple)) and len(value) == k
+    if listed and all(type(bit) in (bool, int) and bit in (0, 1) for bit in value):
+        return int("".join("1" if bit else "0" for bit in reversed(value)), 2)
     raise EncodeError(f"value must be {k} truth values, bit 0 first, or an integer of {k} bits")
 
 
@@ -73,9 +72,11 @@ class Ranges:
 
     def __init__(self, edges: Iterable[float | Fraction]) -> None:
         """Take at least one finite edge, in strictly increasing order."""
-        if not isinstance(edges, Iterable):
-            raise ParamsError(f"edges must be a list of numbers, got {show(edges)}")
-        points = tuple(_edge(edge) for edge in edges)
+        try:
+            listed = list(edges)
+        except (TypeError, ValueError, NotImplementedError):
+            raise ParamsError(f"edges must be a list of numbers, got {show(edges)}") from None
+        points = tuple(_edge(edge) for edge in listed)
         if not points or any(low >= high for low, high in pairwise(points)):
             raise ParamsError("edges must be one or more numbers in strictly increasing order")
         object.__setattr__(self, "edges", points)
@@ -108,11 +109,13 @@ class Ranges:
         """Which range a number lies in, compared exactly."""
         if not is_real(number):
             raise EncodeError(f"value must be a number, got {type(number).__name__}")
-        if number != number:
-            raise EncodeError("value must be a number, got not-a-number")
-        if number in (math.inf, -math.inf):
-            return len(self.edges) if number > 0 else 0
-        return bisect_right(self.edges, exact(number))
+        try:
+            point = exact(number)
+        except OverflowError:
+            point = number  # an infinity, which compares as it should
+        except (AttributeError, TypeError, ValueError):
+            raise EncodeError("value must be a number, got not-a-number") from None
+        return bisect_right(self.edges, point)
 
     def cumulative(self, number: Any) -> int:
         """The bits of the predicates "at least edge i", for kind `bits`: overlapping by nature.
@@ -131,6 +134,9 @@ def _label(edge: Fraction) -> str:
 
 
 def _edge(edge: Any) -> Fraction:
-    if is_real(edge) and -math.inf < edge < math.inf:
-        return exact(edge)
+    try:
+        if is_real(edge):
+            return exact(edge)
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        pass
     raise ParamsError(f"edges must be finite numbers, got {show(edge)}")

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from rappor.mechanism.coin import SHORT, Digits, binary_digits, flip, last_digit_first, word_bytes
 from rappor.mechanism.entropy import BLOCK_BYTES, KeyedStream
-from rappor.params import Params
+from rappor.params import Params, check_params
 
 # (B, memo input) -> B'; the memo input is the bytes that stand for the value (docs/protocol.md).
 PermanentResponse = Callable[[int, bytes], int]
@@ -24,6 +24,7 @@ def flip_probability(params: Params) -> Fraction:
     >>> flip_probability(Params.preset("windows"))
     Fraction(1, 4)
     """
+    check_params(params)
     return params.exact.f / 2
 
 

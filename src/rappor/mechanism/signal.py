@@ -51,10 +51,14 @@ def signal_of(
     check_string_params(params)
 
     def of_string(value: object) -> Result:
+        data = None
         try:
-            data = value.encode() if type(value) is str else value_bytes(value)
+            if type(value) is str:
+                data = value.encode()
         except UnicodeEncodeError:
-            data = value_bytes(value)  # says what is wrong without showing the value
+            pass  # said below, without the value that this error carries
+        if data is None:
+            data = value_bytes(value)
         bits = 0
         for position in place(data):
             bits |= 1 << position

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from rappor.checks import whole
 from rappor.mechanism.bloom import bloom_positions, filter_bits
-from rappor.params import Params
+from rappor.params import Params, check_params
 
 
 class Deniability(NamedTuple):
@@ -34,6 +34,7 @@ def deniability(params: Params) -> Deniability:
     >>> float(deniability(Params.preset("windows")).all_replaced)
     0.25
     """
+    check_params(params)
     f = params.exact.f
     return Deniability((f / 2) ** params.h, f**params.h)
 
@@ -43,6 +44,7 @@ def candidates_per_pattern(params: Params, candidates: int) -> Fraction:
 
     For h distinct bits chosen uniformly: (M - 1) / C(k, h). An average, not a promise (R33).
     """
+    check_params(params)
     return Fraction(whole("candidates", candidates, 1) - 1, comb(params.k, params.h))
 
 

@@ -15,14 +15,20 @@ from itertools import combinations, product
 from rappor.mechanism.kinds import check_kind
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params
-from rappor.privacy.loss import Step
+from rappor.privacy.loss import Step, check_step
 
 
-def filters_of_kind(params: Params, kind: str, null: bool = False) -> list[int]:
-    """Every filter B that a value of the kind can have (strings: h distinct bits)."""
+def filters_of_kind(
+    params: Params, kind: str, null: bool = False, distinct: bool = True
+) -> list[int]:
+    """Every filter B that a value of the kind can have.
+
+    Strings have h distinct bits in rappor-v1, and 1 to h in the other dialects (`distinct=False`).
+    """
     match check_kind(kind):
         case "string":
-            chosen = combinations(range(params.k), params.h)
+            sizes = [params.h] if distinct else range(1, params.h + 1)
+            chosen = [bits for size in sizes for bits in combinations(range(params.k), size)]
             filters = [sum(1 << bit for bit in bits) for bits in chosen]
         case "category" | "ordinal":
             filters = [1 << bit for bit in range(params.k)]
@@ -34,7 +40,11 @@ def filters_of_kind(params: Params, kind: str, null: bool = False) -> list[int]:
 
 
 def epsilon_by_enumeration(
-    params: Params, steps: Sequence[Step], kind: str = "string", null: bool = False
+    params: Params,
+    steps: Sequence[Step],
+    kind: str = "string",
+    null: bool = False,
+    distinct: bool = True,
 ) -> float:
     """The largest ln ratio of any output between any two values, by counting everything.
 
@@ -43,10 +53,11 @@ def epsilon_by_enumeration(
         steps: the reports made of one unchanged value; each is expanded to its `reports`.
         kind: the kind of collection; booleans use bit 0 of k = 1.
         null: whether "no value" (the all-zero filter) is among the values.
+        distinct: whether a string's h bits are distinct, as in rappor-v1 only.
     """
     k = 1 if kind == "boolean" else params.k
-    rounds = [step for step in steps for _ in range(step.reports)]
-    filters = filters_of_kind(params, kind, null)
+    rounds = [step for step in steps for _ in range(check_step(step)[2])]
+    filters = filters_of_kind(params, kind, null, distinct)
     worst = Fraction(1)
     for outputs in product(range(1 << k), repeat=len(rounds)):
         chances = [_chance(params, k, signal, outputs, rounds) for signal in filters]
@@ -91,7 +102,7 @@ def epsilon_of_histories(
     flip: Fraction, steps: Sequence[Step], changes: Iterable[tuple[int, int]]
 ) -> float:
     """ε from the largest ratio of one bit over all its 2^n histories, for longer n."""
-    rounds = tuple(step for step in steps for _ in range(step.reports))
+    rounds = tuple(step for step in steps for _ in range(check_step(step)[2]))
     up = down = Fraction(1)
     for history in product((False, True), repeat=len(rounds)):
         if_one = bit_chance(flip, True, history, rounds)
@@ -107,4 +118,6 @@ def epsilon_of_histories(
 
 def _ln(ratio: Fraction) -> float:
     """Ln of a rational that may not fit a float."""
+    if ratio < 2:
+        return math.log1p(ratio - 1)
     return math.log(ratio.numerator) - math.log(ratio.denominator)

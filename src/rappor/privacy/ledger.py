@@ -8,10 +8,10 @@ adds. The ledger on disk, with its cap, belongs to the client; this is its arith
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rappor.errors import LedgerError
-from rappor.params import Params
+from rappor.params import Params, check_params
 from rappor.privacy.loss import Step, add_up, epsilon_history, epsilon_infinity
 
 
@@ -33,18 +33,19 @@ class Charge:
 
     collection: str
     memo: str
-    value: Hashable
+    value: Hashable = field(repr=False)
     params: Params
     reports: int
     kind: str = "string"
     group: str | None = None
     period: str | None = None
-    secret: Hashable = None
+    secret: Hashable = field(default=None, repr=False)
 
     @property
     def memoized(self) -> Hashable:
         """What decides which B' was used: charges that agree on it are one joint history."""
-        return (self.collection, self.memo, self.value, self.period, self.secret)
+        value, secret = (type(self.value), self.value), (type(self.secret), self.secret)
+        return (self.collection, self.memo, value, self.period, secret)  # 1 and True are two values
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,11 @@ def spent(charges: Iterable[Charge]) -> Spent:
     """
     memos: dict[Hashable, list[Charge]] = {}
     groups: dict[str, str | None] = {}
+    shapes: dict[tuple[str, str], Charge] = {}
     for charge in charges:
+        check_params(charge.params)
         memos.setdefault(charge.memoized, []).append(charge)
+        _check_same_shape(shapes.setdefault((charge.collection, charge.memo), charge), charge)
         if groups.setdefault(charge.collection, charge.group) != charge.group:
             raise LedgerError(
                 f"collection {charge.collection!r} is charged in two correlated groups"
@@ -86,8 +90,6 @@ def spent(charges: Iterable[Charge]) -> Spent:
     ceiling: list[float] = []
     for same_memo in memos.values():
         first = same_memo[0]
-        for other in same_memo[1:]:
-            _check_same_memo(first, other)
         steps = [Step(each.params.p, each.params.q, each.reports) for each in same_memo]
         loss = epsilon_history(first.params, steps, first.kind)
         now.setdefault(first.collection, []).append(loss)
@@ -96,7 +98,7 @@ def spent(charges: Iterable[Charge]) -> Spent:
         ceiling.append(epsilon_infinity(first.params, first.kind))
     by_collection = {name: _sum(losses) for name, losses in now.items()}
     return Spent(
-        total=_sum(by_collection.values()),
+        total=_sum(loss for losses in now.values() for loss in losses),
         ceiling=_sum(ceiling),
         by_collection=by_collection,
         by_group={name: _sum(losses) for name, losses in grouped.items()},
@@ -107,8 +109,8 @@ def _sum(losses: Iterable[float]) -> float:
     return add_up((loss, 1) for loss in losses)
 
 
-def _check_same_memo(first: Charge, other: Charge) -> None:
-    """Charges on one memo must agree on all that shapes B'; p and q alone may differ."""
+def _check_same_shape(first: Charge, other: Charge) -> None:
+    """Charges under one memo digest must agree on all that shapes B'; p and q alone may differ."""
     shape = [(c.params.k, c.params.h, c.params.m, c.params.f, c.kind) for c in (first, other)]
     if shape[0] != shape[1]:
         raise LedgerError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from rappor.checks import between_0_and_1, positive, whole
+from rappor.checks import between_0_and_1, is_real, positive, whole
 from rappor.errors import ParamsError
 from rappor.mechanism.channel import channel
 from rappor.params import Params, check_params
@@ -47,7 +47,8 @@ def _spread(params: Params, reports: float, count: float, hashes: int) -> float:
     found = channel(params)
     if_zero, if_one = found.variances
     variance = count * if_one + (reports - count) * if_zero
-    return math.sqrt(variance / hashes) / found.signal
+    # A signal too faint for a float is drowned by any noise.
+    return math.sqrt(variance / hashes) / found.signal if found.signal else math.inf
 
 
 def _normal_quantile(share: float) -> float:
@@ -64,7 +65,12 @@ def critical_value(candidates: float, alpha: float = 0.05) -> float:
     """
     if positive("candidates", candidates) < 1:
         raise ParamsError(f"candidates must be a number from 1 on, got {candidates!r}")
-    return -_normal_quantile(between_0_and_1("alpha", alpha) / candidates)
+    share = between_0_and_1("alpha", alpha) / candidates
+    if not 0 < share < 0.5:
+        raise ParamsError(
+            f"alpha / candidates must be above 0 and below 1/2, got {alpha!r} / {candidates!r}"
+        )
+    return -_normal_quantile(share)
 
 
 def detectable(
@@ -105,15 +111,16 @@ def learnable_strings(
 
     With p = .5, f = 0, h = 1 and power .5 this is the paper's (2q-1) √N / Q. It is an upper bound:
     heavy hitters that hold `heavy_share` of the reports leave only the rest to be shared out, and
-    a Bloom filter's other strings add noise that is not in the formula.
+    a Bloom filter's other strings add noise that is not in the formula. It can exceed the number
+    of candidates, which enters through the threshold only.
 
     >>> round(learnable_strings(Params.preset("normal"), 10**10, 10**4))
     11319
     """
-    if not 0 <= heavy_share < 1:
+    if not (is_real(heavy_share) and 0 <= heavy_share < 1):
         raise ParamsError(f"heavy_share must be at least 0 and below 1, got {heavy_share!r}")
     smallest = detectable(params, reports, candidates, power, alpha, hashes)
-    return (1 - heavy_share) / smallest.frequency
+    return (1 - heavy_share) / smallest.frequency if smallest.frequency else math.inf
 
 
 def smallest_count(epsilon: float, reports: float, candidates: float, alpha: float = 0.05) -> float:

@@ -25,8 +25,9 @@ from rappor.checks import exact, is_real, show, whole
 from rappor.errors import ParamsError
 from rappor.mechanism.kinds import Change, extreme_changes
 from rappor.mechanism.prr import flip_probability
-from rappor.params import Params
+from rappor.params import Params, check_params
 
+MOST_REPORTS = 10**100
 _DIGITS = 80  # of precision, and as many more as the number of reports has
 _SLACK = Decimal("1e-60")  # above every rounding error that is left, far below a float
 
@@ -54,11 +55,12 @@ def epsilon_n(params: Params, n: int | float, kind: str = "string") -> float:
     >>> [round(epsilon_n(Params.preset("windows"), n), 3) for n in (1, 2, 5, 10)]
     [1.074, 2.017, 3.656, 4.299]
     """
+    check_params(params)
     if isinstance(n, float) and n == math.inf:
         with _arithmetic(0):
             gain = _gain(flip_probability(params), Decimal("-Infinity"))  # t1 = t0 = 0
             return _worst(extreme_changes(kind, params), gain, gain)
-    return epsilon_history(params, [Step(params.p, params.q, whole("n", n, 0))], kind)
+    return epsilon_history(params, [Step(params.p, params.q, whole("n", n, 0, MOST_REPORTS))], kind)
 
 
 def epsilon_infinity(params: Params, kind: str = "string") -> float:
@@ -79,7 +81,7 @@ def epsilon_history(params: Params, steps: Iterable[Step], kind: str = "string")
         kind: the kind of collection.
     """
     changes = extreme_changes(kind, params)
-    made = [checked for checked in map(_check_step, steps) if checked[2]]
+    made = [checked for checked in map(check_step, steps) if checked[2]]
     with _arithmetic(sum(reports for _, _, reports in made)):
         ones = sum((reports * _ln_ratio(p, q) for p, q, reports in made), Decimal(0))
         zeros = sum((reports * _ln_ratio(1 - q, 1 - p) for p, q, reports in made), Decimal(0))
@@ -94,7 +96,9 @@ def _arithmetic(reports: int) -> AbstractContextManager[Context]:
 
 
 def _ln_ratio(small: Fraction, large: Fraction) -> Decimal:
-    """ln(small / large), -∞ for small = 0."""
+    """ln(small / large): 0 where they are equal, which tells nothing; -∞ for small = 0."""
+    if small == large:
+        return Decimal(0)
     return (_decimal(small) / _decimal(large)).ln() if small else Decimal("-Infinity")
 
 
@@ -121,7 +125,10 @@ def _decimal(number: Fraction) -> Decimal:
 
 def round_up(number: Decimal | Fraction) -> float:
     """The smallest float that is not below the number."""
-    nearest = float(number)
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return math.inf
     return nearest if nearest >= number else math.nextafter(nearest, math.inf)
 
 
@@ -133,10 +140,14 @@ def add_up(losses: Iterable[tuple[float, int]]) -> float:
     return round_up(sum((Fraction(loss) * times for loss, times in counted), Fraction(0)))
 
 
-def _check_step(step: Step) -> tuple[Fraction, Fraction, int]:
-    p, q, reports = step
+def check_step(step: Step) -> tuple[Fraction, Fraction, int]:
+    """A step's exact p, q and number of reports, or ParamsError."""
+    try:
+        p, q, reports = step
+    except (TypeError, ValueError):
+        raise ParamsError(f"a step is (p, q, reports), got {show(step)}") from None
     if not (is_real(p) and is_real(q) and 0 <= p <= q <= 1):
         raise ParamsError(f"a step must satisfy 0 <= p <= q <= 1, got p = {show(p)}, q = {show(q)}")
     if float(p) != p or float(q) != q:  # the digits tell floats apart, not all rationals
         raise ParamsError(f"p and q must be floats, got p = {show(p)}, q = {show(q)}")
-    return exact(p), exact(q), whole("reports", reports, 0)
+    return exact(p), exact(q), whole("reports", reports, 0, MOST_REPORTS)

@@ -18,7 +18,7 @@ from fractions import Fraction
 from rappor.checks import between_0_and_1, exact, positive, whole
 from rappor.errors import ParamsError
 from rappor.mechanism.channel import channel
-from rappor.params import Params
+from rappor.params import Params, check_params
 from rappor.privacy.loss import Step, add_up, epsilon_history, epsilon_one
 
 
@@ -85,6 +85,7 @@ def spend(
     >>> plan.epsilon <= 4.3944, round(plan.price[0], 1)
     (True, 2.3)
     """
+    check_params(params)
     budget = exact(positive("epsilon", epsilon))
     shares = _shares(budget, whole("periods", periods, 1), ratio)
     solved: dict[Fraction, Params] = {}
@@ -107,6 +108,8 @@ def _shares(epsilon: Fraction, periods: int, ratio: float | None) -> Sequence[Fr
 
 def solve_q(epsilon: Fraction | float, params: Params, kind: str = "string") -> float:
     """The largest q up to params.q whose single report costs at most ε; rounds towards p."""
+    check_params(params)
+    positive("epsilon", epsilon)
     if _fits(params.q, epsilon, params, kind):
         return params.q
     low, high = params.p, params.q

@@ -2,12 +2,16 @@
 
 from collections import Counter
 from fractions import Fraction
-from itertools import product
+from itertools import product, zip_longest
 
 import pytest
 
 from rappor.mechanism.coin import binary_digits, flip, flip_two, last_digit_first, word_bytes
 from rappor.testing import ScriptedEntropy
+
+
+def pairs_of(low: Fraction, high: Fraction):
+    return tuple(zip_longest(binary_digits(low), binary_digits(high), fillvalue=False))
 
 
 def short(digits, lanes, stream: bytes) -> int:
@@ -32,12 +36,10 @@ def test_every_stream_of_four_words_gives_exactly_the_probability(numerator):
 
 @pytest.mark.parametrize(("low", "high"), [(n, d) for n in range(8) for d in range(n + 1, 8)])
 def test_every_stream_gives_both_probabilities_and_their_order(low, high):
-    one, two = binary_digits(Fraction(low, 8)), binary_digits(Fraction(high, 8))
-    length = max(len(one), len(two))
-    one, two = (d + (False,) * (length - len(d)) for d in (one, two))
+    pairs = pairs_of(Fraction(low, 8), Fraction(high, 8))
     found = Counter()
     for words in product((0, 1), repeat=3):
-        found[flip_two(one, two, 1, ScriptedEntropy(bytes(words) + bytes(9)))] += 1
+        found[flip_two(pairs, 1, ScriptedEntropy(bytes(words)))] += 1
     assert Fraction(sum(n for (a, _), n in found.items() if a), 8) == Fraction(low, 8)
     assert Fraction(sum(n for (_, b), n in found.items() if b), 8) == Fraction(high, 8)
     assert found[1, 0] == 0  # below the lower threshold is below the higher one
@@ -66,15 +68,30 @@ def test_a_tiny_probability_is_exact_to_the_last_digit():
     assert flip(digits, 1, ScriptedEntropy(b"\x01" * 11 + b"\x00")) == 0
 
 
-def test_words_are_read_only_until_every_lane_is_decided():
-    asked = []
+def test_a_late_decision_is_exact_for_two_thresholds():
+    low, high = Fraction(5e-324), Fraction(2**-60)
+    pairs = pairs_of(low, high)
+    zeros = lambda count: b"\x01" * count  # noqa: E731 - every digit of U is 0
+    assert flip_two(pairs, 1, zeros) == (1, 1)
+    # U = 2^-60 exactly: not below q, not below p. U = 2^-61: below q only.
+    for place, expected in ((60, (0, 0)), (61, (0, 1))):
+        stream = b"\x01" * (place - 1) + b"\x00" + b"\x01" * 1100
+        assert flip_two(pairs, 1, ScriptedEntropy(stream)) == expected
 
-    def read(count: int) -> bytes:
-        asked.append(count)
-        return bytes(count)  # every U has the digit 1: decided at the first 0 of the probability
 
-    flip(binary_digits(Fraction(0.1)), 128, read)
-    assert asked == [12 * 16]
+@pytest.mark.parametrize("lanes", [1, 8, 128, 1000])
+def test_the_number_of_words_does_not_tell_when_lanes_were_decided(lanes):
+    digits = binary_digits(Fraction(0.1))
+    expected = (10 + lanes.bit_length()) * word_bytes(lanes)
+    for fill in (b"\x00", b"\xaa"):  # decided at once, and late
+        asked = []
+
+        def read(count: int, fill=fill, asked=asked) -> bytes:
+            asked.append(count)
+            return (fill * word_bytes(lanes) + bytes(word_bytes(lanes))) * (count // 2) + fill
+
+        flip(digits, lanes, lambda count, read=read: read(count)[:count])
+        assert asked == [expected]
 
 
 @pytest.mark.parametrize("bad", [Fraction(1, 3), Fraction(1), Fraction(-1, 2), Fraction(3, 2)])

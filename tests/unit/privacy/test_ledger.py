@@ -1,6 +1,7 @@
 """What a client has spent: sums over values, versions, collections, periods and groups."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -69,6 +70,24 @@ def test_the_ceiling_is_epsilon_infinity_of_everything():
     assert ledger.total < ledger.ceiling
 
 
+@pytest.mark.parametrize("others", [(1, True, 1.0, Fraction(1)), (0, False, None, "")])
+def test_values_that_python_calls_equal_are_still_different_values(others):
+    ledger = spent([Charge("c", "m", value, WINDOWS, 1) for value in others])
+    assert ledger.total == pytest.approx(4 * epsilon_n(WINDOWS, 1))
+    ledger = spent([Charge("c", "m", "v", WINDOWS, 1, secret=each) for each in others])
+    assert ledger.total == pytest.approx(4 * epsilon_n(WINDOWS, 1))
+
+
+def test_the_total_is_never_above_the_ceiling():
+    charges = [Charge(f"c{i}", "m", v, CHROME, 10**9) for i in range(7) for v in range(i + 1)]
+    assert spent(charges).total <= spent(charges).ceiling
+
+
+def test_values_and_secrets_do_not_show():
+    shown = repr(Charge("c", "m", "marker", WINDOWS, 1, secret="marker"))
+    assert "marker" not in shown
+
+
 def test_contradictory_charges_are_refused():
     first = Charge("c", "m", "a", WINDOWS, 1)
     for other in (
@@ -76,6 +95,7 @@ def test_contradictory_charges_are_refused():
         Charge("c", "m", "a", WINDOWS, 1, kind="boolean"),
         Charge("c", "m", "a", WINDOWS, 1, group="g"),
         Charge("c", "m", "b", WINDOWS, 1, group="g"),
+        Charge("c", "m", "b", CHROME, 1),
     ):
         with pytest.raises(LedgerError, match="'c'"):
             spent([first, other])

@@ -70,7 +70,7 @@ def test_epsilon_turned_into_a_count_is_the_one_bit_design_of_that_epsilon():
 
 
 def test_the_critical_value_is_right_far_in_the_tail():
-    assert critical_value(1, 0.5) == pytest.approx(0, abs=1e-12)
+    assert critical_value(1, 0.05) == pytest.approx(1.6449, abs=1e-4)
     assert critical_value(1e12) == pytest.approx(7.4409, abs=1e-4)
 
 
@@ -79,6 +79,11 @@ def test_the_critical_value_is_right_far_in_the_tail():
     [
         lambda: critical_value(0),
         lambda: critical_value(10, 0),
+        lambda: critical_value(1, 0.5),
+        lambda: critical_value(1e300, 1e-100),
+        lambda: detectable(WINDOWS, 10**400, 10),
+        lambda: learnable_strings(WINDOWS, 10, 10, heavy_share="x"),
+        lambda: deniability(None),
         lambda: critical_value(10, 1),
         lambda: detectable(WINDOWS, 0, 10),
         lambda: detectable(WINDOWS, math.nan, 10),

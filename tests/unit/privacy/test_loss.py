@@ -147,6 +147,46 @@ def test_one_time_reports_without_the_second_step_cost_epsilon_infinity_at_once(
     assert epsilon_one(params) == epsilon_n(params, 7) == epsilon_infinity(params)
 
 
+@pytest.mark.parametrize("same", [0.0, 0.5, 1.0])
+def test_a_step_without_information_costs_nothing(same):
+    empty, real = Step(same, same, 3), Step(0.5, 0.75, 2)
+    for kind in KINDS:
+        assert epsilon_history(WINDOWS, [empty], kind) == 0
+        assert epsilon_history(WINDOWS, [empty, real], kind) == epsilon_n(WINDOWS, 2, kind)
+    small = Params(2, 1, 1, 0.5, 0.5, 0.75)
+    steps = [Step(0.5, 0.75), Step(same, same)]
+    expected = epsilon_by_enumeration(small, steps)
+    assert epsilon_history(small, steps) == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize(("k", "h"), [(3, 2), (4, 3)])
+@pytest.mark.parametrize("null", [False, True])
+def test_short_filters_are_within_the_bound_in_every_dialect(k, h, null):
+    params = Params(k, h, 1, 0.5, 0.5, 0.75)
+    found = epsilon_by_enumeration(params, [Step(0.5, 0.75)], null=null, distinct=False)
+    assert found <= epsilon_one(params)
+
+
+def test_enumeration_sees_the_smallest_differences():
+    q = math.nextafter(0.5, 1)
+    found = epsilon_by_enumeration(Params(1, 1, 1, 0.0, 0.5, q), [Step(0.5, q)], "boolean")
+    assert found == pytest.approx(2.22e-16, rel=0.01)
+    with pytest.raises(ParamsError):
+        epsilon_by_enumeration(WINDOWS, [Step(-0.5, 1.75)])
+
+
+@pytest.mark.parametrize("step", [(0.5, 0.75), None, 3, (0.5, 0.75, -1), (0.5, 0.75, 1.5)])
+def test_what_is_no_step_is_refused(step):
+    with pytest.raises(ParamsError):
+        epsilon_history(WINDOWS, [step])
+
+
+@pytest.mark.parametrize("call", [epsilon_one, epsilon_infinity, lambda p: epsilon_n(p, 3)])
+def test_what_is_no_params_is_refused(call):
+    with pytest.raises(ParamsError, match="params must be"):
+        call(None)
+
+
 @pytest.mark.parametrize("n", [-1, 1.0, 0.5, True, None, "1", math.nan])
 def test_the_number_of_reports_is_a_whole_number(n):
     with pytest.raises(ParamsError, match="n must be a whole number"):
