@@ -1,7 +1,7 @@
 """Encoder: value -> Report, the whole client-side algorithm of §2 with nothing around it.
 
-No files, no network, no seed: a pure object over a secret. `rappor.Client` adds what a real
-application needs (a durable secret, a ledger, an outbox).
+No files, no network, no seed: a pure object over a secret. Keeping that secret, counting what was
+spent and sending the report are for whoever holds the encoder.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Trace(NamedTuple):
 class Encoder:
     """Encodes the values of one client for one collection.
 
-    >>> from rappor.params import Params, check_params
+    >>> from rappor.params import Params
     >>> encoder = Encoder(Params.preset("windows"), secret=bytes(32), collection="homepage")
     >>> encoder.encode("example.com").cohort == encoder.cohort
     True

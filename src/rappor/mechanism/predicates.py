@@ -33,9 +33,10 @@ def category_index(categories: Sequence[str]) -> dict[str, int]:
 
 def category_bit(value: object, index: dict[str, int]) -> int:
     """The filter of a category: its one bit."""
-    if type(value) is not str or value not in index:
+    bit = index.get(str.__str__(value)) if isinstance(value, str) else None
+    if bit is None:
         raise EncodeError(f"value is not one of the {len(index)} categories of this collection")
-    return 1 << index[value]
+    return 1 << bit
 
 
 def boolean_bit(value: object) -> int:

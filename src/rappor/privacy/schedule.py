@@ -110,23 +110,38 @@ def solve_q(epsilon: Fraction | float, params: Params, kind: str = "string") -> 
     """The largest q up to params.q whose single report costs at most ε; rounds towards p."""
     check_params(params)
     positive("epsilon", epsilon)
-    if _fits(params.q, epsilon, params, kind):
+
+    def fits(q: float) -> bool:
+        return q == params.p or epsilon_one(replace(params, q=q), kind) <= epsilon
+
+    if fits(params.q):
         return params.q
-    low, high = params.p, params.q
+    low = high = _near(epsilon, params, kind)
+    step = math.ulp(low)
+    while not fits(low):  # widen downwards to a q that fits ...
+        low, high, step = max(params.p, low - step), low, 2 * step
+    while low == high or fits(high):  # ... and upwards to one that does not, at the latest params.q
+        low, high, step = high, min(params.q, high + step), 2 * step
     while (middle := low + (high - low) / 2) not in (low, high):
-        if _fits(middle, epsilon, params, kind):
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if fits(middle) else (low, middle)
     if low == params.p:
         raise ParamsError(
-            f"no q above p = {params.p!r} costs one report as little as ε = {float(epsilon):.3g}"
+            f"no q above p = {params.p!r} costs one report as little as ε = {float(epsilon):.3g}: "
+            "give more ε, fewer periods or another p"
         )
     return low
 
 
-def _fits(q: float, epsilon: Fraction | float, params: Params, kind: str) -> bool:
-    return epsilon_one(replace(params, q=q), kind) <= epsilon
+def _near(epsilon: Fraction | float, params: Params, kind: str) -> float:
+    """A q close to the solution: ε is nearly proportional to q - p, so a few steps get there."""
+    q = params.q
+    for _ in range(6):
+        loss = epsilon_one(replace(params, q=q), kind)
+        nearer = params.p + (q - params.p) * float(epsilon / Fraction(loss))
+        if not params.p < nearer < params.q:
+            return q
+        q = nearer
+    return q
 
 
 def relative_error(params: Params, reference: Params) -> float:
