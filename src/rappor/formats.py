@@ -67,6 +67,8 @@ def parse_number(name: str, text: str) -> int | float:
     elif _DECIMAL.fullmatch(text):
         return float(text)
     wanted = "a whole number" if name in WHOLE_FIELDS else "a number from 0 to 1"
+    if name == "f":
+        wanted = "a number with 0 <= f < 1"
     raise ParamsError(f"{name} must be {wanted}, got {text[:60]!r}")
 
 

@@ -59,7 +59,7 @@ def guess_right(clients: int, reports: int, memo: bool) -> float:
 
 
 def test_averaging_reaches_what_the_memo_allows_and_no_more():
-    clients = 4000
+    clients = 20_000
     bound = averaging_accuracy(0.5, 2)
     assert bound == pytest.approx(0.84375)
     accuracy = guess_right(clients, reports=200, memo=True)
