@@ -11,6 +11,7 @@ import pytest
 
 from rappor import Encoder, Params, bloom_positions
 from rappor.mechanism.prr import permanent_response
+from rappor.privacy import epsilon_infinity
 from rappor.testing import SeededEntropy
 from support.audit import bits_of
 from support.epsilon_audit import audit_epsilon, averaging_accuracy, cases
@@ -23,6 +24,25 @@ IDS = [f"{case.kind} {case.x} to {case.y}" for case in CASES]
 def test_measured_epsilon_is_within_the_promise_and_near_it(case):
     for n, (lower, promise) in audit_epsilon(case, 10_000, 1, len(CASES)).items():
         assert 0.5 * promise <= lower <= promise, f"n = {n}"
+
+
+FOR_EVER = cases(p=0.0, q=1.0)  # reports are B' itself, which is what endless reports reveal
+
+
+@pytest.mark.parametrize("case", FOR_EVER, ids=IDS)
+def test_measured_epsilon_for_ever_is_within_the_promise_and_near_it(case):
+    found = audit_epsilon(case, 10_000, 3, len(CASES), rounds=(1,))
+    lower, promise = found[1]
+    assert promise == epsilon_infinity(case.params, case.kind)
+    assert 0.75 * promise <= lower <= promise
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("case", FOR_EVER, ids=IDS)
+def test_measured_epsilon_for_ever_reaches_nine_tenths_of_the_promise(case):
+    found = audit_epsilon(case, 1_000_000, 4, len(CASES), entropy=lambda _: os.urandom, rounds=(1,))
+    lower, promise = found[1]
+    assert 0.9 * promise <= lower <= promise
 
 
 @pytest.mark.soak

@@ -46,10 +46,12 @@ def cases(f: float = 0.5, p: float = 0.5, q: float = 0.75) -> list[Case]:
     ]
 
 
-def counts_of_ones(case: Case, value: object, trials: int, entropy: SeededEntropy) -> np.ndarray:
-    """For each number of reports in ROUNDS and each bit, how often each count of ones occurred."""
-    k, longest = case.params.k, max(ROUNDS)
-    totals = np.zeros((len(ROUNDS), k, longest + 1), np.int64)
+def counts_of_ones(
+    case: Case, value: object, trials: int, entropy: SeededEntropy, rounds: tuple[int, ...]
+) -> np.ndarray:
+    """For each number of reports in `rounds` and each bit, how often each count occurred."""
+    k, longest = case.params.k, max(rounds)
+    totals = np.zeros((len(rounds), k, longest + 1), np.int64)
     for start in range(0, trials, 4000):
         reports: list[int] = []
         clients = min(4000, trials - start)
@@ -64,7 +66,7 @@ def counts_of_ones(case: Case, value: object, trials: int, entropy: SeededEntrop
             )
             reports += [encoder.encode(value).bits for _ in range(longest)]
         ones = np.cumsum(bits_of(reports, k).reshape(clients, longest, k), axis=1, dtype=np.int64)
-        for row, n in enumerate(ROUNDS):
+        for row, n in enumerate(rounds):
             for bit in range(k):
                 totals[row, bit] += np.bincount(ones[:, n - 1, bit], minlength=longest + 1)
     return totals
@@ -85,18 +87,23 @@ def best_threshold(params: Params, n: int, up: bool, trials: int) -> int:
 
 
 def audit_epsilon(
-    case: Case, trials: int, seed: int, comparisons: int, entropy: Callable = SeededEntropy
+    case: Case,
+    trials: int,
+    seed: int,
+    comparisons: int,
+    entropy: Callable = SeededEntropy,
+    rounds: tuple[int, ...] = ROUNDS,
 ) -> dict[int, tuple[float, float]]:
     """(lower bound, promise) of ε_n for each n, with total confidence 1 - FAMILY_ALPHA."""
     source = entropy(f"epsilon {seed} {case.kind} {case.x}")
-    at_x = counts_of_ones(case, case.x, trials, source)
-    at_y = counts_of_ones(case, case.y, trials, source)
+    at_x = counts_of_ones(case, case.x, trials, source, rounds)
+    at_y = counts_of_ones(case, case.y, trials, source, rounds)
     probe = Encoder(case.params, secret=bytes(32), collection="audit", kind=case.kind, **case.shape)
     signal_x, signal_y = probe.trace(case.x).signal, probe.trace(case.y).signal
     differing = [b for b in range(case.params.k) if (signal_x ^ signal_y) >> b & 1]
-    alpha = FAMILY_ALPHA / (comparisons * len(ROUNDS) * len(differing) * 2)
+    alpha = FAMILY_ALPHA / (comparisons * len(rounds) * len(differing) * 2)
     found = {}
-    for row, n in enumerate(ROUNDS):
+    for row, n in enumerate(rounds):
         bounds = []
         for likelier, other, signal in ((at_y, at_x, signal_y), (at_x, at_y, signal_x)):
             lower = 0.0
