@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from rappor.checks import exact
 from rappor.mechanism.channel import channel
 from rappor.params import Params
 
@@ -28,9 +29,9 @@ def estimate_bit(ones: float, reports: float, params: Params) -> BitEstimate:
     >>> estimate_bit(60, 100, Params(1, 1, 1, 0.0, 0.25, 0.75))
     BitEstimate(count=70.0, std_error=8.660254037844387)
     """
-    found = channel(params)
-    if_zero, if_one = found.variances
-    count = (ones - float(found.p_star) * reports) / found.signal
+    p_star, q_star = found = channel(params)
+    count = float((exact(ones) - p_star * exact(reports)) / (q_star - p_star))
     held = min(max(count, 0.0), float(reports))
+    if_zero, if_one = found.noise
     variance = held * if_one + (reports - held) * if_zero
-    return BitEstimate(count, math.sqrt(variance) / found.signal)
+    return BitEstimate(count, math.sqrt(variance))

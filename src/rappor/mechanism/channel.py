@@ -6,6 +6,7 @@ P(S_i = 1 | B_i = 0) = p* = f(p+q)/2 + (1-f) p
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -19,17 +20,20 @@ class Channel(NamedTuple):
     q_star: Fraction
 
     @property
-    def signal(self) -> float:
-        """q* - p* = (1-f)(q-p), subtracted before it is rounded to a float."""
-        return float(self.q_star - self.p_star)
+    def noise(self) -> tuple[float, float]:
+        """p*(1-p*) and q*(1-q*) over (q*-p*)²: what a true 0 and a true 1 add to the variance.
 
-    @property
-    def variances(self) -> tuple[float, float]:
-        """p*(1-p*) and q*(1-q*): the variance of a reported bit where the true bit is 0, and 1."""
-        return (
-            float(self.p_star * (1 - self.p_star)),
-            float(self.q_star * (1 - self.q_star)),
-        )
+        Divided before it is rounded to a float, so that faint signals do not vanish.
+        """
+        p, q = self
+        return _as_float(p * (1 - p) / (q - p) ** 2), _as_float(q * (1 - q) / (q - p) ** 2)
+
+
+def _as_float(number: Fraction) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
 
 
 def channel(params: Params) -> Channel:

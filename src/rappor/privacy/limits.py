@@ -44,11 +44,9 @@ def _hashes(params: Params, hashes: int | None) -> int:
 
 def _spread(params: Params, reports: float, count: float, hashes: int) -> float:
     """Standard error of a realised count T (R43): (T q*(1-q*) + (N-T) p*(1-p*)) / h, rooted."""
-    found = channel(params)
-    if_zero, if_one = found.variances
-    variance = count * if_one + (reports - count) * if_zero
-    # A signal too faint for a float is drowned by any noise.
-    return math.sqrt(variance / hashes) / found.signal if found.signal else math.inf
+    if_zero, if_one = channel(params).noise
+    variance = (count * if_one if count else 0.0) + (reports - count) * if_zero
+    return math.sqrt(variance / hashes)
 
 
 def _normal_quantile(share: float) -> float:
@@ -89,6 +87,8 @@ def detectable(
     bits = _hashes(params, hashes)
     threshold = critical_value(candidates, alpha) * _spread(params, total, 0.0, bits)
     quantile = _normal_quantile(between_0_and_1("power", power))
+    if threshold == math.inf:  # a signal too faint for any number of reports
+        return Detectable(power, math.inf, math.inf)
     count = threshold
     for _ in range(100):
         before = count

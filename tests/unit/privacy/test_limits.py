@@ -48,6 +48,15 @@ def test_standard_errors_of_the_paper_s_tables(preset, reports, expected):
     assert round(standard_error(Params.preset(preset), reports)) == expected
 
 
+def test_a_signal_too_faint_for_floats_is_never_detected():
+    faint = Params(1, 1, 1, 0.5, 0.0, 5e-324)
+    for power in (0.5, 0.8):
+        assert detectable(faint, 10**6, 100, power, hashes=1).count == math.inf
+    weak = Params(8, 1, 1, 0.9999999999, 0.5, 0.5000000000000002)
+    expected = 0.5 * 1e3 / (1e-10 * 2**-52)
+    assert standard_error(weak, 10**6) == pytest.approx(expected, rel=1e-5)
+
+
 def test_more_power_needs_a_larger_count():
     counts = [detectable(WINDOWS, 10**6, 200, power).count for power in (0.5, 0.8, 0.95)]
     assert counts == sorted(counts)
