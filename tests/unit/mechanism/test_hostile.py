@@ -1,4 +1,4 @@
-"""What reviewers broke once: values, arguments and races that must not break it again."""
+"""Values, arguments and races that must not break a promise: each did once."""
 
 import enum
 import subprocess
