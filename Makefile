@@ -6,6 +6,8 @@ PYTHON ?= python3
 JOBS ?= auto
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+SEEDS ?= 400
+CALIBRATE_ARGS ?=
 
 VENV := .venv
 BENCH_VENV := .venv-bench
@@ -23,7 +25,7 @@ step = @printf '\n== %s\n' '$(1)'; $(2) || { printf '\nmake %s: FAILED at step "
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test quick format soak bench constraints clean
+.PHONY: help demo test quick format soak bench calibrate constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +56,10 @@ soak: $(VENV)/.dev ## the long audits (minutes to hours)
 
 bench: $(BENCH_VENV)/.done ## encoding speed beside other packages, as ratios in one run
 	@$(BENCH_VENV)/bin/python benchmarks/encode.py $(BENCH_ARGS)
+	@$(BENCH_VENV)/bin/python benchmarks/count.py $(BENCH_ARGS)
+
+calibrate: $(VENV)/.dev ## are the decoder's stated error rates true? SEEDS=400: about an hour
+	@$(BIN)/python benchmarks/calibrate.py --seeds $(SEEDS) $(CALIBRATE_ARGS)
 
 constraints: $(LOCK_VENV)/bin/uv ## pin the dependencies anew (UPGRADE=1: at their latest versions)
 	@$(LOCK) --group build --output-file constraints-build.txt

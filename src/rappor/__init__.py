@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rappor import mechanism, privacy
 from rappor._version import __version__
@@ -26,6 +26,15 @@ from rappor.errors import (
 )
 from rappor.mechanism import Encoder, OneTime, Ranges, Report, bloom_positions, new_secret
 from rappor.params import Params
+
+if TYPE_CHECKING:
+    from rappor import aggregate as aggregate
+    from rappor import charts as charts
+    from rappor import decoding as decoding
+    from rappor import simulate as simulate
+    from rappor.aggregate.counts import Counts as Counts
+    from rappor.decoding.decode import decode as decode
+    from rappor.decoding.result import Decoded as Decoded
 
 __all__ = [
     "DecodeError",
@@ -49,17 +58,32 @@ __all__ = [
     "privacy",
 ]
 
-# name -> (module that defines it, extra, the packages which that extra brings)
-_LAZY = {"decode": ("rappor.decoding.decode", "analysis", ("numpy", "scipy"))}
+# name -> (module that is it or defines it, what it needs); all come with the analysis extra
+_NUMPY = ("numpy",)
+_LAZY = {
+    "Counts": ("rappor.aggregate.counts", _NUMPY),
+    "Decoded": ("rappor.decoding.result", _NUMPY),
+    "aggregate": ("rappor.aggregate", _NUMPY),
+    "charts": ("rappor.charts", ()),
+    "decode": ("rappor.decoding.decode", ("numpy", "scipy")),
+    "decoding": ("rappor.decoding", ("numpy", "scipy")),
+    "simulate": ("rappor.simulate", _NUMPY),
+}
 
 
 def __getattr__(name: str) -> Any:
     """Load a name that needs an extra, or say how to install it."""
     if name not in _LAZY:
         raise AttributeError(f"module 'rappor' has no attribute {name!r}")
-    module, extra, packages = _LAZY[name]
+    module, packages = _LAZY[name]
     if any(importlib.util.find_spec(package) is None for package in packages):
-        raise MissingExtraError(name, extra)
-    if importlib.util.find_spec(module) is None:
-        raise AttributeError(f"rappor {__version__} has no {name} yet")
-    return getattr(importlib.import_module(module), name)
+        raise MissingExtraError(name, "analysis")
+    found: Any = importlib.import_module(module)
+    if module != f"rappor.{name}":
+        found = getattr(found, name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_LAZY})

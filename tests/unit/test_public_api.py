@@ -57,6 +57,41 @@ def test_public_names_are_these_and_no_others() -> None:
     assert all(hasattr(rappor, name) for name in rappor.__all__)
 
 
+LAZY = ["Counts", "Decoded", "aggregate", "charts", "decode", "decoding", "simulate"]
+
+
+def test_names_that_need_an_extra_are_these_and_are_shown() -> None:
+    assert sorted(rappor._LAZY) == LAZY
+    assert dir(rappor) == sorted({*rappor.__all__, *LAZY})
+
+
+def test_names_that_need_an_extra_are_what_they_are_called() -> None:
+    import rappor.aggregate.counts
+    import rappor.decoding.decode
+    import rappor.decoding.result
+
+    assert rappor.Counts is rappor.aggregate.counts.Counts
+    assert rappor.Decoded is rappor.decoding.result.Decoded
+    assert rappor.decode is rappor.decoding.decode.decode
+    for package in ("aggregate", "charts", "decoding", "simulate"):
+        assert getattr(rappor, package).__name__ == f"rappor.{package}"
+    assert callable(rappor.aggregate.count)
+    assert callable(rappor.simulate.counts)
+    assert callable(rappor.charts.results)
+
+
+def test_the_readers_first_program_decodes() -> None:
+    code = """
+import rappor
+params = rappor.Params(k=128, h=2, m=16, f=0.5, p=0.5, q=0.75)
+counts = rappor.simulate.counts({"a.org": 3, "b.org": 1}, params, reports=10**6, seed=7)
+decoded = rappor.decode(counts, ["a.org", "b.org", "c.org"])
+print(*(row.string for row in decoded.rows[:2] if row.detected), type(decoded) is rappor.Decoded)
+"""
+    done = fresh(code, "-W", "error")
+    assert (done.stdout, done.stderr) == ("a.org b.org True\n", "")
+
+
 @pytest.mark.parametrize("module", ["rappor.mechanism", "rappor.privacy", "rappor.wire"])
 def test_every_listed_name_of_a_package_exists(module: str) -> None:
     package = __import__(module, fromlist=["__all__"])
@@ -110,11 +145,12 @@ def test_the_check_for_third_party_modules_would_see_one() -> None:
     assert "numpy" in json.loads(done.stdout)
 
 
-def test_decode_without_numpy_says_what_to_install() -> None:
-    code = """
+@pytest.mark.parametrize("wanted", [name for name in LAZY if name != "charts"])
+def test_a_name_without_numpy_says_what_to_install(wanted: str) -> None:
+    code = f"""
 import rappor
 try:
-    rappor.decode
+    rappor.{wanted}
 except rappor.MissingExtraError as error:
     assert isinstance(error, ImportError)
     print(error.extra, error.name, error, sep="|")
@@ -122,8 +158,13 @@ except rappor.MissingExtraError as error:
     done = fresh(code, *BARE)
     assert done.stderr == ""
     extra, name, message = done.stdout.strip().split("|")
-    assert (extra, name) == ("analysis", "rappor.decode")
+    assert (extra, name) == ("analysis", f"rappor.{wanted}")
     assert "pip install 'rappor[analysis]'" in message
+
+
+def test_charts_need_nothing_until_one_is_drawn() -> None:
+    done = fresh("import rappor; print(rappor.charts.Chart.__name__)", *BARE)
+    assert (done.stdout, done.stderr) == ("Chart\n", "")
 
 
 def test_importing_decode_without_numpy_says_the_same() -> None:

@@ -7,6 +7,9 @@ from typing import Any
 
 from rappor.cli.output import say
 
+# Options whose values are files.
+_FILES = ("--params", "--secret-file", "--counts", "--candidates", "--map", "--output", "--plot")
+
 
 def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb."""
@@ -44,6 +47,7 @@ def _words(verbs: Any) -> dict[str, list[str]]:
 
 def _choices() -> dict[str, str]:
     """Options whose values are known."""
+    from rappor.cli.decode import CORRECTIONS, METHODS
     from rappor.mechanism import DIALECTS, KINDS
     from rappor.params import PRESETS
 
@@ -51,6 +55,8 @@ def _choices() -> dict[str, str]:
         "--preset": " ".join(PRESETS),
         "--kind": " ".join(KINDS),
         "--dialect": " ".join(DIALECTS),
+        "--correction": " ".join(CORRECTIONS),
+        "--method": " ".join(METHODS),
     }
 
 
@@ -59,7 +65,7 @@ def _bash(words: dict[str, list[str]], zsh: bool) -> str:
         f'    {option}) COMPREPLY=($(compgen -W "{known}" -- "$word")); return ;;'
         for option, known in _choices().items()
     )
-    values += '\n    --params|--secret-file) COMPREPLY=($(compgen -f -- "$word")); return ;;'
+    values += f'\n    {"|".join(_FILES)}) COMPREPLY=($(compgen -f -- "$word")); return ;;'
     cases = "\n".join(f'    {verb}) known="{" ".join(found)}" ;;' for verb, found in words.items())
     start = "autoload -U +X bashcompinit && bashcompinit\n" if zsh else ""
     return f"""{start}_rappor() {{
@@ -89,7 +95,7 @@ def _fish(words: dict[str, list[str]]) -> str:
                     lines.append(f"complete -c rappor {seen} -a {word}")
                 continue
             known = f" -x -a '{choices[word]}'" if word in choices else ""
-            if word in ("--params", "--secret-file"):
+            if word in _FILES:
                 known = " -r -F"
             lines.append(f"complete -c rappor {seen} -l {word[2:]}{known}")
     return "\n".join(lines)

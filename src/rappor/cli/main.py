@@ -14,16 +14,26 @@ from collections.abc import Sequence
 from typing import Any, NoReturn, TextIO
 
 from rappor._version import __version__
-from rappor.cli import completion, demo, encode, explain, privacy
+from rappor.cli import (
+    aggregate,
+    candidates,
+    completion,
+    decode,
+    demo,
+    encode,
+    explain,
+    privacy,
+)
 from rappor.cli.arguments import UsageError
 from rappor.cli.output import note, showable
-from rappor.errors import EncodeError, ParamsError, RapporError, WireError
+from rappor.errors import DecodeError, EncodeError, ParamsError, RapporError, WireError
 
 FAILURE, USAGE, INVALID_INPUT, INTERRUPTED = 1, 2, 3, 130
 
-_VERBS = (privacy, explain, encode, demo, completion)
+_VERBS = (privacy, explain, encode, aggregate, candidates, decode, demo, completion)
 _BAD_INPUT = (
     ParamsError,
+    DecodeError,
     EncodeError,
     WireError,
     FileNotFoundError,

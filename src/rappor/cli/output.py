@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from typing import Any, TextIO
@@ -29,6 +31,9 @@ _PLAIN = str.maketrans(
         "—": "-",
         "…": "...",
         "’": "'",
+        "χ": "chi",
+        "–": "-",
+        "−": "-",
     }
 )
 
@@ -111,3 +116,32 @@ def paint(text: str, code: str) -> str:
     """The text in a colour or weight, on terminals that want it."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return text if plain or not sys.stdout.isatty() else f"\x1b[{code}m{text}\x1b[0m"
+
+
+class Ticker:
+    """One line on standard error that says what is being done, on a terminal and for long work."""
+
+    _AFTER, _EVERY = 1.0, 0.1  # seconds
+
+    def __init__(self) -> None:
+        self._on = sys.stderr is not None and sys.stderr.isatty()
+        self._next = time.monotonic() + self._AFTER
+        self._drawn = False
+
+    def __call__(self, text: str) -> None:
+        """Show this instead of what was shown before."""
+        now = time.monotonic()
+        if not self._on or now < self._next:
+            return
+        self._next, self._drawn = now + self._EVERY, True
+        width = shutil.get_terminal_size().columns - 1
+        sys.stderr.write(showable(f"\r\x1b[K{text[:width]}", sys.stderr))
+        sys.stderr.flush()
+
+    def __enter__(self) -> Ticker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -1,0 +1,153 @@
+"""The rules that the decoder has to pass, each with its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import sqrt
+from statistics import median
+from typing import NamedTuple
+
+from calibration.measure import ALPHA, NULL_LEVELS
+from calibration.scenarios import SCENARIOS, Scenario
+from calibration.summary import Share, Summary, pooled
+
+NULL_FACTOR = 1.5
+POOLED_COVERAGE = (0.93, 0.97)
+LEAST_COVERAGE = 0.91
+MOST_WIDTH = 1.3
+ENOUGH = 100  # detected strings from which a scenario's coverage and width say something
+MOST_SECONDS = {"S5": 10.0}
+POOL = "pooled"
+
+
+class Verdict(NamedTuple):
+    """One rule for one scenario, or for all of them together."""
+
+    rule: str
+    scenario: str
+    passed: bool
+    numbers: str
+
+
+def judge(
+    summaries: Mapping[str, Summary], scenarios: Mapping[str, Scenario] = SCENARIOS
+) -> list[Verdict]:
+    """Every rule, one by one; scenarios that no rule applies to are left out."""
+    return [
+        *_power(summaries, scenarios),
+        *_family_wise(summaries),
+        *_false_discoveries(summaries),
+        *_null_p_values(summaries),
+        *_coverage(summaries),
+        *_widths(summaries),
+        *_repeatable(summaries),
+        *_fast(summaries),
+    ]
+
+
+def _power(
+    summaries: Mapping[str, Summary], scenarios: Mapping[str, Scenario]
+) -> Iterator[Verdict]:
+    for name, summary in summaries.items():
+        reach = scenarios[name].reach
+        for label, figure in zip(("family", "fdr"), reach or (), strict=False):
+            true = summary.detection[label].true
+            yield Verdict(
+                f"true positives, {_SPOKEN[label]}",
+                name,
+                true.value + 2 * true.error >= figure,
+                f"{true.value:.2f} ± {true.error:.2f}, to reach {figure:g}",
+            )
+
+
+def _family_wise(summaries: Mapping[str, Summary]) -> Iterator[Verdict]:
+    found = {name: each.detection["family"].any_false for name, each in summaries.items()}
+    for name, share in (*found.items(), (POOL, pooled(found.values()))):
+        limit = ALPHA + 2 * sqrt(ALPHA * (1 - ALPHA) / share.of)
+        yield Verdict(
+            "family-wise error",
+            name,
+            share.value <= limit,
+            f"{share.hits} of {share.of} = {share.value:.3f}, at most {limit:.3f}",
+        )
+
+
+def _false_discoveries(summaries: Mapping[str, Summary]) -> Iterator[Verdict]:
+    for name, summary in summaries.items():
+        found = summary.detection["fdr"]
+        for rule, share in (
+            ("false discovery rate", found.false_share),
+            ("practical false discovery rate", found.negligible_share),
+        ):
+            yield Verdict(
+                rule,
+                name,
+                share.value <= ALPHA + 2 * share.error,
+                f"{share.value:.3f} ± {share.error:.3f}, at most {ALPHA:g} + 2 se",
+            )
+
+
+def _null_p_values(summaries: Mapping[str, Summary]) -> Iterator[Verdict]:
+    for level in NULL_LEVELS:
+        share = pooled(each.nulls[level] for each in summaries.values())
+        ratio = share.value / level
+        yield Verdict(
+            f"null p-values at {level:g}",
+            POOL,
+            1 / NULL_FACTOR <= ratio <= NULL_FACTOR,
+            f"{ratio:.2f} times nominal ({share.hits} of {share.of}), within {NULL_FACTOR:g}",
+        )
+
+
+def _coverage(summaries: Mapping[str, Summary]) -> Iterator[Verdict]:
+    for label, spoken in _SPOKEN.items():
+        rule = f"interval coverage, {spoken}"
+        found = {name: each.accuracy[label].covered for name, each in summaries.items()}
+        for name, share in found.items():
+            if share.of >= ENOUGH:
+                yield Verdict(
+                    rule,
+                    name,
+                    share.value >= LEAST_COVERAGE,
+                    f"{_coverage_text(share)}, at least {LEAST_COVERAGE:g}",
+                )
+        share, (low, high) = pooled(found.values()), POOLED_COVERAGE
+        if share.of:
+            passed = low <= share.value <= high
+            yield Verdict(rule, POOL, passed, f"{_coverage_text(share)}, in [{low:g}, {high:g}]")
+
+
+def _coverage_text(share: Share) -> str:
+    return f"{share.value:.3f} ± {share.error:.3f}"
+
+
+def _widths(summaries: Mapping[str, Summary]) -> Iterator[Verdict]:
+    for label, spoken in _SPOKEN.items():
+        found = {name: each.accuracy[label].widths for name, each in summaries.items()}
+        every = tuple(width for widths in found.values() for width in widths)
+        for name, widths in (*found.items(), (POOL, every)):
+            if len(widths) >= ENOUGH:
+                middle = median(widths)
+                yield Verdict(
+                    f"interval width, {spoken}",
+                    name,
+                    middle <= MOST_WIDTH,
+                    f"median {middle:.2f} times the naive width, at most {MOST_WIDTH:g}",
+                )
+
+
+def _repeatable(summaries: Mapping[str, Summary]) -> Iterator[Verdict]:
+    for name, summary in summaries.items():
+        if summary.same_again is not None:
+            same, of = summary.same_again
+            yield Verdict("same input, same output", name, same == of, f"{same} of {of} seeds")
+
+
+def _fast(summaries: Mapping[str, Summary]) -> Iterator[Verdict]:
+    for name, most in MOST_SECONDS.items():
+        if name in summaries and (seconds := summaries[name].seconds) is not None:
+            numbers = f"median {seconds:.1f} s, at most {most:g} s"
+            yield Verdict("seconds per decode", name, seconds <= most, numbers)
+
+
+_SPOKEN = {"family": "family-wise", "fdr": "FDR"}

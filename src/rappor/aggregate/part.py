@@ -1,0 +1,116 @@
+"""What readers make of a piece of a file, and the account of the lines that are no reports.
+
+A reason says what is wrong with a line, never what is in it: no bits, no client.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rappor.aggregate.kernel_numpy import Bytes, Ints
+from rappor.params import Params
+
+SHOWN = 20
+_REASONS = 100  # different ones that are counted apart: bounds the memory
+_OTHER = "something else is wrong"
+
+
+class NotAReport(Exception):
+    """A line that is no report; the message is the reason."""
+
+
+@dataclass(slots=True)
+class Wrong:
+    """Malformed lines: how many, for which reasons, and the first few with their numbers."""
+
+    count: int = 0
+    first: list[tuple[int, str]] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def add(self, line: int, reason: str) -> None:
+        """Note a malformed line."""
+        self.count += 1
+        known = reason in self.reasons or len(self.reasons) < _REASONS
+        self.reasons[reason if known else _OTHER] += 1
+        if len(self.first) < SHOWN:
+            self.first.append((line, reason))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Reports of one piece of a file.
+
+    Attributes:
+        packed: shape (n, ceil(k/8)).
+        cohorts: shape (n,), each from 0 to m-1.
+        lines: lines (rows in Parquet) in the piece: the next one's numbers go on from here.
+        wrong: its malformed lines, numbered from 1 within the piece.
+    """
+
+    packed: Bytes
+    cohorts: Ints
+    lines: int
+    wrong: Wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A piece of a file, read but not yet understood; `run` may be called in another thread."""
+
+    size: int
+    run: Callable[[], Part]
+
+
+class Reports:
+    """Reports collected one by one: the slow path."""
+
+    __slots__ = ("_cohorts", "_packed", "params")
+
+    def __init__(self, params: Params) -> None:
+        self.params = params
+        self._cohorts: list[int] = []
+        self._packed: list[bytes] = []
+
+    def add(self, cohort: int, bits: int) -> None:
+        """Keep one report."""
+        self._cohorts.append(cohort)
+        self._packed.append(bits.to_bytes((self.params.k + 7) // 8, "little"))
+
+    def arrays(self) -> tuple[Bytes, Ints]:
+        """What `Part` holds."""
+        packed = np.frombuffer(b"".join(self._packed), np.uint8)
+        return packed.reshape(-1, (self.params.k + 7) // 8), np.array(self._cohorts, np.int64)
+
+
+def bits_from(text: str, k: int) -> int:
+    """The bits of a report written as text, bit k-1 first."""
+    if len(text) != k:
+        raise NotAReport(wrong_length(len(text), k))
+    if text.strip("01"):  # cheaper than a set, and enough for most of what is wrong
+        raise NotAReport(WRONG_BITS)
+    return int(text, 2)
+
+
+def cohort_from(number: int, m: int) -> int:
+    """The cohort, if there is such a one."""
+    if not 0 <= number < m:
+        raise NotAReport(wrong_cohort(m))
+    return number
+
+
+WRONG_BITS = "the bits are not all 0 or 1"
+NO_COHORT = "the cohort is not a whole number"
+
+
+def wrong_length(found: int, k: int) -> str:
+    """The reason for a report of another width."""
+    return f"the report has {found} bits, the params have k = {k} (params of another collection?)"
+
+
+def wrong_cohort(m: int) -> str:
+    """The reason for a cohort that is not there."""
+    return f"the cohort is not from 0 to {m - 1} (params of another collection?)"

@@ -1,0 +1,155 @@
+"""A histogram of numbers, and its cumulative distribution, with intervals (R15)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rappor.charts.marks import percent_axis, whiskers, wrapped
+from rappor.charts.numbers import show_share
+from rappor.charts.theme import Spec, colours, message, whole_chart
+
+_WIDTH = 640
+_RULES = (0.5, 0.9)
+_MANY = 40  # ranges from which whiskers have no room for their ends
+
+
+def histogram(hist: Any, *, theme: str = "light") -> Spec:
+    """Each range's share as a bar with its 95 % interval; hollow where the interval holds 0.
+
+    Args:
+        hist: a Histogram, or anything with its attributes.
+        theme: "light" or "dark".
+    """
+    if not hist.reports:
+        return message("No reports yet", "Nothing arrived, so nothing can be said.", theme)
+    colour = colours(theme)
+    values = [_values(each) for each in hist.shares]
+    hollow = "datum.low <= 0"
+    bars = {
+        "mark": {"type": "bar", "strokeWidth": 1},
+        "encoding": {
+            "x": _ranges(hist, 0.08),
+            "y": _share("share", "Share of reports"),
+            "fill": {"condition": {"test": hollow, "value": colour["bg"]}, "value": colour["bar"]},
+            "stroke": {
+                "condition": {"test": hollow, "value": colour["edge"]},
+                "value": colour["bar-edge"],
+            },
+            "tooltip": _tooltip("Share"),
+        },
+    }
+    words = _median(hist)
+    if any(each["low"] <= 0 for each in values):
+        words.append("Hollow bars may be empty: their 95 % interval reaches 0.")
+    words += [f"Check: {warning}" for warning in hist.warnings[:2]]
+    layers = [bars, *whiskers("y", "range", colour["text"], len(values) <= _MANY)]
+    parts = _layers(values, 220, layers)
+    return whole_chart(parts, f"Shares of {hist.reports:,} reports by range", wrapped(words), theme)
+
+
+def cumulative(hist: Any, *, theme: str = "light") -> Spec:
+    """The share of reports up to each range, with pointwise 95 % intervals, and 50 and 90 % rules.
+
+    Args:
+        hist: a Histogram, or anything with its attributes.
+        theme: "light" or "dark".
+    """
+    if not hist.reports:
+        return message("No reports yet", "Nothing arrived, so nothing can be said.", theme)
+    colour = colours(theme)
+    values = [_values(each) for each in hist.cumulative()]
+    ranges, share = _ranges(hist, 0.5), _share("share", "Share up to this range")
+    share["axis"]["values"] = [0, 0.25, 0.5, 0.75, 0.9, 1]
+    point = {"type": "line", "color": colour["bar-edge"], "strokeWidth": 1.75}
+    # The line comes first: its axis is the one that counts.
+    layers: list[Spec] = [{"mark": point, "encoding": {"x": ranges, "y": share}}]
+    layers += [
+        {
+            "data": {"values": [{"at": at}]},
+            "mark": {"type": "rule", "strokeDash": [4, 3], "color": colour["threshold"]},
+            "encoding": {"y": {"field": "at", "type": "quantitative"}},
+        }
+        for at in _RULES
+    ]
+    layers += whiskers("y", "range", colour["muted"], len(values) <= _MANY)
+    layers.append(
+        {
+            "mark": {
+                "type": "point",
+                "filled": True,
+                "opacity": 1,
+                "size": 28,
+                "color": colour["bar-edge"],
+            },
+            "encoding": {
+                "x": {"field": "range", "type": "nominal", "sort": None},
+                "y": {"field": "share", "type": "quantitative"},
+                "tooltip": _tooltip("Share up to here"),
+            },
+        }
+    )
+    words = [*_median(hist), "Dashed lines: 50 % and 90 % of the reports."]
+    parts = _layers(values, 200, layers)
+    title = f"How {hist.reports:,} reports add up, lowest range first"
+    return whole_chart(parts, title, wrapped(words), theme)
+
+
+def _values(each: Any) -> Spec:
+    return {
+        "range": each.label,
+        "share": each.share,
+        "low": each.low_95,
+        "high": each.high_95,
+        "text": str(show_share(each.share, each.low_95, each.high_95)),
+    }
+
+
+def _median(hist: Any) -> list[str]:
+    try:
+        median = hist.quantile(0.5)
+    except ValueError:  # DecodeError: the ranges hold nothing
+        return []
+    if median.low_label == median.high_label:
+        return [f"The median is {median.label}, with at least 95 % confidence."]
+    low, high = median.low_label, median.high_label
+    if median.low_95 is not None and math.isfinite(median.high_95 - median.low_95):
+        low, high = f"{median.low_95:,.6g}", f"{median.high_95:,.6g}"
+    return [f"The median is about {median.label}; 95 % interval: from {low} up to {high}."]
+
+
+def _tooltip(title: str) -> list[Spec]:
+    return [
+        {"field": "range", "type": "nominal", "title": "Range"},
+        {"field": "text", "type": "nominal", "title": f"{title} (95 % interval)"},
+    ]
+
+
+def _ranges(hist: Any, padding: float) -> Spec:
+    room = _WIDTH / len(hist.labels)
+    longest = max(map(len, hist.labels))
+    tilted = 7 * longest > room and longest > 4
+    return {
+        "field": "range",
+        "type": "nominal",
+        "sort": None,
+        "scale": {"paddingInner": padding, "paddingOuter": 0.1},
+        "axis": {
+            "title": None,
+            "labelAngle": -40 if tilted else 0,
+            "labelOverlap": len(hist.labels) > 24 and "parity",
+            "labelSeparation": 6,
+            "labelLimit": 160,
+            "labelFlush": False,
+            "ticks": False,
+        },
+    }
+
+
+def _share(field: str, title: str) -> Spec:
+    axis = percent_axis(title=title, minExtent=44)
+    return {"field": field, "type": "quantitative", "axis": axis}
+
+
+def _layers(values: list[Spec], height: int, layers: list[Spec]) -> Spec:
+    return {"width": _WIDTH, "height": height, "data": {"values": values}, "layer": layers}

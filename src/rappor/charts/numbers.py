@@ -1,0 +1,88 @@
+"""Numbers as people read them: one formatter for charts, pages and the command line."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+MINUS, DASH, NO_BREAK = "\u2212", "\u2013", "\u00a0"
+MISSING = DASH
+
+
+class Shown(NamedTuple):
+    """An estimate and its interval, rounded alike."""
+
+    value: str
+    interval: str
+
+    def __str__(self) -> str:
+        return f"{self.value} ({self.interval})"
+
+
+def show_count(value: float, low: float, high: float) -> Shown:
+    """A count of reports: all rounded to the second significant digit of the interval's half-width.
+
+    >>> str(show_count(41_012.3, 35_448, 46_541))
+    '41,000 (35,400 – 46,500)'
+    """
+    place = _place(value, low, high)
+    return Shown(_rounded(value, place), f"{_rounded(low, place)} {DASH} {_rounded(high, place)}")
+
+
+def show_share(value: float, low: float, high: float) -> Shown:
+    r"""A share as a percentage, rounded like `show_count`.
+
+    >>> str(show_share(0.04101, 0.03544, 0.04654))
+    '4.10\xa0% (3.54 – 4.65)'
+    """
+    shown = show_count(100 * value, 100 * low, 100 * high)
+    return Shown(f"{shown.value}{NO_BREAK}%", shown.interval)
+
+
+def show_percent(share: float) -> str:
+    r"""A share without an interval, such as a threshold or a level: three significant digits.
+
+    >>> show_percent(0.05), show_percent(0.00694)
+    ('5\xa0%', '0.694\xa0%')
+    """
+    return f"{100 * share:.3g}{NO_BREAK}%".replace("-", MINUS)
+
+
+def show_p(p: float) -> str:
+    """A p-value: two significant digits, powers of ten below .001, never 0.
+
+    >>> show_p(0.0421), show_p(5.3e-48), show_p(0.0)
+    ('0.042', '5·10⁻⁴⁸', '< 10⁻³⁰⁰')
+    """
+    if not p >= 0:
+        return MISSING
+    if p < 1e-300:
+        return f"< 10{_superscript(-300)}"
+    if p >= 0.000995:
+        return f"{p:.2g}"
+    digit, power = f"{p:.0e}".split("e")
+    return f"{digit}·10{_superscript(int(power))}"
+
+
+def _superscript(power: int) -> str:
+    return str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def _place(value: float, low: float, high: float) -> int:
+    """The power of ten to round to."""
+    half = (high - low) / 2
+    if not (math.isfinite(half) and half > 0):
+        half = abs(value) / 10  # no interval to go by: three significant digits
+    if not (math.isfinite(half) and half > 0):
+        return 0
+    return math.floor(math.log10(half)) - 1
+
+
+def _rounded(value: float, place: int) -> str:
+    if not math.isfinite(value):
+        return MISSING if math.isnan(value) else "∞" if value > 0 else f"{MINUS}∞"
+    number = round(value, -place) + 0.0
+    text = f"{number:,.{max(0, -place)}f}"
+    if not any(digit in text for digit in "123456789"):
+        text = text.lstrip("-")
+    return text.replace("-", MINUS)

@@ -1,0 +1,241 @@
+"""`rappor decode`: counts and candidates to the strings that are out there (§4, R42)."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import math
+from typing import TYPE_CHECKING, Any
+
+from rappor.cli.arguments import UsageError, add_kind, add_params, count, ranges_from
+from rappor.cli.decode_inputs import check_targets, design_from, read_counts
+from rappor.cli.output import Ticker, note, say, say_json
+from rappor.errors import MissingExtraError
+from rappor.mechanism import DIALECTS
+
+if TYPE_CHECKING:
+    from rappor.aggregate.counts import Counts
+    from rappor.decoding.histogram import Histogram
+    from rappor.decoding.result import Decoded
+
+NOTHING = 4  # the exit code of --exit-code
+CORRECTIONS = {
+    "fdr": "of what is detected, at most alpha is false on average",
+    "holm": "the chance of any false find is at most alpha",
+    "bonferroni": "the same, simpler and a little stricter",
+    "none": "each candidate by itself",
+}
+METHODS = ("auto", "lasso")
+
+
+def register(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "decode",
+        help="find the strings behind counts (results.csv)",
+        description="Tests every candidate against the counts and says how many reports hold each "
+        "one that is there, with a 95 % interval. What is detected comes as a table, as "
+        "google/rappor's results.csv, as Parquet, JSON or a chart.",
+        epilog="Examples: rappor decode --params params.csv --counts counts.csv "
+        "--candidates candidates.txt --dialect google; rappor decode --params params.csv "
+        "--counts counts.csv --map map.csv --output results.csv --plot results.svg; "
+        "rappor decode --params params.csv --counts counts.csv --categories red,green,blue. "
+        "Exit code 4: nothing was detected (with --exit-code).",
+        allow_abbrev=False,
+    )
+    _add_inputs(parser)
+    _add_tests(parser)
+    _add_outputs(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_inputs(parser: argparse.ArgumentParser) -> None:
+    add_params(parser)
+    group = parser.add_argument_group("what was counted")
+    group.add_argument(
+        "--counts",
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="counts as .csv, or as .parquet or .npz, which bring their parameters along; may be "
+        "repeated for several periods, or for several p and q",
+    )
+    group.add_argument(
+        "--sum-periods",
+        action="store_true",
+        help="add up several --counts of different periods with the same parameters",
+    )
+    group.add_argument(
+        "--reports-per-client",
+        type=count,
+        metavar="N",
+        help="the most reports that one client made on one value, in each of --counts",
+    )
+    add_kind(parser)
+    group = parser.add_argument_group("what to look for: one of --candidates and --map for strings")
+    group.add_argument(
+        "--candidates", metavar="FILE", help="strings as .txt (one a line), .csv or .parquet"
+    )
+    group.add_argument(
+        "--dialect",
+        choices=list(DIALECTS),
+        metavar="NAME",
+        help=f"how clients place strings: {', '.join(DIALECTS)} (default: what the counts say, "
+        "else rappor-v1)",
+    )
+    group.add_argument("--map", metavar="FILE", help="a map.csv, as `rappor candidates` writes it")
+    group.add_argument(
+        "--categories", metavar="A,B,C", help="the names of bits, in order (kind category)"
+    )
+    group.add_argument("--edges", metavar="X,Y,Z", help="the range edges of kind ordinal")
+
+
+def _add_tests(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how to test")
+    about = "; ".join(f"{name}: {text}" for name, text in CORRECTIONS.items())
+    group.add_argument(
+        "--correction",
+        choices=list(CORRECTIONS),
+        default="fdr",
+        metavar="NAME",
+        help=f"{about} (default: %(default)s)",
+    )
+    group.add_argument(
+        "--alpha", type=_level, default=0.05, metavar="A", help="error rate (default: %(default)s)"
+    )
+    group.add_argument(
+        "--method",
+        choices=METHODS,
+        default="auto",
+        metavar="NAME",
+        help="auto, or lasso for the paper's procedure (default: %(default)s)",
+    )
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what to write (default: a table of what was detected)")
+    group.add_argument(
+        "--output", metavar="FILE", help="results as .csv, .json or .parquet; - prints CSV"
+    )
+    group.add_argument(
+        "--all", action="store_true", help="also what was not detected, with a column that says so"
+    )
+    group.add_argument("--json", action="store_true", help="print everything as JSON")
+    group.add_argument("--plot", metavar="FILE", help="a chart as .svg, .png, .html or .json")
+    group.add_argument(
+        "--diagnose", action="store_true", help="print how far the results can be trusted, and why"
+    )
+    group.add_argument(
+        "--exit-code", action="store_true", help=f"exit with {NOTHING} when nothing is detected"
+    )
+
+
+def _level(text: str) -> float:
+    try:
+        level = float(text)
+    except ValueError:
+        level = math.nan
+    if not 0 < level < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
+    return level
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, decode, write, summarise."""
+    if args.json and args.output == "-":
+        raise UsageError("--json and --output - both print: give one of them")
+    check_targets(args)
+    if any(importlib.util.find_spec(package) is None for package in ("numpy", "scipy")):
+        raise MissingExtraError("decode", "analysis")
+    from rappor.cli import result_files, result_table
+
+    parts = read_counts(args)
+    _check_kind(args, parts[0].kind)
+    found = _decode(args, parts)
+    diagnosis = _diagnosis(found) if args.diagnose else None
+    if args.output is not None:
+        result_files.write(found, args.output, every=args.all)
+    if args.plot is not None:
+        result_files.draw(found, args.plot)
+    if args.json:
+        document = result_files.document(found, every=args.all)
+        say_json(document if diagnosis is None else document | {"diagnosis": diagnosis})
+    elif args.output is None:
+        for line in result_table.lines(found, every=args.all):
+            say(line)
+        say()
+        say(result_table.summary(found))
+    if diagnosis is not None and not args.json:
+        for line in ("", *diagnosis):
+            say(line)
+    for warning in (*found.warnings, *_suspicion(found)):
+        note(f"note: {_in_options(warning)}")
+    if args.output is not None:
+        note(result_table.summary(found))
+    return NOTHING if args.exit_code and not found.detected else 0
+
+
+def _check_kind(args: argparse.Namespace, kind: str) -> None:
+    """Options that go with the kind, and no others."""
+    if args.candidates is not None and args.map is not None:
+        raise UsageError("give --candidates or --map, not both")
+    if kind == "string" and args.candidates is None and args.map is None:
+        raise UsageError("strings are decoded against a list: give --candidates or --map")
+    if kind == "category" and args.candidates is None and args.categories is None:
+        raise UsageError("kind category needs the names of its bits: give --categories A,B,C")
+    if args.candidates is not None and args.categories is not None:
+        raise UsageError("give --candidates or --categories, not both")
+    wrong = {
+        "--map": args.map is not None and kind != "string",
+        "--dialect": args.dialect is not None and kind != "string",
+        "--method": args.method != "auto" and kind != "string",
+        "--candidates": args.candidates is not None and kind == "ordinal",
+        "--categories": args.categories is not None and kind in ("string", "ordinal"),
+        "--edges": args.edges is not None and kind != "ordinal",
+    }
+    for option, is_wrong in wrong.items():
+        if is_wrong:
+            raise UsageError(f"{option} does not go with counts of kind {kind}")
+
+
+def _decode(args: argparse.Namespace, parts: list[Counts]) -> Decoded | Histogram:
+    from rappor.decoding.decode import decode
+
+    with Ticker() as tick:
+        looked_for: Any = args.candidates
+        if parts[0].kind == "string":
+            looked_for = design_from(args, parts[0], tick)
+        elif args.categories is not None:
+            looked_for = args.categories.split(",")
+        elif args.edges is not None:
+            looked_for = ranges_from(args.edges)
+        return decode(
+            parts,
+            looked_for,
+            correction=args.correction,
+            alpha=args.alpha,
+            method=args.method,
+            progress=tick,
+        )
+
+
+def _diagnosis(found: Decoded | Histogram) -> list[str]:
+    from rappor.cli.result_files import plain
+    from rappor.decoding.diagnose import diagnose
+
+    return list(diagnose(plain(found)).lines())
+
+
+def _suspicion(found: Decoded | Histogram) -> list[str]:
+    """What to check where the counts hold something, and none of it is on the list."""
+    if found.detected or not getattr(found, "robust", False):
+        return []
+    return [
+        "nothing fits, though the counts hold more than noise: is the dialect the clients' own?"
+    ]
+
+
+def _in_options(warning: str) -> str:
+    """A warning of the library in the words of the command."""
+    return warning.replace("give reports_per_client", "give --reports-per-client")

@@ -1,0 +1,153 @@
+"""What `rappor decode` reads, and where it may write: checked before anything is computed."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rappor.checks import show
+from rappor.cli.arguments import UsageError, params_from
+from rappor.errors import DecodeError, MissingExtraError
+from rappor.params import FIELDS, Params
+
+if TYPE_CHECKING:
+    from rappor.aggregate.counts import Counts
+    from rappor.decoding.design import Design
+
+OUTPUTS = (".csv", ".json", ".parquet")
+PLOTS = (".svg", ".png", ".html", ".json")
+_COMPARED = 100  # candidates whose bits are compared where a map and a dialect are both given
+
+
+def check_targets(args: argparse.Namespace) -> None:
+    """UsageError, or what the system says, where results could not be written in the end."""
+    inputs = [*args.counts, args.candidates, args.map, args.params]
+    taken = {_resolved(name) for name in inputs if name is not None}
+    for option, endings in (("output", OUTPUTS), ("plot", PLOTS)):
+        name = getattr(args, option)
+        if name is None or (option, name) == ("output", "-"):
+            continue
+        path = _resolved(name)
+        if path.suffix.lower() not in endings:
+            raise UsageError(f"--{option} must end in {', '.join(endings)}; got {name}")
+        if path in taken:
+            raise UsageError(f"--{option} {name} is also another file of this command")
+        taken.add(path)
+        path.parent.stat()  # FileNotFoundError says which folder is missing
+        if path.is_dir():
+            raise IsADirectoryError(21, "Is a directory", name)
+    if args.plot is not None and not args.plot.lower().endswith(".json"):
+        _need("vl_convert", "charts")
+    if args.output is not None and args.output.lower().endswith(".parquet"):
+        _need("pyarrow", "decode")
+
+
+def _resolved(name: str) -> Path:
+    try:
+        return Path(name).expanduser().resolve()
+    except RuntimeError:
+        raise UsageError(f"{name}: no such home directory") from None
+
+
+def _need(package: str, name: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        raise MissingExtraError(name, "analysis")
+
+
+def read_counts(args: argparse.Namespace) -> list[Counts]:
+    """The counts of each (p, q); those of one (p, q) added up, if that was asked for."""
+    from rappor.aggregate.counts import Counts
+
+    groups: dict[Params, list[Counts]] = {}
+    for name in args.counts:
+        found = _read_one(args, name)
+        groups.setdefault(found.params, []).append(found)
+    if any(len(group) > 1 for group in groups.values()) and not args.sum_periods:
+        raise UsageError(
+            "several --counts with the same parameters: give --sum-periods to add up periods, or "
+            "decode them one by one"
+        )
+    return [Counts.sum_periods(group) for group in groups.values()]
+
+
+def _read_one(args: argparse.Namespace, name: str) -> Counts:
+    from rappor.aggregate.counts import Counts
+
+    numbers = (args.preset, args.params, *(getattr(args, field) for field in FIELDS))
+    given = params_from(args) if any(each is not None for each in numbers) else None
+    asked = args.kind or _implied(args)
+    suffix = Path(name).suffix.lower()
+    if suffix not in (".parquet", ".npz"):
+        params, kind = given or params_from(args)  # which says what can be given
+        return Counts.from_csv(
+            name,
+            params,
+            kind=asked or kind,
+            dialect=args.dialect,
+            reports_per_client=args.reports_per_client,
+        )
+    found = Counts.from_parquet(name) if suffix == ".parquet" else Counts.from_npz(name)
+    if given is not None and found.params != given[0]:
+        raise DecodeError(f"{name} has parameters of its own, which are not those given")
+    for option, mine, theirs in (
+        ("kind", found.kind, asked),
+        ("dialect", found.dialect, args.dialect),
+    ):
+        if None not in (mine, theirs) and mine != theirs:
+            raise DecodeError(f"{name} says {option} {mine}, the command says {theirs}")
+    return replace(
+        found,
+        dialect=found.dialect or args.dialect,
+        reports_per_client=args.reports_per_client or found.reports_per_client,
+    )
+
+
+def _implied(args: argparse.Namespace) -> str | None:
+    """The kind that other options speak of."""
+    if args.categories is not None:
+        return "category"
+    return None if args.edges is None else "ordinal"
+
+
+def design_from(args: argparse.Namespace, counts: Counts, tick: Callable[[str], None]) -> Design:
+    """The candidates on their bits, from a map or a list."""
+    from rappor.decoding.candidates import Candidates
+    from rappor.decoding.design import build_design
+    from rappor.decoding.mapfile import read_map
+
+    if args.map is not None:
+        tick("reading the map")
+        design = read_map(args.map, counts.params)
+        return design if args.dialect is None else _labelled(design, args.dialect, args.map)
+    tick("reading candidates")
+    listed = Candidates.read(args.candidates)
+    dialect = counts.dialect
+    if dialect is None:
+        dialect = "rappor-v1"
+        said = "no --dialect was given: candidates were placed as rappor-v1 does"
+        listed = replace(listed, notes=(*listed.notes, said))
+    done, total = 0, len(listed) * counts.params.m
+
+    def placed(more: int) -> None:
+        nonlocal done
+        done += more
+        tick(f"placing candidates: {done / total:.0%}")
+
+    return build_design(listed, counts.params, dialect, placed)
+
+
+def _labelled(design: Design, dialect: str, name: str) -> Design:
+    """The design of a map with its dialect, which its first candidates must bear out."""
+    from rappor.decoding.design import build_design
+
+    some = design.strings.strings[:_COMPARED]
+    built = build_design(some, design.params, dialect)
+    for i, text in enumerate(some):
+        mine, theirs = (each.columns([i]).indices.tolist() for each in (design, built))
+        if mine != theirs:
+            raise DecodeError(f"{name} does not place {show(text)} as dialect {dialect} does")
+    return replace(design, dialect=dialect)

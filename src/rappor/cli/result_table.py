@@ -1,0 +1,151 @@
+"""Decoded results for a person at a terminal."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+from rappor.charts.numbers import MINUS, NO_BREAK, show_count, show_share
+from rappor.cli.output import percent, table
+from rappor.cli.result_files import described, plain, shows_all
+
+if TYPE_CHECKING:
+    from rappor.cli.result_files import Result
+    from rappor.decoding.rows import Row
+
+MOST_ROWS = 50
+_LEAST_WIDTH, _WIDE = 16, 100
+_HEAD = ("estimate", "95 % interval", "share", "SNR", "p (adjusted)")
+_RATES = {
+    "fdr": "FDR {alpha}",
+    "holm": "family-wise error {alpha}, Holm",
+    "bonferroni": "family-wise error {alpha}, Bonferroni",
+    "none": "p < {alpha}, not corrected",
+}
+_NOUNS = {  # what a row is, and what all of them are
+    "string": ("string", "candidates"),
+    "category": ("category", "categories"),
+    "boolean": ("value", "values"),
+    "ordinal": ("range", "ranges"),
+    "bits": ("bit", "bits"),
+}
+_NONE_OF = {"string": "unlisted", "category": "in no category", "ordinal": "in no range"}
+
+
+def lines(found: Result, *, every: bool) -> list[str]:
+    """The rows as a table, at most 50 unless every one was asked for."""
+    decoded = plain(found)
+    whole = shows_all(found, every)
+    rows: list[Row] = list(decoded.rows) if whole else decoded.detected
+    one, many = _NOUNS[decoded.kind]
+    if not rows:
+        return [f"Nothing was detected among {decoded.candidates:,} {many}."]
+    shown = rows if every else rows[:MOST_ROWS]
+    head = (one, *_HEAD, "detected") if whole else (one, *_HEAD)
+    drawn = _align([head, *(_cells(row, whole) for row in shown)])
+    left = len(rows) - len(shown)
+    if left:
+        noun = "rows" if whole else "detected"
+        drawn.append(f"… and {left:,} more {noun} (--all prints, --output FILE writes every one)")
+    if decoded is not found and decoded.reports:
+        drawn += ["", *_described(found)]
+    return drawn
+
+
+def _cells(row: Row, whole: bool) -> tuple[str, ...]:
+    value, interval = show_count(row.estimate, *row.interval)
+    share, _ = show_share(row.proportion, row.prop_low_95, row.prop_high_95)
+    snr = "–" if math.isnan(row.snr) else f"{row.snr:.1f}".replace("-", MINUS)
+    share = share.replace(NO_BREAK, " ")
+    cells = (visible(row.string), value, interval, share, snr, _p(row.adjusted_p_value))
+    return (*cells, "yes" if row.detected else "no") if whole else cells
+
+
+def _p(p: float) -> str:
+    """Two significant digits; never 0.
+
+    >>> _p(0.0421), _p(5.31e-48), _p(0.0)
+    ('0.042', '5.3e-48', '< 1e-300')
+    """
+    if p < 1e-300:
+        return "< 1e-300"
+    return f"{p:.2g}" if p >= 0.000995 else f"{p:.1e}"
+
+
+def visible(text: str) -> str:
+    r"""A string in letters that do nothing to a terminal.
+
+    >>> print(visible("red\x1b[31m"), visible("a\u202eb"), visible(""))
+    red\x1b[31m a\u202eb (empty)
+    """
+    shown = (char if char.isprintable() else ascii(char)[1:-1] for char in text)
+    return "".join(shown) or "(empty)"
+
+
+def _align(rows: list[tuple[str, ...]]) -> list[str]:
+    """A table whose strings are cut to what the terminal has room for."""
+    numbers = table([row[1:] for row in rows], left=0)
+    room = shutil.get_terminal_size((_WIDE, 24)).columns - max(map(len, numbers)) - 2
+    strings = [_cut(row[0], max(room, _LEAST_WIDTH)) for row in rows]
+    width = max(map(_width, strings))
+    return [
+        f"{string}{' ' * (width - _width(string))}  {rest}"
+        for string, rest in zip(strings, numbers, strict=True)
+    ]
+
+
+def _width(text: str) -> int:
+    """How many columns of a terminal a text takes up."""
+    return sum(
+        0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )
+
+
+def _cut(text: str, width: int) -> str:
+    """A text of at most so many columns, with a mark where it was cut."""
+    if _width(text) <= width:
+        return text
+    kept = text[: width - 1]
+    while _width(kept) > width - 1:
+        kept = kept[:-1]
+    return kept + "…"
+
+
+def _described(found: Any) -> list[str]:
+    """The mean and the quantiles of a histogram, where they can be said."""
+    facts = described(found)
+    said = []
+    if facts["mean"] is not None:
+        value, _, low, high = facts["mean"].values()
+        shown = show_count(value, low, high)
+        said.append(f"mean {shown.value} (95 % interval: {shown.interval})")
+    if facts["quantiles"]:
+        rows = [("quantile", "lies in", "95 %: from", "to")]
+        for each in facts["quantiles"]:
+            name = f"{100 * each['probability']:g} %"
+            rows.append((name, each["label"], each["low_label"], each["high_label"]))
+        said += table(rows, left=len(rows[0]))
+    return said
+
+
+def summary(found: Result) -> str:
+    """One line: how much was decoded, what was found, what was not, and how well it fits."""
+    decoded = plain(found)
+    rate = _RATES[decoded.correction].format(alpha=percent(decoded.alpha))
+    said = [
+        f"{decoded.reports:,} reports, {decoded.candidates:,} {_NOUNS[decoded.kind][1]}: "
+        f"{len(decoded.detected):,} detected ({rate})"
+    ]
+    left = decoded.unlisted
+    if decoded.kind in _NONE_OF and decoded.reports and left.count != 0:
+        share = show_share(left.proportion, left.prop_low_95, left.prop_high_95)
+        shown = str(share) if left.std_error else share.value
+        said.append(f"{_NONE_OF[decoded.kind]} {shown.replace(NO_BREAK, ' ')}")
+    if not math.isnan(decoded.chi2_dof):
+        path = f", robust path {'used' if decoded.robust else 'not needed'}"
+        path = path if decoded.kind == "string" else ""
+        said.append(f"χ²/dof {decoded.chi2_dof:.2f}{path}")
+    return "; ".join(said)

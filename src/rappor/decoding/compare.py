@@ -1,0 +1,254 @@
+"""Did shares differ between two subsets or two periods: a test for every candidate (R19).
+
+Both are fitted on the strings found in either, so that a share means the same in both; the
+difference d = s1 - s2 has the sum of the two variances, and |d| / √(v1 + v2) is held against the
+normal law, two-sided. docs/compare.md says what that assumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from rappor.aggregate.counts import Counts
+from rappor.checks import between_0_and_1, show
+from rappor.decoding.candidates import Candidates
+from rappor.decoding.compared import Compared, Difference, Differences
+from rappor.decoding.decode import _labels, decode
+from rappor.decoding.design import Design
+from rappor.decoding.intervals import TAIL, Z_95
+from rappor.decoding.result import Decoded
+from rappor.decoding.rows import Rows
+from rappor.decoding.select import Search
+from rappor.decoding.significance import adjust, check_correction, cut_off
+from rappor.errors import DecodeError
+from rappor.mechanism.predicates import Ranges
+
+__all__ = ["Compared", "Difference", "Differences", "compare"]
+
+FloatArray = NDArray[np.float64]
+Named = Iterable[str | bytes] | str | PathLike[str] | Candidates | Design | Ranges | None
+
+
+class _Shares(NamedTuple):
+    """One side: the share of every candidate, its variance, and whether it can be tested."""
+
+    share: FloatArray
+    variance: FloatArray
+    testable: NDArray[np.bool_]
+
+
+def compare(
+    one: Counts,
+    other: Counts,
+    candidates: Named = None,
+    *,
+    dialect: str | None = None,
+    correction: str = "fdr",
+    alpha: float = 0.05,
+) -> Compared:
+    """Which candidates have another share in one collection of reports than in another.
+
+    The two must not share reports. Where the same clients reported in both (two periods), their
+    noise is the same in part, and the test is on the safe side: the variance of a difference is
+    smaller than assumed by a factor of 1 - ρ or less (`rappor.decoding.repeats.rho`; .95 for
+    Windows). The estimand is the difference of the shares from which clients are drawn, not of the
+    counts that happened to be realised. All M candidates are tested and corrected for.
+
+    Args:
+        one: the first counts.
+        other: the second; kind, dialect, k, h and m must agree, f, p and q may differ.
+        candidates: as for `decode`.
+        dialect: how clients place strings; the counts' own where that is not given.
+        correction: "fdr", "holm", "bonferroni" or "none".
+        alpha: the error rate that the correction keeps.
+
+    Raises:
+        DecodeError: the counts do not belong together, or one of them has no reports.
+
+    >>> from rappor import Params
+    >>> params = Params(2, 1, 1, 0.0, 0.25, 0.75)
+    >>> may = Counts(params, [10_000], [[5_000, 5_000]], kind="category")
+    >>> june = Counts(params, [10_000], [[5_300, 4_700]], kind="category")
+    >>> for row in compare(june, may, ["x", "y"]).different:
+    ...     print(row.string, round(row.difference, 3), round(row.std_error, 4))
+    x 0.06 0.0141
+    y -0.06 0.0141
+    """
+    check_correction(correction)
+    between_0_and_1("alpha", alpha)
+    chosen = dialect or _agree(one, other)
+    if not isinstance(candidates, (str, PathLike, Candidates, Design, Ranges, type(None))):
+        candidates = list(candidates)  # read twice
+    asked = {"dialect": chosen, "correction": correction, "alpha": alpha}
+    first = decode(one, candidates, **asked)  # type: ignore[arg-type]
+    if one.kind == "string":
+        assert isinstance(first, Decoded)  # noqa: S101 - only ordinal counts give a histogram
+        design: Design = first.detail.search.design
+        second = decode(other, design, **asked)  # type: ignore[arg-type]
+        assert isinstance(second, Decoded)  # noqa: S101
+        robust = first.robust or second.robust
+        sides = _fitted(first, second, one, other, robust)
+        names = list(design.strings.strings)
+    else:
+        second, robust = decode(other, candidates, **asked), False  # type: ignore[arg-type]
+        names = sorted(first.rows.strings)
+        if (
+            one.kind == "boolean"
+        ):  # the share of false is one minus that of true: no test of its own
+            names = list(_labels(candidates) or ("true",))[:1]
+        sides = _closed(first.rows, names, one), _closed(second.rows, names, other)
+    rows = _rows(names, *sides, correction, alpha)
+    untestable = sorted(
+        rows.strings[int(index)] for index in np.flatnonzero(rows.std_error == np.inf)
+    )
+    return Compared(
+        rows=rows,
+        reports=(one.reports, other.reports),
+        candidates=len(rows),
+        robust=robust,
+        untestable=tuple(untestable),
+        warnings=_warnings(first.warnings, second.warnings),
+        kind=one.kind,
+        dialect=chosen,
+        correction=correction,
+        alpha=alpha,
+    )
+
+
+def _agree(one: Counts, other: Counts) -> str | None:
+    """The dialect of both, or DecodeError where the two cannot be compared."""
+    for name, counts in (("first", one), ("second", other)):
+        if not isinstance(counts, Counts):
+            raise DecodeError(f"the {name} of the two must be Counts, got {show(counts)}")
+    for name in ("kind", "dialect"):
+        mine, theirs = getattr(one, name), getattr(other, name)
+        if mine != theirs and not (name == "dialect" and None in (mine, theirs)):
+            raise DecodeError(
+                f"counts of two kinds of {name} cannot be compared: {mine} and {theirs}"
+            )
+    for name in ("k", "h", "m"):
+        mine, theirs = getattr(one.params, name), getattr(other.params, name)
+        if mine != theirs:
+            raise DecodeError(f"counts to compare need the same {name}: {mine} and {theirs}")
+    for name, counts in (("first", one), ("second", other)):
+        if not counts.reports:
+            raise DecodeError(f"the {name} of the two has no reports: there is nothing to compare")
+    return one.dialect or other.dialect
+
+
+def _fitted(
+    first: Decoded, second: Decoded, one: Counts, other: Counts, robust: bool
+) -> tuple[_Shares, _Shares]:
+    """Both sides on the union of the strings fitted in either."""
+    design: Design = first.detail.search.design
+    union = set(first.detail.fit.active) | set(second.detail.fit.active)
+    for group in design.groups():  # of strings with the same bits, one stands for all
+        alike = [int(column) for column in group if int(column) in union]
+        union -= set(alike[1:])
+    active = tuple(sorted(union))
+    return _fit(first, active, one, robust), _fit(second, active, other, robust)
+
+
+def _fit(decoded: Decoded, active: tuple[int, ...], counts: Counts, robust: bool) -> _Shares:
+    search: Search = decoded.detail.search
+    before = decoded.detail.fit if decoded.robust else None
+    fit = search.robust(active, before) if robust else search.least_squares(active)
+    scores = search.score(fit)
+    variance = fit.scale / scores.information
+    return _Shares(scores.share, variance + _clients(scores.share, counts, 1), scores.testable)
+
+
+def _closed(rows: Rows, names: list[str], counts: Counts) -> _Shares:
+    """Shares of bits; their rows' errors are about realised counts, to which sampling is added."""
+    place = {string: index for index, string in enumerate(rows.strings)}
+    which = [place[name] for name in names]
+    share, error = rows.estimate[which] / rows.reports, rows.std_error[which] / rows.reports
+    return _Shares(share, error**2 + _clients(share, counts, 0), np.ones(len(names), bool))
+
+
+def _clients(share: FloatArray, counts: Counts, allowed: int) -> FloatArray:
+    """s(1-s)/N times R: what drawing clients adds, each with up to R reports on its value.
+
+    `allowed` of the R are in the variance already.
+    """
+    held = np.clip(share, 0.0, 1.0)
+    times = (counts.reports_per_client or 1) - allowed
+    found: FloatArray = times * held * (1 - held) / counts.reports
+    return found
+
+
+def _rows(
+    names: list[str], one: _Shares, other: _Shares, correction: str, alpha: float
+) -> Differences:
+    """Test, correct and sort."""
+    difference = one.share - other.share
+    error = np.sqrt(one.variance + other.variance)
+    error[~(one.testable & other.testable)] = np.inf
+    z = np.divide(difference, error, out=np.zeros_like(error), where=error > 0)
+    z[(error == 0) & (difference != 0)] = np.inf
+    p_value = 2 * ndtr(-np.abs(z))
+    adjusted = adjust(p_value, correction)
+    different = adjusted <= alpha
+    cut = cut_off(p_value, int(different.sum()), correction, alpha)
+    low, high = _intervals(difference, error, different, float(-ndtri(cut / 2)))
+    order = np.lexsort((np.arange(len(names)), -np.abs(z)))
+    return Differences(
+        [names[index] for index in order],
+        one.share[order],
+        other.share[order],
+        error[order],
+        p_value[order],
+        adjusted[order],
+        low[order],
+        high[order],
+        different[order],
+    )
+
+
+def _intervals(
+    difference: FloatArray, error: FloatArray, different: NDArray[np.bool_], threshold: float
+) -> tuple[FloatArray, FloatArray]:
+    """95 % limits, within -1 and 1; the one towards 0 allows for selection where there was one."""
+    reach = np.full(len(error), np.inf)
+    np.multiply(Z_95, error, out=reach, where=np.isfinite(error))
+    low, high = difference - reach, difference + reach
+    chosen = np.flatnonzero(different & (error > 0))
+    scale, side = error[chosen], np.sign(difference[chosen])
+    near = nearest(np.abs(difference[chosen]) / scale, threshold) * scale * side
+    low[chosen] = np.where(side > 0, near, low[chosen])
+    high[chosen] = np.where(side > 0, high[chosen], near)
+    return np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
+
+
+def nearest(z: FloatArray, threshold: float) -> FloatArray:
+    """The mean μ for which P(Z >= z | |Z| >= threshold) = 2.5 %: the limit towards 0 of |d|.
+
+    Far above the threshold it is z - 1.96.
+
+    >>> nearest(np.array([3.6, 5.0, 12.0]), 3.5).round(2).tolist()
+    [-0.43, 2.16, 10.04]
+    """
+    size = np.asarray(z, np.float64)
+    least = np.minimum(threshold, size)
+    low, high = np.minimum(size - 2.0, -size), size.copy()
+    for _ in range(60):
+        middle = (low + high) / 2
+        chosen = np.logaddexp(log_ndtr(middle - least), log_ndtr(-least - middle))
+        too_high = log_ndtr(middle - size) - chosen > np.log(TAIL)
+        high = np.where(too_high, middle, high)
+        low = np.where(too_high, low, middle)
+    return low
+
+
+def _warnings(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    """What was said of both, once; of one, with its name."""
+    both = [line for line in first if line in second]
+    one = [f"First: {line}" for line in first if line not in both]
+    other = [f"Second: {line}" for line in second if line not in both]
+    return tuple(dict.fromkeys((*both, *one, *other)))

@@ -1,0 +1,225 @@
+"""Fit the strings that are there: shares, their covariance and a score for every bit (R39).
+
+Weighted least squares with an intercept for unlisted mass that is spread evenly; and, where heavy
+strings are missing from the list, the same with each bit's unlisted mass taken out first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from rappor.decoding.observed import Observed
+from rappor.decoding.unlisted import UnlistedLaw, learn
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+FloatArray = NDArray[np.float64]
+
+# Standard errors of the share that evidence in the robust path is best for: about where a string is
+# detected, whatever the correction.
+_TESTED_AT = 4.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """One fit of some candidates, all arrays over bits flat with m * k entries.
+
+    Attributes:
+        active: column numbers of the fitted candidates, ascending.
+        share: their shares of reports.
+        intercept: the share of a bit that is not theirs.
+        covariance: of intercept and shares, intercept first.
+        columns: their columns of X.
+        level: the column of the intercept.
+        residual: observed minus fitted shares; in the robust path before unlisted mass is taken.
+        variance: the noise of each bit.
+        information: the weight of each bit.
+        score: each bit's pull on the share of a string that sets it.
+        evidence: each bit's evidence for a string that sets it; sums of it are tested. The score,
+            but in the robust path.
+        chi2: Σ residual²/variance, under the noise of the mechanism alone.
+        freedom: degrees of freedom.
+        extra: τ², the variance between bits beyond the noise.
+        scale: a factor on variances, 1 unless scores vary more than their information says.
+        law: the law of unlisted mass in the robust path.
+    """
+
+    active: tuple[int, ...]
+    share: FloatArray
+    intercept: float
+    covariance: FloatArray = field(repr=False)
+    columns: csc_array = field(repr=False)
+    level: FloatArray = field(repr=False)
+    residual: FloatArray = field(repr=False)
+    variance: FloatArray = field(repr=False)
+    information: FloatArray = field(repr=False)
+    score: FloatArray = field(repr=False)
+    evidence: FloatArray = field(repr=False)
+    chi2: float
+    freedom: int
+    extra: float
+    scale: float = 1.0
+    law: UnlistedLaw | None = field(default=None, repr=False)
+
+    @property
+    def chi2_dof(self) -> float:
+        """Near 1 where noise explains all that the fit leaves."""
+        return self.chi2 / max(self.freedom, 1)
+
+    def times(self, weight: FloatArray) -> FloatArray:
+        """Z^T weight: for intercept and active candidates."""
+        return np.concatenate([[self.level @ weight], self.columns.T @ weight])
+
+
+def least_squares(
+    seen: Observed, columns: csc_array, active: tuple[int, ...], level: FloatArray
+) -> Fit:
+    """Fit candidates by weighted least squares, weights 1/(v + τ²), τ² from the residual χ²."""
+    y = seen.shares.ravel()
+    shape = seen.shares.shape
+    fitted = np.full(len(y), seen.expected)
+    live = np.repeat(seen.live, shape[1])
+    freedom = max(seen.rows - len(active) - 1, 1)
+    extra = 0.0
+    for _ in range(8):
+        weight = 1.0 / (seen.variance(fitted.reshape(shape)).ravel() + extra)
+        covariance = inverse_information(columns, level, weight)
+        pull = weight * y
+        found = covariance @ np.concatenate([[level @ pull], columns.T @ pull])
+        fitted = found[0] * level + columns @ found[1:]
+        residual = np.where(live, y - fitted, 0.0)
+        variance = seen.variance(fitted.reshape(shape)).ravel()
+        before, extra = extra, between_bits(residual, variance, freedom)
+        if abs(extra - before) <= 1e-6 * float(variance[live].mean()):
+            break
+    weight = 1.0 / (variance + extra)
+    return Fit(
+        active=active,
+        share=found[1:],
+        intercept=float(found[0]),
+        covariance=inverse_information(columns, level, weight),
+        columns=columns,
+        level=level,
+        residual=residual,
+        variance=variance,
+        information=weight,
+        score=weight * residual,
+        evidence=weight * residual,
+        chi2=float((residual**2 / variance).sum()),
+        freedom=freedom,
+        extra=extra,
+    )
+
+
+def inverse_information(columns: csc_array, level: FloatArray, weight: FloatArray) -> FloatArray:
+    """(Z^T W Z)^-1 for the intercept and some columns."""
+    weighted = columns.multiply(weight[:, None]).tocsc()
+    size = columns.shape[1] + 1
+    matrix = np.empty((size, size))
+    matrix[0, 0] = level @ (weight * level)
+    matrix[0, 1:] = matrix[1:, 0] = weighted.T @ level
+    matrix[1:, 1:] = (columns.T @ weighted).toarray()
+    return _inverse(matrix)
+
+
+def _inverse(matrix: FloatArray) -> FloatArray:
+    """The inverse; columns that depend on each other share their mass evenly."""
+    unit = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    try:
+        root = np.linalg.cholesky(matrix * np.outer(unit, unit))
+    except np.linalg.LinAlgError:
+        root = np.zeros((1, 1))
+    if np.diag(root).min() < 1e-5:
+        return np.asarray(np.linalg.pinv(matrix, rcond=1e-10, hermitian=True))
+    half = solve_triangular(root, np.diag(unit), lower=True)
+    return np.asarray(half.T @ half)
+
+
+def between_bits(residual: FloatArray, variance: FloatArray, freedom: int) -> float:
+    """τ² >= 0 with Σ residual²/(variance + τ²) = freedom: what noise does not explain."""
+    square = residual**2
+    if float((square / variance).sum()) <= freedom:
+        return 0.0
+    low, high = 0.0, float(square.sum()) / freedom
+    for _ in range(50):
+        middle = (low + high) / 2
+        if float((square / (variance + middle)).sum()) > freedom:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def robust(seen: Observed, start: Fit, before: UnlistedLaw | None = None, steps: int = 8) -> Fit:
+    """Fit the same candidates with each bit's unlisted mass estimated and taken out.
+
+    Newton steps on Σ x ψ = 0, while the law of unlisted mass is learnt from the residuals.
+    """
+    shape = seen.shares.shape
+    live = np.repeat(seen.live, shape[1])
+    y = seen.shares.ravel()
+    uneven = start.intercept * (start.level - 1.0)  # hashes that favour some bits
+    share = start.share.copy()
+    unlisted = np.full(len(y), start.intercept)
+    spread = min(start.extra, 0.5 * float(start.variance[live].min()))
+    for step in range(steps):
+        fitted = start.columns @ share
+        residual = np.where(live, y - fitted - uneven, 0.0)
+        variance = seen.variance((fitted + unlisted).reshape(shape)).ravel()
+        law = learn(
+            residual[live], variance[live], start.intercept, spread, before, 20 if before else 60
+        )
+        before = law
+        unlisted = np.zeros(len(y))
+        unlisted[live] = law.posterior_mean(residual[live], variance[live])
+        score = np.where(live, (residual - unlisted) / variance, 0.0)
+        information = _information(law, variance.reshape(shape), seen.live)
+        covariance = inverse_information(start.columns, start.level, information)
+        move = covariance @ np.concatenate([[start.level @ score], start.columns.T @ score])
+        sizes = np.abs(move[1:]) / np.sqrt(np.diag(covariance)[1:])
+        if step == steps - 1 or not len(share) or sizes.max() < 0.02:
+            break
+        share = share + move[1:]
+    score = np.where(live, score - start.level * move[0] * information, 0.0)
+    lift = _TESTED_AT / np.sqrt(seen.live.sum() * seen.bits * float(information[live].mean()))
+    evidence = np.zeros(len(y))
+    evidence[live] = law.evidence(residual[live], variance[live], lift) / lift
+    excess = float((score**2).sum() / information.sum()) * seen.rows / start.freedom
+    return Fit(
+        active=start.active,
+        share=share,
+        intercept=start.intercept,
+        covariance=covariance,
+        columns=start.columns,
+        level=start.level,
+        residual=residual,
+        variance=variance,
+        information=information,
+        score=score,
+        evidence=evidence,
+        chi2=start.chi2,
+        freedom=start.freedom,
+        extra=start.extra,
+        scale=max(1.0, excess),
+        law=law,
+    )
+
+
+def _information(law: UnlistedLaw, variance: FloatArray, live: NDArray[np.bool_]) -> FloatArray:
+    """The information of each bit, computed once for cohorts of about the same noise."""
+    means = np.where(live, np.where(live[:, None], variance, 0.0).mean(axis=1), np.inf)
+    lowest = means[live].min()
+    known: dict[float, float] = {}
+    found = np.zeros(variance.shape)
+    for cohort in np.flatnonzero(live):
+        about = round(float(np.log(means[cohort] / lowest)), 2)
+        if about not in known:
+            known[about] = law.information(float(lowest * np.exp(about)))
+        found[cohort] = known[about]
+    return found.ravel()

@@ -1,0 +1,145 @@
+"""Decoded rows as tables of other libraries, and as a small HTML table for notebooks."""
+
+from __future__ import annotations
+
+import html as escaping
+import importlib
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rappor.charts.numbers import show_count, show_p, show_share
+from rappor.decoding.rows import Mass, Row, Rows
+from rappor.errors import RapporError
+
+_MOST_ROWS = 50
+
+
+class MissingPackageError(RapporError, ImportError):
+    """A table was asked for in the form of a package that is not installed."""
+
+
+class Result(Protocol):
+    """What Decoded and Histogram have in common."""
+
+    @property
+    def rows(self) -> Rows:
+        """All rows."""
+
+    @property
+    def reports(self) -> int:
+        """N."""
+
+    @property
+    def unlisted(self) -> Mass:
+        """Reports that no row explains."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader should know."""
+
+    @property
+    def detected(self) -> list[Row]:
+        """The rows that pass the test."""
+
+
+def columns(rows: Rows | Result, *, detected_only: bool = False) -> dict[str, Any]:
+    """The columns of R42 by name, as arrays (the strings as a list), for any table library.
+
+    Counts come first, then the same as shares of N; `low_95` and `high_95` are the interval in
+    reports. `snr` is nan where the standard error is 0.
+    """
+    table = rows if isinstance(rows, Rows) else rows.rows
+    chosen = np.flatnonzero(table.detected) if detected_only else np.arange(len(table))
+    n = table.reports or 1
+    estimate, error = table.estimate[chosen], table.std_error[chosen]
+    low, high = table.low[chosen], table.high[chosen]
+    nothing: NDArray[np.float64] = np.full(len(chosen), np.nan)
+    return {
+        "string": [table.strings[index] for index in chosen.tolist()],
+        "estimate": estimate,
+        "std_error": error,
+        "low_95": low,
+        "high_95": high,
+        "proportion": estimate / n,
+        "prop_std_error": error / n,
+        "prop_low_95": low / n,
+        "prop_high_95": high / n,
+        "p_value": table.p_value[chosen],
+        "adjusted_p_value": table.adjusted_p_value[chosen],
+        "snr": np.divide(estimate, error, out=nothing, where=error > 0),
+        "detected": table.detected[chosen],
+    }
+
+
+def _package(name: str, method: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingPackageError(
+            f"{method}() needs {name}: pip install {name}", name=name
+        ) from None
+
+
+def to_arrow(rows: Rows | Result, *, detected_only: bool = False) -> Any:
+    """The rows as a pyarrow Table."""
+    pyarrow = _package("pyarrow", "to_arrow")
+    found = columns(rows, detected_only=detected_only)
+    text = pyarrow.array(found.pop("string"), pyarrow.string())
+    return pyarrow.table({"string": text, **found})
+
+
+def to_pandas(rows: Rows | Result, *, detected_only: bool = False) -> Any:
+    """The rows as a pandas DataFrame."""
+    pandas = _package("pandas", "to_pandas")
+    return pandas.DataFrame(columns(rows, detected_only=detected_only))
+
+
+def to_polars(rows: Rows | Result, *, detected_only: bool = False) -> Any:
+    """The rows as a polars DataFrame."""
+    polars = _package("polars", "to_polars")
+    found = columns(rows, detected_only=detected_only)
+    return polars.DataFrame(found, schema_overrides={"string": polars.String})
+
+
+def html(decoded: Result) -> str:
+    """A table of the detected rows (at most 50), captioned with N, M, unlisted mass and warnings.
+
+    Plain HTML without scripts or styles of its own; every string in it is escaped.
+    """
+    found = decoded.detected
+    lines = [_caption(decoded, len(found))]
+    head = ("String", "Reports", "95 % interval", "Share", "95 % interval", "Adjusted p-value")
+    cells = "".join(f'<th scope="col">{name}</th>' for name in head)
+    lines.append(f"<thead><tr>{cells}</tr></thead>")
+    body = "".join(_row(row) for row in found[:_MOST_ROWS])
+    if not found:
+        body = f'<tr><td colspan="{len(head)}">Nothing was detected.</td></tr>'
+    lines.append(f"<tbody>{body}</tbody>")
+    left = len(found) - _MOST_ROWS
+    if left > 0:
+        note = f"{left:,} more detected rows are not shown."
+        lines.append(f'<tfoot><tr><td colspan="{len(head)}">{note}</td></tr></tfoot>')
+    return "<table>" + "".join(lines) + "</table>"
+
+
+def _caption(decoded: Result, found: int) -> str:
+    candidates = len(decoded.rows)
+    said = [f"{found:,} of {candidates:,} candidates detected in {decoded.reports:,} reports."]
+    unlisted = decoded.unlisted
+    if np.isfinite(unlisted.count) and decoded.reports:
+        share = show_share(unlisted.proportion, unlisted.prop_low_95, unlisted.prop_high_95)
+        said.append(f"Unlisted mass: {share}.")
+    said += decoded.warnings
+    return "<caption>" + "<br>".join(escaping.escape(line) for line in said) + "</caption>"
+
+
+def _row(row: Row) -> str:
+    shown = (
+        *show_count(row.estimate, *row.interval),
+        *show_share(row.proportion, row.prop_low_95, row.prop_high_95),
+        show_p(row.adjusted_p_value),
+    )
+    name = f'<th scope="row">{escaping.escape(row.string)}</th>'
+    return f"<tr>{name}{''.join(f'<td>{escaping.escape(cell)}</td>' for cell in shown)}</tr>"

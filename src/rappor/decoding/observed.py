@@ -1,0 +1,121 @@
+"""What was observed: the estimated share of each bit in each cohort, and its noise (R36, R32).
+
+y = (c/N - p*)/(q* - p*), with variance r(1-r)/(N (q*-p*)²), r the expected share of ones. Counts
+collected under several (p, q) are averaged bit by bit, each with the weight of its precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rappor.aggregate.counts import Counts
+from rappor.errors import DecodeError
+from rappor.mechanism.channel import channel
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Counts of one (p, q), with the weight of each of its cohorts in the average."""
+
+    totals: FloatArray  # (m,)
+    p_star: float
+    gain: float  # q* - p*
+    noise: tuple[float, float]  # what a true 0 and a true 1 add to the variance of t
+    weight: FloatArray  # (m,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """Shares of bits by cohort.
+
+    Attributes:
+        shares: y, shape (m, k); 0 in cohorts without reports.
+        totals: N_j over all groups, shape (m,).
+        live: which cohorts have reports, shape (m,).
+        bits: h, the bits of one string in a cohort.
+        expected: the share that a bit has when strings are spread evenly, h / k.
+    """
+
+    shares: FloatArray = field(repr=False)
+    totals: FloatArray = field(repr=False)
+    live: NDArray[np.bool_] = field(repr=False)
+    bits: int
+    expected: float
+    groups: tuple[Group, ...] = field(repr=False)
+
+    @property
+    def rows(self) -> int:
+        """Bits that were observed: k for each cohort with reports."""
+        return int(self.live.sum()) * int(self.shares.shape[1])
+
+    def variance(self, shares: FloatArray) -> FloatArray:
+        """Variance of y where these are the true shares; infinite in cohorts without reports.
+
+        It is that of a new draw of reports: the noise of the mechanism, and who happens to be in a
+        cohort.
+        """
+        total = np.zeros_like(self.shares)
+        true = np.clip(shares, 0.0, 1.0)
+        for group in self.groups:
+            sent = np.maximum(group.totals, 1.0)[:, None]
+            # At least half a report of either kind, so that no bit seems to be free of noise.
+            edge = 0.5 / (sent + 1.0)
+            ones = np.clip(group.p_star + group.gain * true, edge, 1.0 - edge)
+            total += group.weight[:, None] ** 2 * ones * (1.0 - ones) / (sent * group.gain**2)
+        total[~self.live] = np.inf
+        return total
+
+    def noise(self, shares: FloatArray) -> FloatArray:
+        """Variance of y around the share that the cohort really has (R43): the mechanism alone."""
+        total = np.zeros_like(self.shares)
+        true = np.clip(shares, 0.0, 1.0)
+        for group in self.groups:
+            if_zero, if_one = group.noise
+            sent = np.maximum(group.totals, 1.0)[:, None]
+            total += group.weight[:, None] ** 2 * (true * if_one + (1 - true) * if_zero) / sent
+        return total
+
+
+def observe(parts: Sequence[Counts]) -> Observed:
+    """The shares of bits that one or several Counts show."""
+    params = parts[0].params
+    expected = params.h / params.k
+    for part in parts[1:]:
+        for name in ("k", "h", "m", "f"):
+            mine, theirs = getattr(params, name), getattr(part.params, name)
+            if mine != theirs:
+                raise DecodeError(
+                    f"counts that are decoded together may differ in p and q only: {name} is "
+                    f"{mine} and {theirs}"
+                )
+        for name in ("kind", "dialect", "collection"):
+            mine, theirs = getattr(parts[0], name), getattr(part, name)
+            if mine != theirs:
+                raise DecodeError(
+                    f"counts that are decoded together need the same {name}: {mine} and {theirs}"
+                )
+    precision = []
+    for part in parts:
+        p_star, q_star = (float(number) for number in channel(part.params))
+        ones = p_star + (q_star - p_star) * expected
+        precision.append(part.totals * (q_star - p_star) ** 2 / max(ones * (1 - ones), 1e-300))
+    whole = np.sum(precision, axis=0)
+    totals = np.sum([part.totals for part in parts], axis=0).astype(np.float64)
+    shares = np.zeros((params.m, params.k))
+    groups = []
+    for part, share in zip(parts, precision, strict=True):
+        found = channel(part.params)
+        p_star, gain = float(found.p_star), float(found.q_star - found.p_star)
+        weight = np.divide(share, whole, out=np.zeros(params.m), where=whole > 0)
+        sent = np.maximum(part.totals, 1)[:, None]
+        shares += weight[:, None] * (part.ones / sent - p_star) / gain
+        groups.append(Group(part.totals.astype(np.float64), p_star, gain, found.noise, weight))
+    live = totals > 0
+    shares[~live] = 0.0
+    return Observed(shares, totals, live, params.h, expected, tuple(groups))

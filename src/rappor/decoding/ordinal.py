@@ -1,0 +1,158 @@
+"""Counts of kind ordinal -> a Histogram whose shares add up to 1 (R15)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from rappor.aggregate.counts import Counts
+from rappor.checks import between_0_and_1, is_real
+from rappor.decoding.basic import as_decoded, impossible, make_rows, mass
+from rappor.decoding.closed import Overlap, as_groups, estimate_bits
+from rappor.decoding.histogram import Estimate, Histogram, Quantile, Share, range_values
+from rappor.errors import DecodeError, ParamsError
+from rappor.mechanism.predicates import Ranges, category_index
+
+__all__ = ["Estimate", "Histogram", "Quantile", "Share", "decode_ordinal"]
+
+FloatArray = NDArray[np.float64]
+
+
+def decode_ordinal(
+    counts: Counts | Sequence[Counts],
+    ranges: Ranges | Sequence[str] | Sequence[float] | None = None,
+    *,
+    values: Sequence[float] | None = None,
+    complete: bool = True,
+    correction: str = "fdr",
+    alpha: float = 0.05,
+    overlap: Overlap = None,
+    weights: Literal["best", "reports"] = "best",
+) -> Histogram:
+    """The histogram of a number that was reported by the range it lies in.
+
+    Each range is first estimated by itself (`decode_basic`); then Σ share = 1 is imposed by least
+    squares: share_i - v_i (Σ share - 1)/Σv, with covariance diag(v) - v v'/Σv. Noisy ranges give
+    way more; every interval gets narrower.
+
+    Args:
+        counts: counts of kind ordinal (or category, for one bit per number), or a list of them that
+            were made under several p and q.
+        ranges: the collection's Ranges; or a name for each bit; or, where a bit stands for a single
+            number, those numbers in increasing order; default "range 0", "range 1", ...
+        values: a number that stands for each range, for the mean; default the midpoints.
+        complete: whether every report lies in a range. False where null reports are collected:
+            then shares need not sum to 1, and mean and quantiles are of the reports in a range.
+        correction: how p-values are corrected for all ranges: fdr, holm, bonferroni or none.
+        alpha: the level of the test.
+        overlap: report pairs that two groups share, "bound" or None; see `estimate_bits`.
+        weights: "best" (one share in all groups) or "reports" (sum of the groups' counts).
+
+    >>> from rappor import Params
+    >>> params = Params(3, 1, 1, 0.0, 0.25, 0.75)
+    >>> found = decode_ordinal(Counts(params, [1000], [[300, 500, 420]], kind="ordinal"), [1, 2, 3])
+    >>> found.share.round(3).tolist()
+    [0.12, 0.52, 0.36]
+    """
+    alpha = between_0_and_1("alpha", alpha)
+    groups = as_groups(counts, ("ordinal", "category"))
+    axis = _axis(ranges, groups[0].params.k, values)
+    found = estimate_bits(groups, len(axis.labels), overlap=overlap, weights=weights)
+    n = found.reports or 1
+    share, variance = found.count / n, found.variance / n**2
+    warnings = found.warnings + impossible(found)
+    left = mass(n - float(found.count.sum()), math.sqrt(float(found.variance.sum())), n)
+    if complete and found.reports:
+        warnings += _check_sum(left.count, left.std_error, n)
+        share = share - variance * (share.sum() - 1) / variance.sum()
+    if complete or not found.reports:
+        left = mass(0.0, 0.0, found.reports)
+    rows, threshold = make_rows(
+        axis.labels,
+        found.reports,
+        share * n,
+        n * np.sqrt(_imposed(variance, variance, complete)),
+        n * np.sqrt(_imposed(found.if_none / n**2, variance, complete)),
+        correction,
+        alpha,
+    )
+    decoded = as_decoded(
+        groups,
+        found,
+        rows=rows,
+        unlisted=left,
+        correction=correction,
+        alpha=alpha,
+        threshold=threshold,
+        warnings=warnings,
+    )
+    return Histogram(decoded, axis.labels, share, variance, complete, *axis[1:])
+
+
+def _imposed(own: FloatArray, variance: FloatArray, complete: bool) -> FloatArray:
+    """Variance of each share once the sum is imposed, where its own estimate has variance `own`."""
+    total = variance.sum() - variance + own
+    if not complete:
+        return own
+    taken = np.divide(own * own, total, out=np.zeros_like(own), where=total > 0)
+    left: FloatArray = np.maximum(own - taken, 0.0)
+    return left
+
+
+def _check_sum(left: float, error: float, reports: int) -> tuple[str, ...]:
+    """A warning where the ranges do not hold all reports, before they are made to."""
+    if error == 0 or abs(left) / error < stats.norm.isf(5e-5):
+        return ()
+    held = 100 * (1 - left / reports)
+    return (
+        f"The ranges hold {held:.3g} % of the reports, which noise does not explain; "
+        "if reports may hold no value, decode with complete=False.",
+    )
+
+
+class _Axis(NamedTuple):
+    labels: tuple[str, ...]
+    edges: FloatArray | None
+    values: FloatArray | None
+    discrete: bool
+
+
+def _axis(
+    ranges: Ranges | Sequence[str] | Sequence[float] | None,
+    k: int,
+    values: Sequence[float] | None,
+) -> _Axis:
+    if isinstance(ranges, Ranges):
+        axis = _of_ranges(ranges)
+    elif ranges is None:
+        axis = _Axis(tuple(f"range {bit}" for bit in range(k)), None, None, False)
+    else:
+        axis = _of_list(list(ranges))
+    if len(axis.labels) > k:
+        raise DecodeError(f"{len(axis.labels)} ranges do not fit the k = {k} bits of these counts")
+    if values is None:
+        return axis
+    return axis._replace(values=range_values(values, len(axis.labels)), discrete=False)
+
+
+def _of_ranges(ranges: Ranges) -> _Axis:
+    edges = np.array([-math.inf, *map(float, ranges.edges), math.inf])
+    middle = np.array([math.nan, *(edges[1:-2] + edges[2:-1]) / 2, math.nan])
+    return _Axis(ranges.labels, edges, middle, False)
+
+
+def _of_list(listed: list[Any]) -> _Axis:
+    if listed and all(map(is_real, listed)):
+        numbers = range_values(listed, len(listed))
+        if not (np.diff(numbers) > 0).all():
+            raise DecodeError("numbers that stand for ranges must be in increasing order")
+        return _Axis(tuple(f"{x:.15g}" for x in numbers.tolist()), None, numbers, True)
+    try:
+        return _Axis(tuple(category_index(listed)), None, None, False)
+    except ParamsError as error:
+        raise DecodeError(f"ranges: {error}") from None

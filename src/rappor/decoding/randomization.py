@@ -1,0 +1,143 @@
+"""The null law of a score: what a string that nobody holds would score, given the residuals.
+
+A hash places an absent string on bits that have nothing to do with the reports. So, given the
+residuals, its score is a sum over cohorts of h entries drawn at random, whatever the noise, the
+missing strings or the repeated reports behind those residuals: a test that is right by design
+(docs/theory/decoding.md). Its tail comes from a saddlepoint approximation, which keeps its relative
+precision far below what sampling could reach.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import comb
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import PchipInterpolator
+
+FloatArray = NDArray[np.float64]
+
+# Tilts at which the law is tabulated, in units of one over its standard deviation. Around 0 the
+# formula is 0/0; the table is smooth there and is interpolated.
+_TILTS = np.concatenate([-np.geomspace(0.05, 5.0, 10)[::-1], np.geomspace(0.05, 16.0, 34)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """How hashes place a string that has nothing to do with the data.
+
+    Attributes:
+        h: hash functions.
+        law: the probability of each bit, shape (k,).
+        distinct: the mean number of different bits that are set.
+        shrink: a factor on deviations from the mean that gives the sum its exact variance, though
+            bits are not drawn independently of each other.
+    """
+
+    h: int
+    law: FloatArray = field(repr=False)
+    distinct: float
+    shrink: float
+
+
+def placement(k: int, h: int, dialect: str | None, collisions: bool) -> Placement:
+    """The law of a dialect; for a map without one, what its collisions suggest."""
+    law = np.full(k, 1.0 / k)
+    if dialect == "google" and 256 % k and k < 256:
+        law = np.bincount(np.arange(256) % k, minlength=k) / 256.0
+    if dialect == "rappor-v1" or (dialect is None and not collisions):
+        chances = {h: 1.0}
+    else:
+        chances = _distinct_bits(k, h)
+    mean = sum(bits * chance for bits, chance in chances.items())
+    spread = sum(chance * bits * (k - bits) for bits, chance in chances.items()) / max(k - 1, 1)
+    return Placement(h, law, mean, float(np.sqrt(spread / h)))
+
+
+def _distinct_bits(k: int, h: int) -> dict[int, float]:
+    """How many different bits h independent draws give (Stirling numbers of the second kind)."""
+    chances = {}
+    for bits in range(1, min(h, k) + 1):
+        onto = sum((-1) ** i * comb(bits, i) * (bits - i) ** h for i in range(bits + 1))
+        chances[bits] = comb(k, bits) * onto / k**h
+    return chances
+
+
+class NullScore:
+    """The law of Σ_j Σ_l score[j, random bit], with its upper tail as a normal deviate."""
+
+    def __init__(self, score: FloatArray, place: Placement, widen: float = 1.0) -> None:
+        """Take the scores of all bits, shape (m, k), and a factor on their deviations."""
+        self._place = place
+        mean = score @ place.law
+        self._around = (score - mean[:, None]) * (place.shrink * widen)
+        self.centre = place.distinct * float(mean.sum())
+        variance = place.h * float((self._around**2 @ place.law).sum())
+        spread = float(np.sqrt(variance))
+        # Scores that are all alike differ by rounding only, which is no law to test against.
+        self.sd = spread if spread > 1e-12 * float(np.abs(score).max()) else 0.0
+        # The largest sum there is: nothing can lie beyond it.
+        self.most = self.centre + place.h * float(self._around.max(axis=1).sum())
+
+    def deviates(self, sums: ArrayLike) -> FloatArray:
+        """For each sum the z with the same upper tail under the standard normal law."""
+        given = np.asarray(sums, np.float64)
+        if not self.sd > 0:
+            return np.zeros_like(given)
+        points, values = self._table
+        if len(points) < 2:  # scores that are rounding errors of zeros
+            return np.zeros_like(given)
+        inside = PchipInterpolator(points, values)(np.clip(given, points[0], points[-1]))
+        below = values[0] + (np.minimum(given, points[0]) - points[0]) / self.sd
+        return np.where(given < points[0], below, inside)
+
+    @property
+    def _table(self) -> tuple[FloatArray, FloatArray]:
+        points: list[float] = []
+        values: list[float] = []
+        for tilt in _TILTS / self.sd:
+            point, value = self._saddle(float(tilt))
+            # Where the law ends, the formula degenerates: the table stops there.
+            if np.isfinite(value) and (not values or (value > values[-1] and point > points[-1])):
+                points.append(point)
+                values.append(value)
+        return np.array(points), np.array(values)
+
+    def deviate(self, total: float) -> float:
+        """The same for one sum, without a table."""
+        if not self.sd > 0:
+            return 0.0
+        plain = (total - self.centre) / self.sd
+        if plain < 1.0:  # where no candidate is detected the table is good enough
+            return float(self.deviates(total))
+        low, high = 0.0, float(_TILTS[-1]) / self.sd
+        for _ in range(30):
+            middle = (low + high) / 2
+            if self._moments(middle)[1] < total:
+                low = middle
+            else:
+                high = middle
+        value = self._saddle(low)[1]
+        return value if np.isfinite(value) else float(self.deviates(total))
+
+    def _moments(self, tilt: float) -> tuple[float, float, float]:
+        """The cumulant generating function and its first two derivatives."""
+        exponent = tilt * self._around
+        highest = exponent.max(axis=1, keepdims=True)
+        weight = np.exp(exponent - highest) * self._place.law
+        total = weight.sum(axis=1)
+        first = (weight * self._around).sum(axis=1) / total
+        second = (weight * self._around**2).sum(axis=1) / total - first**2
+        h = self._place.h
+        cumulant = h * float((np.log(total) + highest[:, 0]).sum()) + tilt * self.centre
+        return cumulant, self.centre + h * float(first.sum()), h * float(second.sum())
+
+    def _saddle(self, tilt: float) -> tuple[float, float]:
+        """The sum at a tilt, and r*, the deviate of its tail (Barndorff-Nielsen)."""
+        cumulant, point, spread = self._moments(tilt)
+        gap = 2.0 * (tilt * point - cumulant)
+        if gap <= 0 or spread <= 1e-9 * self.sd**2:
+            return point, np.nan
+        root = float(np.copysign(np.sqrt(gap), tilt))
+        return point, root + float(np.log(tilt * np.sqrt(spread) / root)) / root

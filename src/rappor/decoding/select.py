@@ -1,0 +1,259 @@
+"""Which candidates can be there: score all, keep what stands out, fit it, until nothing changes.
+
+Forward and backward at once: after each fit the active set becomes the Benjamini-Hochberg
+rejections among all M candidates, each tested for what the others leave unexplained (R38's place).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from rappor.decoding.design import Design
+from rappor.decoding.fit import Fit, between_bits, least_squares, robust
+from rappor.decoding.gather import gather_sums
+from rappor.decoding.observed import Observed
+from rappor.decoding.randomization import NullScore, Placement
+from rappor.decoding.significance import benjamini_hochberg
+
+FloatArray = NDArray[np.float64]
+
+# A candidate whose information the fitted ones take up to this share cannot be tested.
+LEAST_INFORMATION = 0.05
+_ROUNDS = 30
+_EXACT_UP_TO = 1 << 22  # index entries up to which every candidate's projection is computed
+_LOOK_CLOSER = 2.0  # beyond that: those with a rough z of at least this
+_ALL_AT_ONCE = 1 << 17  # candidates up to which every round tests all
+_PROMISING = 0.2  # beyond that: the p-value of those that rounds go on with
+_BORDERLINE = 7.0  # members with a z below this are tested again, left out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """Every candidate against one fit, arrays of shape (M,).
+
+    Attributes:
+        share: the candidate's share if it were fitted too.
+        information: one over the variance of that share, before the fit's scale.
+        z: share over its standard error.
+        p_model: one-sided p-value under normal noise.
+        p_design: one-sided p-value under random placement.
+        testable: whether the fitted candidates leave something of it.
+    """
+
+    share: FloatArray = field(repr=False)
+    information: FloatArray = field(repr=False)
+    z: FloatArray = field(repr=False)
+    p_model: FloatArray = field(repr=False)
+    p_design: FloatArray = field(repr=False)
+    testable: NDArray[np.bool_] = field(repr=False)
+    typical: float
+
+    by_design: bool
+
+    @property
+    def p_value(self) -> FloatArray:
+        """The larger of the two p-values; 1 for what cannot be tested.
+
+        In the robust path the one by design alone: no model is trusted there.
+        """
+        found = self.p_design if self.by_design else np.maximum(self.p_model, self.p_design)
+        return np.where(self.testable, found, 1.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Search:
+    """What a search works on: observations, candidates, and how hashes place strings."""
+
+    seen: Observed
+    design: Design
+    place: Placement
+    level: FloatArray = field(repr=False)
+    use_design: bool  # whether there are bits enough for the law of random placement
+    progress: Callable[[str], None] = field(default=lambda _: None, repr=False)
+
+    def least_squares(self, active: tuple[int, ...]) -> Fit:
+        """Fit by least squares."""
+        return least_squares(self.seen, self.design.columns(active), active, self.level)
+
+    def robust(self, active: tuple[int, ...], before: Fit | None = None) -> Fit:
+        """Fit with unlisted mass taken out bit by bit, from an earlier fit where there is one."""
+        start = self.least_squares(active)
+        return robust(self.seen, start, before.law if before else None)
+
+    def gather(self, flat: FloatArray) -> FloatArray:
+        """Sum an array over bits at every candidate's bits."""
+        return self.design.gather(self._table(flat))
+
+    def _table(self, flat: NDArray[Any]) -> NDArray[Any]:
+        """An array over bits with a column for no bit, as `gather_sums` wants it."""
+        shape = self.seen.shares.shape
+        table = np.zeros((shape[0], shape[1] + 1), flat.dtype)
+        table[:, :-1] = flat.reshape(shape)
+        return table
+
+    def null(self, fit: Fit, flat: FloatArray) -> NullScore:
+        """The law of an absent candidate's sum, widened by what the fit took from residuals."""
+        table = flat.reshape(self.seen.shares.shape)[self.seen.live]
+        return NullScore(table, self.place, np.sqrt(self.seen.rows / fit.freedom))
+
+    def score(self, fit: Fit) -> Scores:
+        """Test every candidate against a fit."""
+        # Two sums in one pass, as the two parts of complex numbers.
+        both = gather_sums(
+            self._table(fit.score + 1j * fit.information), self.design.index, self.place.h
+        )
+        pull, own = np.ascontiguousarray(both.real), np.ascontiguousarray(both.imag)
+        left = self._projected(fit, pull, own)
+        members = np.array(fit.active, np.intp)
+        testable = left > LEAST_INFORMATION * own
+        left = np.where(testable, left, np.maximum(own, 1e-300))
+        share = pull / left
+        outside = testable.copy()
+        outside[members] = False
+        typical = float(left[outside].mean()) if outside.any() else float(own.mean())
+        if len(members):
+            share[members] = fit.share
+            left[members] = 1.0 / np.maximum(np.diag(fit.covariance)[1:], 1e-300)
+            testable[members] = True
+        z = share * np.sqrt(left / fit.scale)
+        p_model = ndtr(-z)
+        p_design = p_model
+        if self.use_design:
+            # Sums with the spread of a typical candidate: one law serves all.
+            law = self.null(fit, fit.evidence)
+            sums = pull if fit.law is None else self.gather(fit.evidence)
+            above = (sums - law.centre) * np.sqrt(typical / left)
+            p_design = ndtr(-law.deviates(law.centre + above))
+            if len(members):
+                pulls = self.null(fit, fit.score)
+                p_design[members] = ndtr(-pulls.deviates(z[members] * np.sqrt(typical * fit.scale)))
+        by_design = self.use_design and fit.law is not None
+        return Scores(share, left, z, p_model, p_design, testable, typical, by_design)
+
+    def _projected(self, fit: Fit, pull: FloatArray, own: FloatArray) -> FloatArray:
+        """Each candidate's information once the fitted ones have taken their part."""
+        even = bool((fit.level == 1.0).all())
+        on_level = own if even else self.gather(fit.information * fit.level)
+        left: FloatArray = own - on_level**2 * float(fit.covariance[0, 0])
+        if not fit.active:
+            return left
+        if self.design.index.size <= _EXACT_UP_TO:
+            which = np.arange(len(self.design))
+        else:
+            which = np.flatnonzero(pull >= _LOOK_CLOSER * np.sqrt(own * fit.scale))
+        if not len(which):
+            return left
+        weighted = fit.columns.multiply(fit.information[:, None]).tocsc()
+        level = fit.information * fit.level
+        taken: FloatArray = np.empty(len(which))
+        for start in range(0, len(which), 1 << 16):
+            here = which[start : start + (1 << 16)]
+            columns = self.design.columns(here)
+            shared = np.empty((len(here), len(fit.active) + 1))
+            shared[:, 0] = columns.T @ level
+            shared[:, 1:] = (columns.T @ weighted).toarray()
+            taken[start : start + len(here)] = ((shared @ fit.covariance) * shared).sum(axis=1)
+        if len(which) < len(left):  # the others: as the ones looked at, on average
+            left = own * (1.0 - float((taken / own[which]).mean()))
+        left[which] = own[which] - taken
+        return left
+
+    def grow(self, active: tuple[int, ...], alpha: float, robustly: bool) -> tuple[Fit, Scores]:
+        """Fit and test in turn until the active set stands.
+
+        Among very many candidates the search goes on among those that look promising, and all are
+        tested again when it has ended; a newcomer among the others starts it anew.
+        """
+        if len(self.design) <= _ALL_AT_ONCE:
+            return self._grow(active, alpha, robustly, len(self.design))
+        fit = self.robust(active) if robustly else self.least_squares(active)
+        scores = self.score(fit)
+        for _ in range(_ROUNDS):
+            promising = scores.p_value < _PROMISING
+            promising[list(active)] = True
+            near = np.flatnonzero(promising)
+            part = replace(self, design=self.design.subset(near))
+            inside = tuple(int(place) for place in np.searchsorted(near, active))
+            fit, _ = part._grow(inside, alpha, robustly, len(self.design))
+            active = tuple(int(near[place]) for place in fit.active)
+            fit = replace(fit, active=active)
+            scores = self.score(fit)
+            if promising[benjamini_hochberg(scores.p_value, alpha)].all():
+                break
+        return fit, scores
+
+    def _grow(
+        self, active: tuple[int, ...], alpha: float, robustly: bool, family: int
+    ) -> tuple[Fit, Scores]:
+        """The same among the candidates at hand, which are all that matter of `family`."""
+        known: set[tuple[int, ...]] = set()
+        limit = max(self.seen.rows // 3, 1)
+        fit: Fit | None = None
+        number = 0
+        while True:
+            number += 1
+            fit = self.robust(active, fit) if robustly else self.least_squares(active)
+            scores = self.score(fit)
+            p_value = scores.p_value
+            chosen = benjamini_hochberg(p_value, alpha, family)
+            most = min(2 * len(active) + 5, limit)  # grow by steps: the first fits know little
+            if len(chosen) > most:
+                best = np.argsort(p_value[chosen], kind="stable")[:most]
+                chosen = np.sort(chosen[best])
+            after = tuple(int(column) for column in chosen)
+            path = "robust fit" if robustly else "fit"
+            self.progress(f"{path} {number}: {len(active)} strings, then {len(after)}")
+            if after == active or after in known or number == _ROUNDS:
+                return fit, scores
+            known.add(after)
+            active = after
+
+    def leave_one_out(self, fit: Fit, scores: Scores) -> Scores:
+        """Test borderline members of the fit as if they had not been fitted.
+
+        A member has had its share of the residuals; against those, it would look too good.
+        """
+        p_model, p_design = scores.p_model.copy(), scores.p_design.copy()
+        for place, column in enumerate(fit.active):
+            if scores.z[column] > _BORDERLINE:
+                continue
+            z, law, total = self._without(fit, place, scores.typical)
+            p_model[column] = ndtr(-z)
+            p_design[column] = ndtr(-law.deviate(total)) if self.use_design else p_model[column]
+        return replace(scores, p_model=p_model, p_design=p_design)
+
+    def _without(self, fit: Fit, place: int, typical: float) -> tuple[float, NullScore, float]:
+        """Z of a member against the fit of the others, the law of scores there, and its score."""
+        column = fit.columns[:, [place]]
+        if fit.law is not None:
+            others = fit.active[:place] + fit.active[place + 1 :]
+            start = replace(self.least_squares(others), share=np.delete(fit.share, place))
+            left_out = robust(self.seen, start, fit.law, steps=3)
+            shared = left_out.times(left_out.information * column.toarray()[:, 0])
+            own = float((column.T @ left_out.information)[0])
+            information = own - float(shared @ left_out.covariance @ shared)
+            pull = float((column.T @ left_out.score)[0])
+            z = pull / np.sqrt(information * left_out.scale)
+            ratio = float(left_out.information.sum() / fit.information.sum())
+            law = self.null(left_out, left_out.evidence)
+            sums = float((column.T @ left_out.evidence)[0])
+            above = (sums - law.centre) * np.sqrt(typical * ratio / information)
+            return float(z), law, law.centre + above
+        # Least squares: what leaving a column out does to residuals has a closed form.
+        direction = fit.covariance[:, place + 1] / fit.covariance[place + 1, place + 1]
+        alone = direction[0] * fit.level + fit.columns @ direction[1:]
+        residual = np.where(fit.information > 0, fit.residual + fit.share[place] * alone, 0.0)
+        freedom = fit.freedom + 1
+        weight = 1.0 / (fit.variance + between_bits(residual, fit.variance, freedom))
+        score = weight * residual
+        ratio = float(weight.sum() / fit.information.sum())
+        information = ratio / float(fit.covariance[place + 1, place + 1])
+        pull = float(alone @ score)
+        z = pull / np.sqrt(information)
+        return z, self.null(fit, score), z * np.sqrt(typical * ratio)

@@ -1,0 +1,110 @@
+"""Which candidates are there: p-values corrected for all M tests (R40, R41)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rappor.checks import show
+from rappor.errors import DecodeError
+
+FloatArray = NDArray[np.float64]
+
+CORRECTIONS = {
+    "bonferroni": "family-wise error: p times M",
+    "holm": "family-wise error, step-down: never less powerful than bonferroni",
+    "fdr": "false discovery rate: Benjamini-Hochberg with Storey's estimate of true nulls",
+    "none": "each candidate by itself",
+}
+_NULLS_ABOVE = 0.3  # Storey's λ: p-values above it are taken to be nulls
+
+
+def check_correction(correction: str) -> str:
+    """The correction's name, or DecodeError listing the names."""
+    if correction not in CORRECTIONS:
+        names = ", ".join(CORRECTIONS)
+        raise DecodeError(f"correction must be one of {names}; got {show(correction)}")
+    return correction
+
+
+def null_share(p_values: FloatArray) -> float:
+    """Storey's estimate of the share of candidates that are absent, at most 1.
+
+    (1 + #{p > λ}) / (M (1 - λ)), λ = .3. The 1 keeps the false discovery rate below α in finite
+    samples; a low λ counts strings that are nearly absent as absent.
+
+    >>> round(null_share(np.array([0.001, 0.002, 0.3, 0.7])), 4)
+    0.7143
+    """
+    above = 1 + int((p_values > _NULLS_ABOVE).sum())
+    return min(1.0, above / (len(p_values) * (1 - _NULLS_ABOVE))) if len(p_values) else 1.0
+
+
+def adjust(p_values: ArrayLike, correction: str) -> FloatArray:
+    """P-values corrected for M tests; a candidate is detected where its own is at most α.
+
+    >>> adjust([0.01, 0.02, 0.9], "holm").tolist()
+    [0.03, 0.04, 0.9]
+    >>> adjust([0.01, 0.02, 0.9], "bonferroni").tolist()
+    [0.03, 0.06, 1.0]
+    """
+    check_correction(correction)
+    p = np.asarray(p_values, np.float64)
+    m = len(p)
+    if correction == "none" or m == 0:
+        return p.copy()
+    if correction == "bonferroni":
+        return np.minimum(1.0, p * m)
+    order = np.argsort(p, kind="stable")
+    ranked = p[order]
+    if correction == "holm":
+        stepped = np.maximum.accumulate(ranked * (m - np.arange(m)))
+    else:
+        raw = ranked * m / np.arange(1, m + 1)
+        stepped = _adaptive(np.minimum.accumulate(raw[::-1])[::-1], null_share(p))
+    adjusted = np.empty(m)
+    adjusted[order] = np.clip(stepped, ranked, 1.0)  # an estimate of few nulls is no discount
+    return adjusted
+
+
+def _adaptive(plain: FloatArray, nulls: float) -> FloatArray:
+    """Benjamini-Hochberg's adjusted p-values, with the share π0 of nulls taken into account.
+
+    At level α the plain procedure runs at α / (π0 (1 + α π0)). The second factor pays for the fact
+    that π0 is estimated, as (1 + α) does in the two-stage procedure of Benjamini, Krieger and
+    Yekutieli. Solved for α: the smallest level at which a candidate is detected.
+    """
+    scaled = plain * nulls  # q: detected where q <= α / (1 + α π0)
+    return scaled / np.maximum(1 - nulls * scaled, 1e-12)
+
+
+def benjamini_hochberg(
+    p_values: FloatArray, alpha: float, family: int | None = None
+) -> NDArray[np.intp]:
+    """The rejections of the plain procedure, without an estimate of nulls, ascending.
+
+    `family` is M where only the small ones of M p-values are given.
+    """
+    m = len(p_values) if family is None else family
+    small = np.flatnonzero(p_values <= alpha)  # none of the others can be rejected
+    order = small[np.argsort(p_values[small], kind="stable")]
+    passing = np.flatnonzero(p_values[order] * m <= alpha * np.arange(1, len(order) + 1))
+    return np.sort(order[: passing[-1] + 1]) if len(passing) else order[:0]
+
+
+def cut_off(p_values: FloatArray, detected: int, correction: str, alpha: float) -> float:
+    """The p-value at which one more candidate would just be detected, given the others.
+
+    >>> round(cut_off(np.full(200, 0.9), 0, "bonferroni", 0.05), 6)
+    0.00025
+    """
+    m = max(len(p_values), 1)
+    if correction == "bonferroni":
+        return alpha / m
+    if correction == "holm":
+        return alpha / max(m - detected, 1)
+    if correction == "fdr":
+        nulls = null_share(p_values)
+        level = alpha / (nulls * (1 + alpha * nulls))
+        return min(alpha, level * min(detected + 1, m) / m)
+    return alpha

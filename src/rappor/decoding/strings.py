@@ -1,0 +1,225 @@
+"""Decode strings: search, test, correct, and put the honest row for every candidate together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import comb, log
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from rappor.aggregate.counts import Counts
+from rappor.decoding.design import Design
+from rappor.decoding.fit import Fit
+from rappor.decoding.intervals import Z_95, intervals, without_selection
+from rappor.decoding.observed import observe
+from rappor.decoding.randomization import placement
+from rappor.decoding.realised import realised_variance
+from rappor.decoding.repeats import design_effect
+from rappor.decoding.result import Decoded, Mass, Rows
+from rappor.decoding.select import Scores, Search
+from rappor.decoding.significance import adjust, cut_off
+from rappor.decoding.verdicts import string_warnings
+from rappor.mechanism.channel import channel
+
+FloatArray = NDArray[np.float64]
+
+METHODS = {
+    "auto": "stepwise search with tests that stay right when strings are missing from the list",
+    "lasso": "the paper's: non-negative LASSO, then least squares, with correct tests",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Detail:
+    """The working behind a table, for diagnostics and comparisons; arrays in candidate order."""
+
+    search: Search = field(repr=False)
+    fit: Fit = field(repr=False)
+    scores: Scores = field(repr=False)
+
+
+def decode_strings(
+    parts: Sequence[Counts],
+    design: Design,
+    *,
+    correction: str,
+    alpha: float,
+    method: str,
+    notes: Sequence[str] = (),
+    progress: Callable[[str], None] | None = None,
+) -> Decoded:
+    """The table of all candidates; see `rappor.decode`."""
+    counts, seen = parts[0], observe(parts)
+    params, reports = counts.params, int(seen.totals.sum())
+    place = placement(params.k, params.h, design.dialect, design.collisions > 0)
+    cohorts = int(seen.live.sum())
+    # The law of random placement has C(k, h)^m points: too few, and nothing could stand out.
+    points = cohorts * log(comb(params.k, params.h)) if cohorts else 0.0
+    search = Search(
+        seen=seen,
+        design=design,
+        place=place,
+        level=np.tile(place.law * params.k, params.m),
+        use_design=points > log(10 * len(design) / alpha),
+        progress=progress or (lambda _: None),
+    )
+    effect = _design_effect(parts)
+    if not reports:
+        return _nothing(counts, design, correction, alpha, method, notes)
+    is_robust = False
+    if method == "lasso":
+        from rappor.decoding.lasso import lasso_search
+
+        fit, scores = lasso_search(search)
+    else:
+        fit, scores = search.grow((), alpha, robustly=False)
+        # Repeated reports alone may lift χ² to their design effect; more means missing strings.
+        is_robust = bool(fit.chi2_dof > effect * (1 + 6 * np.sqrt(2 / seen.rows)))
+        if is_robust:
+            fit, scores = search.grow(fit.active, alpha, robustly=True)
+        scores = search.leave_one_out(fit, scores)
+    p_value = scores.p_value
+    adjusted = adjust(p_value, correction)
+    detected = (adjusted <= alpha) & (scores.share > 0)
+    cut = cut_off(p_value, int(detected.sum()), correction, alpha)
+    threshold = float(-ndtri(min(cut, 0.5)))
+    variance = fit.scale / scores.information
+    variance[list(fit.active)] = realised_variance(seen, fit)
+    error = np.sqrt(variance)
+    low, high = intervals(
+        scores.share * reports, error * reports, detected, threshold, float(reports)
+    )
+    order = np.lexsort((np.arange(len(design)), -scores.share))
+    rows = Rows(
+        reports=reports,
+        strings=[design.strings.strings[column] for column in order],
+        estimate=(scores.share * reports)[order],
+        std_error=(error * reports)[order],
+        low=low[order],
+        high=high[order],
+        p_value=p_value[order],
+        adjusted_p_value=adjusted[order],
+        detected=detected[order],
+    )
+    live = np.repeat(seen.live, params.k)
+    noise = fit.variance[live]
+    scale = float(((noise + fit.extra) / noise).mean()) * fit.scale
+    groups = tuple(
+        tuple(design.strings.strings[column] for column in group) for group in design.groups()
+    )
+    untestable = tuple(
+        design.strings.strings[column] for column in np.flatnonzero(~scores.testable)
+    )
+    decoded = Decoded(
+        rows=rows,
+        reports=reports,
+        candidates=len(design),
+        cohorts=params.m,
+        unlisted=_unlisted(fit, scores, error, detected, threshold, reports),
+        chi2_dof=fit.chi2_dof,
+        scale=scale,
+        design_effect=effect,
+        robust=is_robust,
+        groups=groups,
+        untestable=untestable,
+        warnings=(),
+        params_digest=params.digest,
+        kind="string",
+        dialect=design.dialect,
+        correction=correction,
+        alpha=alpha,
+        method=method,
+        threshold=float(threshold * reports * np.sqrt(fit.scale / scores.typical)),
+        detail=Detail(search, fit, scores),
+    )
+    return decoded.with_warnings((*notes, *string_warnings(decoded, parts, search.use_design)))
+
+
+def _design_effect(parts: Sequence[Counts]) -> float:
+    """The bound on over-dispersion from clients that report a value several times (section H)."""
+    most = (
+        sum(part.reports_per_client or 1 for part in parts)
+        if len(parts) > 1
+        else (parts[0].reports_per_client or 1)
+    )
+    return max(
+        float(design_effect(part.params, float(channel(part.params).p_star), most))
+        for part in parts
+    )
+
+
+def _unlisted(
+    fit: Fit,
+    scores: Scores,
+    error: FloatArray,
+    detected: NDArray[np.bool_],
+    threshold: float,
+    reports: int,
+) -> Mass:
+    """Reports whose string is none of those detected: N minus what the detected ones hold.
+
+    Detected strings were chosen by their size, so the sum of their estimates is too large by what
+    selection added, which is taken off and counted as a further uncertainty.
+    """
+    members = detected[list(fit.active)] if fit.active else np.zeros(0, bool)
+    variance = float(fit.covariance[1:, 1:][np.ix_(members, members)].sum()) * fit.scale
+    others = detected.copy()
+    others[list(fit.active)] = False
+    variance += float((fit.scale / scores.information[others]).sum())
+    estimate, spread = scores.share[detected], error[detected]
+    fair = without_selection(estimate / spread, threshold) * spread
+    variance += float(((estimate - fair) ** 2).sum())
+    share = 1.0 - float(fair.sum())
+    error_of_sum = float(np.sqrt(variance))
+    low = min(max(share - Z_95 * error_of_sum, 0.0), 1.0)
+    high = max(min(share + Z_95 * error_of_sum, 1.0), 0.0)
+    return Mass(
+        count=share * reports,
+        std_error=error_of_sum * reports,
+        low_95=low * reports,
+        high_95=high * reports,
+        proportion=share,
+        prop_std_error=error_of_sum,
+        prop_low_95=low,
+        prop_high_95=high,
+    )
+
+
+def _nothing(
+    counts: Counts,
+    design: Design,
+    correction: str,
+    alpha: float,
+    method: str,
+    notes: Sequence[str],
+) -> Decoded:
+    """The table of no reports: every estimate 0, nothing detected, and a warning."""
+    zero, one = np.zeros(len(design)), np.ones(len(design))
+    rows = Rows(
+        0, design.strings.strings, zero, zero, zero, zero, one, one, np.zeros(len(design), bool)
+    )
+    empty = Decoded(
+        rows=rows,
+        reports=0,
+        candidates=len(design),
+        cohorts=counts.params.m,
+        unlisted=Mass(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+        chi2_dof=float("nan"),
+        scale=1.0,
+        design_effect=1.0,
+        robust=False,
+        groups=(),
+        untestable=(),
+        warnings=(),
+        params_digest=counts.params.digest,
+        kind="string",
+        dialect=design.dialect,
+        correction=correction,
+        alpha=alpha,
+        method=method,
+        threshold=float("inf"),
+    )
+    return empty.with_warnings((*notes, *string_warnings(empty, [counts], True)))

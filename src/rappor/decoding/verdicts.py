@@ -1,0 +1,100 @@
+"""What a reader should know before believing a table, in plain English."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rappor.aggregate.counts import Counts
+from rappor.mechanism.channel import channel
+from rappor.privacy.limits import detectable
+
+if TYPE_CHECKING:
+    from rappor.decoding.result import Decoded
+
+_SHOWN = 3  # examples in one sentence
+
+
+def string_warnings(decoded: Decoded, parts: Sequence[Counts], by_design: bool) -> list[str]:
+    """The warnings of a decoded string collection."""
+    if not decoded.reports:
+        return ["There are no reports: nothing can be said."]
+    found = [*_data_warnings(parts)]
+    needed = reports_for(0.01, decoded, parts[0])
+    if needed > decoded.reports:
+        found.append(
+            f"Few reports: a string that 1 % hold needs about {needed:,.0f} reports to be "
+            f"detected in half of all cases; there are {decoded.reports:,}."
+        )
+    if decoded.robust:
+        found.append(
+            "Heavy strings are missing from the candidates: the counts hold more than noise and "
+            "detected strings explain (χ² per degree of freedom "
+            f"{decoded.chi2_dof:.2f}). Estimates come from the robust path; look for candidates "
+            "to add."
+        )
+    if not by_design:
+        found.append(
+            "Too few bits speak of each string to tell it from strings that are not in the list: "
+            "the table is right only if the list is complete. More cohorts would help."
+        )
+    if decoded.groups:
+        names = " = ".join(repr(name) for name in decoded.groups[0][:_SHOWN])
+        found.append(
+            f"{len(decoded.groups)} group(s) of candidates set the same bits everywhere and "
+            f"cannot be told apart, for example {names}."
+        )
+    if decoded.untestable:
+        names = ", ".join(repr(name) for name in decoded.untestable[:_SHOWN])
+        found.append(
+            f"{len(decoded.untestable)} candidate(s) cannot be tested, because detected strings "
+            f"already set nearly all of their bits: {names}."
+        )
+    return found
+
+
+def _data_warnings(parts: Sequence[Counts]) -> list[str]:
+    """What the counts themselves give reason to say."""
+    found = []
+    if any(part.reports_per_client is None for part in parts):
+        found.append(
+            "The counts do not say how many reports one client may have made on one value; "
+            "one is assumed. If clients reported several times, give reports_per_client."
+        )
+    most = max(part.reports_per_client or 1 for part in parts)
+    if most > 1:
+        found.append(
+            f"One client may have made up to {most} reports on one value, so counts vary more "
+            "than independent reports would; standard errors allow for it. Decoding one period "
+            "at a time is safer."
+        )
+    for part in parts:
+        totals = part.totals
+        empty = int((totals == 0).sum())
+        if empty:
+            found.append(f"{empty} of {len(totals)} cohorts have no reports and were left out.")
+        filled = totals[totals > 0]
+        if len(filled) and filled.max() > 10 * filled.min() + 1000:
+            found.append(
+                f"Cohorts are very uneven: {filled.min():,} to {filled.max():,} reports. Clients "
+                "draw their cohort at random, so something has been lost or added."
+            )
+        low, _ = channel(part.params)
+        sent = int(totals.sum()) * part.params.k
+        noise = (float(low * (1 - low)) * sent) ** 0.5
+        if sent and int(part.ones.sum()) < float(low) * sent - 6 * noise - 6:
+            share = int(part.ones.sum()) / sent
+            found.append(
+                f"Only {share:.1%} of all bits are set, but these parameters give at least "
+                f"{float(low):.1%}: the counts do not belong to these parameters."
+            )
+    return found
+
+
+def reports_for(share: float, decoded: Decoded, counts: Counts) -> float:
+    """About how many reports it takes to detect a share in half of all cases.
+
+    The smallest detectable share falls with the root of the number of reports.
+    """
+    now = detectable(counts.params, max(decoded.reports, 1), max(decoded.candidates, 1))
+    return float(max(decoded.reports, 1) * (now.frequency / share) ** 2)

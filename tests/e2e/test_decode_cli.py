@@ -1,0 +1,353 @@
+"""`rappor decode` in real processes: google/rappor's own files, their truth, what is printed."""
+
+import csv
+import io
+import json
+import math
+import random
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rappor import Counts, Params
+from support.command import COMMAND, environment, rappor
+
+REFERENCE = Path(__file__).parents[1] / "vectors" / "reference"
+WINDOWS = REFERENCE / "windows" / "1"
+STRICT = {"PYTHONWARNINGS": "error"}
+GOOGLE = [
+    "string",
+    "estimate",
+    "std_error",
+    "proportion",
+    "prop_std_error",
+    "prop_low_95",
+    "prop_high_95",
+]
+OURS = ["p_value", "adjusted_p_value", "snr"]
+FACTS = [
+    *("reports", "candidates", "cohorts", "detected", "rows", "unlisted", "chi2_dof", "scale"),
+    *("design_effect", "robust", "groups", "untestable", "warnings", "params_digest", "kind"),
+    *("dialect", "correction", "alpha", "method", "threshold"),
+]
+
+
+def decode(folder: Path, *more: str | Path, listed: bool = False) -> Any:
+    """Decode a reference set with its map, or with its list where no map is stored."""
+    looked_for: tuple[str | Path, ...] = ("--map", folder / "map.csv")
+    if listed or not (folder / "map.csv").exists():
+        looked_for = ("--candidates", folder / "candidates.txt", "--dialect", "google")
+    files = ("--params", folder / "params.csv", "--counts", folder / "counts.csv", *looked_for)
+    return rappor("decode", *files, *more, env=STRICT)
+
+
+def table(path: Path) -> dict[str, dict[str, str]]:
+    """The rows of a CSV file by their string."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return {row["string"]: row for row in csv.DictReader(file)}
+
+
+# Against the truth, and beside google/rappor's decoder.
+
+
+@pytest.mark.parametrize(
+    ("family", "sets"), [("exponential", (1, 2, 3)), ("windows", (1, 2)), ("chrome", (1,))]
+)
+def test_results_are_right_about_the_truth_and_no_worse_than_the_reference(
+    family: str, sets: tuple[int, ...], tmp_path: Path
+) -> None:
+    found, false, covered, mine, theirs = 0, [], 0, 0.0, 0.0
+    for number in sets:
+        folder, output = REFERENCE / family / str(number), tmp_path / f"{number}.csv"
+        done = decode(folder, "--correction", "fdr", "--output", output)
+        assert (done.returncode, done.stdout) == (0, "")
+        rows, truth = table(output), table(folder / "truth.csv")
+        assert rows
+        found += len(rows)
+        false.append(sum(truth[name]["count"] == "0" for name in rows) / len(rows))
+        mine += distance(rows, truth)
+        theirs += distance(table(folder / "ref_FDR.csv"), truth)
+        for name, row in rows.items():
+            share = float(truth[name]["proportion"])
+            covered += float(row["prop_low_95"]) <= share <= float(row["prop_high_95"])
+    assert sum(false) / len(false) <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / found)
+    assert mine <= 1.02 * theirs
+    assert covered / found >= 0.90
+
+
+def distance(rows: dict[str, dict[str, str]], truth: dict[str, dict[str, str]]) -> float:
+    """Σ |share found - true share|, 0 for what was not found."""
+    return sum(
+        abs(float(rows[name]["proportion"] if name in rows else 0) - float(row["proportion"]))
+        for name, row in truth.items()
+    )
+
+
+# The same bytes, always.
+
+
+def test_the_same_input_gives_the_same_bytes_whatever_the_order_of_candidates(
+    tmp_path: Path,
+) -> None:
+    lines = (WINDOWS / "candidates.txt").read_text().splitlines()
+    rows = (WINDOWS / "map.csv").read_text().splitlines()
+    seen = set()
+    for run in range(3):
+        random.Random(run).shuffle(lines)
+        random.Random(run).shuffle(rows)
+        (tmp_path / "list.txt").write_text("\n".join(lines))
+        (tmp_path / "map.csv").write_text("\n".join(rows))
+        source = ("--candidates", tmp_path / "list.txt", "--dialect", "google")
+        done = rappor(
+            *("decode", "--params", WINDOWS / "params.csv", "--counts", WINDOWS / "counts.csv"),
+            *(("--map", tmp_path / "map.csv") if run == 2 else source),
+            *("--all", "--output", tmp_path / "results.csv"),
+            env={**STRICT, "PYTHONHASHSEED": str(run)},
+        )
+        assert done.returncode == 0
+        seen.add((tmp_path / "results.csv").read_bytes())
+    decode(WINDOWS, "--all", "--output", tmp_path / "again.csv")
+    assert seen == {(tmp_path / "again.csv").read_bytes()}
+
+
+def test_the_order_of_cohorts_does_not_matter(tmp_path: Path) -> None:
+    params = Params.from_csv(WINDOWS / "params.csv")
+    k, h, m = params.k, params.h, params.m
+    order = random.Random(5).sample(range(m), m)
+    counts = (WINDOWS / "counts.csv").read_text().splitlines()
+    (tmp_path / "counts.csv").write_text("\n".join(counts[j] for j in order))
+    with (WINDOWS / "map.csv").open(newline="") as file, (tmp_path / "map.csv").open("w") as out:
+        for string, *cells in csv.reader(file):
+            bits = [(int(cell) - 1) % k for cell in cells]
+            moved = [
+                new * k + bits[old * h + hash_] + 1
+                for new, old in enumerate(order)
+                for hash_ in range(h)
+            ]
+            out.write(f"{string},{','.join(map(str, moved))}\n")
+    (tmp_path / "params.csv").write_bytes((WINDOWS / "params.csv").read_bytes())
+    for folder, name in ((WINDOWS, "a.csv"), (tmp_path, "b.csv")):
+        assert decode(folder, "--all", "--output", tmp_path / name).returncode == 0
+    one, other = table(tmp_path / "a.csv"), table(tmp_path / "b.csv")
+    assert list(one) == list(other)
+    for name, row in one.items():
+        assert row["detected"] == other[name]["detected"]
+        for column in GOOGLE[1:] + OURS:
+            mine, theirs = float(row[column]), float(other[name][column])
+            assert mine == pytest.approx(theirs, rel=1e-9, abs=1e-9), (name, column)
+
+
+# Files.
+
+
+def test_results_have_googles_seven_columns_first_and_full_precision(tmp_path: Path) -> None:
+    output = tmp_path / "results.csv"
+    done = decode(WINDOWS, "--reports-per-client", "1", "--output", output)
+    data = output.read_bytes()
+    assert b"\r" not in data
+    assert b'"' not in data
+    assert data.endswith(b"\n")
+    header, *rows = csv.reader(io.StringIO(data.decode()))
+    assert header == GOOGLE + OURS
+    estimates = [float(row[1]) for row in rows]
+    assert estimates == sorted(estimates, reverse=True)
+    for row in rows:
+        assert all(repr(float(cell)) == cell for cell in row[1:])
+        named = dict(zip(header[1:], map(float, row[1:]), strict=True))
+        assert named["proportion"] == named["estimate"] / 186792
+        assert named["snr"] == named["estimate"] / named["std_error"]
+        assert named["adjusted_p_value"] <= 0.05
+        assert named["prop_low_95"] <= named["proportion"] <= named["prop_high_95"]
+    # One line that sums up, and what to know about it.
+    *notes, last = done.stderr.splitlines()
+    assert all(line.startswith("note: ") for line in notes)
+    assert last.startswith(f"186,792 reports, 500 candidates: {len(rows)} detected (FDR 5 %);")
+    assert list(tmp_path.iterdir()) == [output]  # nothing temporary is left behind
+
+
+def test_all_adds_what_was_not_detected_and_a_column_that_says_so(tmp_path: Path) -> None:
+    few, every = tmp_path / "few.csv", tmp_path / "all.csv"
+    decode(WINDOWS, "--output", few)
+    decode(WINDOWS, "--all", "--output", every)
+    rows = table(every)
+    assert list(next(iter(rows.values()))) == [*GOOGLE, *OURS, "detected"]
+    assert len(rows) == 500
+    detected = {
+        name: {key: cell for key, cell in row.items() if key != "detected"}
+        for name, row in rows.items()
+        if row["detected"] == "true"
+    }
+    assert detected == table(few)
+    assert {row["detected"] for row in rows.values()} == {"true", "false"}
+
+
+def test_json_and_parquet_hold_the_numbers_of_the_csv(tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    for ending in ("csv", "json", "parquet"):
+        assert decode(WINDOWS, "--all", "--output", tmp_path / f"r.{ending}").returncode == 0
+    rows = table(tmp_path / "r.csv")
+    arrow = parquet.read_table(tmp_path / "r.parquet")
+    assert arrow.schema.names == [*GOOGLE, *OURS, "detected"]
+    written = json.loads((tmp_path / "r.json").read_text())
+    assert written["rows"] == arrow.to_pylist()
+    assert [row["string"] for row in written["rows"]] == list(rows)
+    for row in written["rows"]:
+        said = rows[row["string"]]
+        assert said["detected"] == str(row["detected"]).lower()
+        assert all(float(said[name]) == row[name] for name in (*GOOGLE[1:], *OURS))
+    printed = json.loads(decode(WINDOWS, "--all", "--json").stdout)
+    assert printed == written
+    assert list(printed) == FACTS
+    assert (printed["reports"], printed["candidates"], printed["cohorts"]) == (186792, 500, 8)
+    assert printed["detected"] == sum(row["detected"] for row in printed["rows"])
+    assert printed["params_digest"] == Params.preset("windows").digest
+    mass = printed["unlisted"]
+    assert 0 <= mass["prop_low_95"] <= mass["proportion"] <= mass["prop_high_95"] <= 1
+    assert mass["count"] == pytest.approx(mass["proportion"] * 186792)
+
+
+@pytest.mark.parametrize(
+    ("ending", "start"),
+    [("svg", b"<svg"), ("png", b"\x89PNG"), ("html", b"<!DOCTYPE html>"), ("json", b"{")],
+)
+def test_a_chart_is_written_in_the_format_of_its_name(
+    ending: str, start: bytes, tmp_path: Path
+) -> None:
+    done = decode(WINDOWS, "--plot", tmp_path / f"plot.{ending}")
+    assert done.returncode == 0
+    assert (tmp_path / f"plot.{ending}").read_bytes().lstrip().startswith(start)
+    assert done.stdout.startswith("string")
+
+
+def test_a_failed_run_leaves_the_old_results_alone(tmp_path: Path) -> None:
+    output = tmp_path / "results.csv"
+    output.write_text("old")
+    (tmp_path / "counts.csv").write_text("1,2\n")
+    done = rappor(
+        *("decode", "--preset", "windows", "--counts", tmp_path / "counts.csv"),
+        *("--map", WINDOWS / "map.csv", "--output", output),
+    )
+    assert done.returncode == 3
+    assert output.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["counts.csv", "results.csv"]
+
+
+# The terminal.
+
+
+def test_the_table_names_each_string_with_its_interval_and_sums_up() -> None:
+    done = decode(WINDOWS)
+    head, *rows, empty, summary = done.stdout.splitlines()
+    assert re.split(r"  +", head) == [
+        *("string", "estimate", "95 % interval", "share", "SNR", "p (adjusted)")
+    ]
+    for row in rows:
+        assert re.fullmatch(
+            r"PROC\d{3}\.EXE +[\d,]+  +[\d,]+ – [\d,]+ +[\d.]+ % +[\d.]+ +[\d.e-]+", row
+        )
+    assert empty == ""
+    assert re.fullmatch(
+        rf"186,792 reports, 500 candidates: {len(rows)} detected \(FDR 5 %\); unlisted [\d.]+ % "
+        r"\([\d.]+ – [\d.]+\); χ²/dof [\d.]+, robust path (not needed|used)",
+        summary,
+    )
+    assert "note: The counts do not say how many reports one client" in done.stderr
+    assert "give --reports-per-client" in done.stderr
+
+
+def test_a_long_table_is_cut_at_fifty_rows_unless_all_is_asked_for() -> None:
+    loose = ("--correction", "none", "--alpha", "0.5")
+    done = decode(REFERENCE / "exponential" / "1", *loose)
+    head, *rows, more, _, summary = done.stdout.splitlines()
+    detected = int(re.search(r": (\d+) detected \(p < 50 %, not corrected\)", summary)[1])
+    assert (head.startswith("string"), len(rows)) == (True, 50)
+    assert more.startswith(f"… and {detected - 50} more detected (")
+    done = decode(REFERENCE / "exponential" / "1", *loose, "--all")
+    head, *rows, _, _ = done.stdout.splitlines()
+    assert head.endswith("detected")
+    assert len(rows) == 200
+
+
+def test_a_terminal_without_utf8_gets_plain_letters() -> None:
+    folder = REFERENCE / "windows" / "1"
+    done = rappor(
+        *("decode", "--params", folder / "params.csv", "--counts", folder / "counts.csv"),
+        *("--map", folder / "map.csv"),
+        env={"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 0
+    assert "chi^2/dof" in done.stdout
+    assert "?" not in done.stdout
+
+
+def test_hostile_strings_cannot_touch_the_terminal_and_are_whole_in_the_file(
+    tmp_path: Path,
+) -> None:
+    from rappor import simulate
+
+    names = ['a,"b"', "red\x1b[31m", "\u202eevil", "two\x0blines", "x" * 500, "日本語"]
+    params = Params.preset("exponential")
+    counts = simulate.counts(dict.fromkeys(names, 1.0), params, 10**6, seed=3)
+    counts.to_parquet(tmp_path / "counts.parquet")
+    (tmp_path / "list.txt").write_text("\n".join(names), encoding="utf-8")
+    files = ("--counts", tmp_path / "counts.parquet", "--candidates", tmp_path / "list.txt")
+    done = rappor("decode", *files, env=STRICT)
+    assert done.returncode == 0
+    assert not [char for char in done.stdout if not char.isprintable() and char != "\n"]
+    assert "red\\x1b[31m" in done.stdout
+    assert "\\u202eevil" in done.stdout
+    assert max(map(len, done.stdout.splitlines()[:7])) <= 100
+    assert done.stderr == ""
+    rappor("decode", *files, "--output", tmp_path / "r.csv")
+    assert set(table(tmp_path / "r.csv")) == set(names)
+
+
+def test_the_exit_code_says_when_nothing_is_there(tmp_path: Path) -> None:
+    Counts.zero(Params.preset("windows")).to_csv(tmp_path / "zero.csv")
+    zero = ("decode", "--preset", "windows", "--counts", tmp_path / "zero.csv")
+    looked_for = ("--map", WINDOWS / "map.csv")
+    done = rappor(*zero, *looked_for, env=STRICT)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (
+        *(0, "Nothing was detected among 500 candidates."),
+    )
+    assert rappor(*zero, *looked_for, "--exit-code", "--json", env=STRICT).returncode == 4
+    assert decode(WINDOWS, "--exit-code").returncode == 0
+
+
+def test_what_the_how_to_says_works_when_pasted(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "decode.md").read_text(encoding="utf-8")
+    programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    commands = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).splitlines()
+    assert (len(programs), len(commands)) == (2, 7)
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(programs)],
+        cwd=tmp_path,
+        env=environment(STRICT | {"PYTHONPATH": ""}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.match(r"site[1-9]\.example \d", done.stdout)
+    for command in commands:
+        name, *arguments = shlex.split(command)
+        assert name == "rappor"
+        done = subprocess.run(
+            [*COMMAND, *arguments],
+            cwd=tmp_path,
+            env=environment(STRICT),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 0, (command, done.stderr)
+    made = {path.name for path in tmp_path.iterdir()}
+    assert made >= {"results.csv", "results.svg", "everything.parquet", "results.json"}

@@ -1,0 +1,232 @@
+"""Two collections side by side, and one decoded again with more candidates."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rappor import Params
+from rappor.aggregate import Counts
+from rappor.decoding.compare import compare, nearest
+from rappor.decoding.decode import decode
+from rappor.errors import DecodeError
+from rappor.mechanism.predicates import Ranges
+from rappor.simulate import simulate
+
+PARAMS = Params(64, 2, 8, 0.5, 0.25, 0.75)
+NAMES = [f"v{i:02}" for i in range(30)]
+POPULATION = {name: 0.7**i for i, name in enumerate(NAMES[:15])}
+SHIFTED = {**POPULATION, "v04": 3 * 0.7**4}
+N = 100_000
+
+
+def counts(population=POPULATION, params=PARAMS, reports=N, seed=1, **more):
+    return simulate(population, params, reports, seed=seed, **more).counts
+
+
+def share(name, population):
+    return population.get(name, 0.0) / sum(population.values())
+
+
+@pytest.fixture(scope="module")
+def shifted():
+    return compare(counts(SHIFTED), counts(seed=2, reports=2 * N), NAMES)
+
+
+def test_a_string_that_grew_is_found_with_its_difference(shifted):
+    row = shifted.different[0]
+    assert row.string == "v04"
+    true = share("v04", SHIFTED) - share("v04", POPULATION)
+    assert row.low_95 <= true <= row.high_95
+    assert row.adjusted_p_value <= 0.05
+    assert shifted.reports == (N, 2 * N)
+    assert shifted.candidates == len(shifted.rows) == 30
+
+
+def test_rows_are_sorted_by_p_value_and_add_up(shifted):
+    p_values = [row.p_value for row in shifted.rows]
+    assert p_values == sorted(p_values)
+    for row in shifted.rows:
+        assert row.difference == pytest.approx(row.share_one - row.share_two)
+        assert row.p_value == pytest.approx(2 * stats.norm.sf(abs(row.difference / row.std_error)))
+        assert row.low_95 <= row.difference <= row.high_95
+        assert row.different == (row.adjusted_p_value <= 0.05)
+    assert {row.string for row in shifted.rows} == set(NAMES)
+    assert shifted.rows[1:3] == list(shifted.rows)[1:3]
+    assert shifted.rows[-1].string == shifted.rows.strings[-1]
+
+
+def test_swapping_the_two_turns_the_sign_and_nothing_else(shifted):
+    back = compare(counts(seed=2, reports=2 * N), counts(SHIFTED), NAMES)
+    assert [row.string for row in back.rows] == [row.string for row in shifted.rows]
+    for one, other in zip(shifted.rows, back.rows, strict=True):
+        assert other.difference == pytest.approx(-one.difference)
+        assert (other.low_95, other.high_95) == pytest.approx((-one.high_95, -one.low_95))
+        assert other.p_value == pytest.approx(one.p_value)
+
+
+def test_the_order_of_candidates_does_not_matter(shifted):
+    again = compare(counts(SHIFTED), counts(seed=2, reports=2 * N), iter(NAMES[::-1]))
+    assert list(again.rows) == list(shifted.rows)
+
+
+def test_a_string_in_one_of_the_two_only_is_fitted_in_both():
+    only = {**POPULATION, "v20": 0.5}
+    found = compare(counts(only), counts(seed=2), NAMES)
+    row = found.row("v20")
+    assert row.different
+    assert abs(row.share_two) < 4 * row.std_error
+    others = [each.string for each in found.different if each.difference > 0]
+    assert others == ["v20"]  # all the others had to give way
+
+
+def test_variances_add_up(shifted):
+    found = compare(counts(), counts(seed=2), NAMES)
+    one, other = decode(counts(), NAMES).detail, decode(counts(seed=2), NAMES).detail
+    active = tuple(sorted({*one.fit.active, *other.fit.active}))
+    fits = [detail.search.least_squares(active) for detail in (one, other)]
+    column = active[0]
+    name = one.search.design.strings.strings[column]
+    variance = sum(fit.covariance[1, 1] * fit.scale for fit in fits)
+    assert found.row(name).std_error == pytest.approx(math.sqrt(variance))
+
+
+def test_the_robust_path_serves_both_where_one_needs_it():
+    left = {name: 0.7 * value for name, value in POPULATION.items()}
+    left["elsewhere"] = 0.3 * sum(POPULATION.values())
+    found = compare(counts(left), counts(seed=2), NAMES)
+    assert found.robust
+    assert found.row("v00").different
+    assert any(line.startswith("First: Heavy strings are missing") for line in found.warnings)
+
+
+def test_p_and_q_may_differ():
+    other = Params(64, 2, 8, 0.25, 0.1, 0.9)
+    found = compare(counts(), counts(params=other, seed=2), NAMES)
+    assert not found.different
+
+
+def test_candidates_with_the_same_bits_stand_for_each_other():
+    params = Params(8, 1, 1, 0.25, 0.1, 0.9)
+    names = [f"w{i}" for i in range(30)]
+    found = compare(counts({"w0": 1, "w1": 1}, params), counts({"w0": 1}, params, seed=2), names)
+    assert found.untestable
+    for name in found.untestable:
+        row = found.row(name)
+        assert (row.p_value, row.std_error) == (1.0, math.inf)
+        assert (row.low_95, row.high_95) == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"params": Params(32, 2, 8, 0.5, 0.25, 0.75)}, "the same k: 64 and 32"),
+        ({"params": Params(64, 1, 8, 0.5, 0.25, 0.75)}, "the same h: 2 and 1"),
+        ({"params": Params(64, 2, 4, 0.5, 0.25, 0.75)}, "the same m: 8 and 4"),
+        ({"dialect": "google"}, "dialect cannot be compared: rappor-v1 and google"),
+        ({"reports": 0}, "the second of the two has no reports"),
+    ],
+)
+def test_counts_that_do_not_belong_together_are_refused_by_name(change, message):
+    with pytest.raises(DecodeError, match=re.escape(message)):
+        compare(counts(), counts(**change), NAMES)
+
+
+def test_other_mistakes_are_refused_by_name():
+    with pytest.raises(DecodeError, match="the first of the two has no reports"):
+        compare(counts(reports=0), counts(), NAMES)
+    with pytest.raises(DecodeError, match="kind cannot be compared: string and category"):
+        compare(counts(), Counts(PARAMS, [0] * 8, np.zeros((8, 64), int), kind="category"), NAMES)
+    with pytest.raises(DecodeError, match="correction must be one of"):
+        compare(counts(), counts(), NAMES, correction="bh")
+    with pytest.raises(DecodeError, match="second of the two must be Counts"):
+        compare(counts(), [counts()], NAMES)
+    with pytest.raises(DecodeError, match="'nobody' is not among the candidates"):
+        compare(counts(), counts(seed=2), NAMES).row("nobody")
+
+
+def bit_counts(ones, kind="category", reports=10_000, **more):
+    params = Params(len(ones), 1, 1, 0.5, 0.25, 0.75)
+    return Counts(params, [reports], [ones], kind=kind, **more)
+
+
+def test_categories_are_compared_in_closed_form():
+    one, other = bit_counts([5_000, 4_500, 4_250]), bit_counts([5_200, 4_300, 4_250])
+    found = compare(one, other, ["a", "b", "c"])
+    row = found.row("a")
+    assert (row.share_one, row.share_two) == pytest.approx((0.5, 0.58))
+    noise = 0.375 * 0.625 / 0.25**2  # the same for a true 0 and a true 1
+    variance = (2 * noise + 0.5 * 0.5 + 0.58 * 0.42) / 10_000
+    assert row.std_error == pytest.approx(math.sqrt(variance))
+    assert row.p_value == pytest.approx(2 * stats.norm.sf(0.08 / math.sqrt(variance)))
+    assert found.row("c").p_value == 1.0
+    assert found.candidates == 3
+
+
+def test_repeated_reports_widen_the_difference():
+    once = compare(bit_counts([5_000, 4_000]), bit_counts([5_200, 4_000]), ["a", "b"])
+    often = compare(
+        bit_counts([5_000, 4_000], reports_per_client=10),
+        bit_counts([5_200, 4_000], reports_per_client=10),
+        ["a", "b"],
+    )
+    # Per report: noise 3.75, κ = .75 for each of 9 others, s(1-s) for each of 10.
+    wide = 2 * (3.75 + 9 * 0.75) + 10 * (0.5 * 0.5 + 0.58 * 0.42)
+    assert often.row("a").std_error == pytest.approx(math.sqrt(wide / 10_000))
+    assert once.row("a").std_error < often.row("a").std_error
+
+
+def test_a_boolean_is_one_test():
+    found = compare(bit_counts([5_000], "boolean"), bit_counts([5_500], "boolean"))
+    assert [row.string for row in found.rows] == ["true"]
+    assert found.rows[0].difference == pytest.approx(-0.2)
+    named = compare(bit_counts([5_000], "boolean"), bit_counts([5_500], "boolean"), ["yes", "no"])
+    assert [row.string for row in named.rows] == ["yes"]
+
+
+def test_bits_and_ordinals_are_compared_bit_by_bit():
+    one, other = [5_000, 4_000, 4_000], [4_500, 4_500, 4_000]
+    bits = compare(bit_counts(one, "bits"), bit_counts(other, "bits"))
+    assert {row.string for row in bits.different} == {"bit 0", "bit 1"}
+    ranges = Ranges([10, 20])
+    found = compare(bit_counts(one, "ordinal"), bit_counts(other, "ordinal"), ranges)
+    assert {row.string for row in found.different} == {ranges.labels[0], ranges.labels[1]}
+    assert sum(row.difference for row in found.rows) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_intervals_after_selection_are_those_of_the_truncated_law():
+    z = np.array([3.3, 3.5, 4.0, 6.0])
+    for size, mean in zip(z, nearest(z, 3.2), strict=True):
+        chosen = stats.norm.sf(3.2 - mean) + stats.norm.cdf(-3.2 - mean)
+        assert stats.norm.sf(size - mean) / chosen == pytest.approx(0.025, rel=1e-6)
+    assert nearest(np.array([20.0]), 3.2)[0] == pytest.approx(20 - 1.959964, abs=1e-5)
+    assert (np.diff(nearest(np.linspace(3.2, 8, 50), 3.2)) > 0).all()
+
+
+def test_the_table_goes_to_pandas_arrow_and_notebooks(shifted):
+    frame = shifted.to_pandas()
+    assert list(frame.columns) == list(shifted.rows[0]._fields)
+    assert len(frame) == 30
+    assert shifted.to_arrow().column("string").to_pylist() == list(shifted.rows.strings)
+    html = shifted._repr_html_()
+    assert "candidates differ between 100,000 and 200,000 reports." in html
+    assert '<th scope="row">v04</th>' in html
+    same = compare(counts({"<b>": 1}), counts({"<b>": 1}, seed=2), ["<b>", "c"])
+    assert "<b>" not in same._repr_html_().replace("&lt;b&gt;", "")
+
+
+def test_decoding_again_with_more_candidates_needs_nothing_but_the_counts():
+    made = counts({**POPULATION, "added": 0.6})
+    before = made.ones.copy(), made.totals.copy()
+    first = decode(made, NAMES)
+    second = decode(made, [*NAMES, "added"])
+    assert (made.ones == before[0]).all()
+    assert (made.totals == before[1]).all()
+    assert "added" not in {row.string for row in first.rows}
+    assert second.row("added").detected
+    low, high = second.row("added").prop_low_95, second.row("added").prop_high_95
+    assert low <= 0.6 / (0.6 + sum(POPULATION.values())) <= high
+    assert second.unlisted.count < first.unlisted.count - 0.5 * second.row("added").estimate
+    assert decode(made, NAMES).unlisted == first.unlisted
