@@ -60,7 +60,8 @@ def decode(
     if kind == "ordinal":
         from rappor.decoding.ordinal import decode_ordinal
 
-        ranges: Any = candidates  # checked there
+        is_file = isinstance(candidates, (str, PathLike))
+        ranges: Any = _labels(candidates) if is_file else candidates  # checked there
         return decode_ordinal(parts, ranges, correction=correction, alpha=alpha)
     if kind != "string":
         from rappor.decoding.basic import decode_basic

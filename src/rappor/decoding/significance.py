@@ -60,22 +60,11 @@ def adjust(p_values: ArrayLike, correction: str) -> FloatArray:
     if correction == "holm":
         stepped = np.maximum.accumulate(ranked * (m - np.arange(m)))
     else:
-        raw = ranked * m / np.arange(1, m + 1)
-        stepped = _adaptive(np.minimum.accumulate(raw[::-1])[::-1], null_share(p))
+        raw = ranked * (m * null_share(p)) / np.arange(1, m + 1)
+        stepped = np.minimum.accumulate(raw[::-1])[::-1]
     adjusted = np.empty(m)
     adjusted[order] = np.clip(stepped, ranked, 1.0)  # an estimate of few nulls is no discount
     return adjusted
-
-
-def _adaptive(plain: FloatArray, nulls: float) -> FloatArray:
-    """Benjamini-Hochberg's adjusted p-values, with the share π0 of nulls taken into account.
-
-    At level α the plain procedure runs at α / (π0 (1 + α π0)). The second factor pays for the fact
-    that π0 is estimated, as (1 + α) does in the two-stage procedure of Benjamini, Krieger and
-    Yekutieli. Solved for α: the smallest level at which a candidate is detected.
-    """
-    scaled = plain * nulls  # q: detected where q <= α / (1 + α π0)
-    return scaled / np.maximum(1 - nulls * scaled, 1e-12)
 
 
 def benjamini_hochberg(
@@ -104,7 +93,5 @@ def cut_off(p_values: FloatArray, detected: int, correction: str, alpha: float) 
     if correction == "holm":
         return alpha / max(m - detected, 1)
     if correction == "fdr":
-        nulls = null_share(p_values)
-        level = alpha / (nulls * (1 + alpha * nulls))
-        return min(alpha, level * min(detected + 1, m) / m)
+        return min(alpha, alpha * min(detected + 1, m) / (m * null_share(p_values)))
     return alpha

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 
 _AT_ONCE = 1 << 14  # residuals worked on at a time
+_LEAST_WEIGHT = 1e-12
+_FAR_POINTS = 500
 _LEARN_FROM = 1 << 15  # residuals that the law is learnt from
 
 
@@ -56,18 +58,11 @@ class UnlistedLaw:
 
     def information(self, variance: float) -> float:
         """Fisher information on a shift of a residual with this noise: E[ψ²]."""
-        step = np.sqrt(variance) / 4
-        points = np.arange(self.grid[0] - 24 * step, self.grid[-1] + 24 * step, step)
-        total = mean_square = 0.0
-        for start in range(0, len(points), _AT_ONCE):
-            here = points[start : start + _AT_ONCE]
-            chance = np.exp(-0.5 * (here[:, None] - self.grid) ** 2 / variance) * self.weight
-            density = chance.sum(axis=1)
-            seen = density > 1e-290
-            score = (here[seen] - (chance[seen] @ self.grid) / density[seen]) / variance
-            total += float(density.sum())
-            mean_square += float((density[seen] * score**2).sum())
-        return mean_square / total
+        nodes, shares = np.polynomial.hermite_e.hermegauss(21)  # of the noise around each mass
+        points = (self.grid[:, None] + np.sqrt(variance) * nodes).ravel()
+        mean = self.posterior_mean(points, np.full(len(points), variance))
+        square = ((points - mean) ** 2 / variance**2).reshape(len(self.grid), -1)
+        return float(self.weight @ square @ shares / shares.sum())
 
 
 def learn(
@@ -92,11 +87,10 @@ def learn(
         every = -(-len(residual) // _LEARN_FROM)
         residual, variance = residual[::every], variance[::every]
     sd = float(np.sqrt(variance.min()))
-    highest = max(float(residual.max()), sd)
-    if before is not None and before.grid[-1] >= 0.98 * highest:
+    if before is not None and before.grid[-1] >= float(residual.max()) - 3 * sd:
         grid, weight = before.grid, before.weight
     else:
-        grid = _grid(highest, sd)
+        grid = _grid(residual, sd)
         weight = np.exp(-0.5 * (grid - centre) ** 2 / max(spread, (0.3 * sd) ** 2))
         # A little everywhere: EM cannot raise what starts at nothing.
         weight = 0.98 * weight / max(weight.sum(), 1e-300) + 0.02 / len(grid)
@@ -104,15 +98,23 @@ def learn(
     for _ in range(rounds):
         total = likelihood @ weight
         weight = weight * ((1.0 / total) @ likelihood) / len(residual)
+        weight = np.maximum(weight, _LEAST_WEIGHT)  # no residual may become impossible
     return UnlistedLaw(grid, weight / weight.sum())
 
 
-def _grid(highest: float, sd: float) -> FloatArray:
-    """From 0 on in steps below the noise, further out by a constant factor."""
+def _grid(residual: FloatArray, sd: float) -> FloatArray:
+    """From 0 on in steps below the noise; further out where there are residuals."""
+    highest = max(float(residual.max()), sd)
     near = np.arange(0.0, min(highest, 8 * sd) + sd / 2, sd / 2.5)
-    if highest <= near[-1]:
-        return near
-    return np.concatenate([near, np.geomspace(near[-1] * 1.05, highest * 1.05, 60)])
+    far = np.unique(residual[residual > near[-1]])
+    if len(far) > _FAR_POINTS:
+        far = np.quantile(far, np.linspace(0.0, 1.0, _FAR_POINTS))
+    grid, last = list(near), float(near[-1])
+    for point in far:
+        if point >= last + sd / 2.5:
+            last = float(point)
+            grid.append(last)
+    return np.array(grid)
 
 
 def _likelihood(residual: FloatArray, variance: FloatArray, grid: FloatArray) -> FloatArray:

@@ -28,10 +28,10 @@ def string_warnings(decoded: Decoded, parts: Sequence[Counts], by_design: bool) 
         )
     if decoded.robust:
         found.append(
-            "Heavy strings are missing from the candidates: the counts hold more than noise and "
-            "detected strings explain (χ² per degree of freedom "
-            f"{decoded.chi2_dof:.2f}). Estimates come from the robust path; look for candidates "
-            "to add."
+            "The counts hold more than noise and detected strings explain (χ² per degree of "
+            f"freedom {decoded.chi2_dof:.2f}): strings are missing from the candidates, or many "
+            "rare ones add up. Estimates come from the robust path, which allows for both; look "
+            "for candidates to add."
         )
     if not by_design:
         found.append(
@@ -79,16 +79,32 @@ def _data_warnings(parts: Sequence[Counts]) -> list[str]:
                 f"Cohorts are very uneven: {filled.min():,} to {filled.max():,} reports. Clients "
                 "draw their cohort at random, so something has been lost or added."
             )
-        low, _ = channel(part.params)
-        sent = int(totals.sum()) * part.params.k
-        noise = (float(low * (1 - low)) * sent) ** 0.5
-        if sent and int(part.ones.sum()) < float(low) * sent - 6 * noise - 6:
-            share = int(part.ones.sum()) / sent
-            found.append(
-                f"Only {share:.1%} of all bits are set, but these parameters give at least "
-                f"{float(low):.1%}: the counts do not belong to these parameters."
-            )
+        found += _wrong_params(part)
     return found
+
+
+def _wrong_params(counts: Counts) -> list[str]:
+    """Whether the share of ones is one that these parameters can give."""
+    params, (low, high) = counts.params, channel(counts.params)
+    sent = counts.reports * params.k
+    if not sent:
+        return []
+    bits = params.h if counts.kind == "string" else 1 if counts.kind != "bits" else params.k
+    share = int(counts.ones.sum()) / sent
+    most = float(low + (high - low) * bits / params.k)
+    # Six standard deviations, of all reports of a client together where it repeats a value.
+    repeats = counts.reports_per_client or 1
+    slack = 6 * (0.25 * repeats / sent) ** 0.5
+    if share < float(low) - slack:
+        which, limit = "at least", float(low)
+    elif share > most + slack:
+        which, limit = "at most", most
+    else:
+        return []
+    return [
+        f"{share:.2%} of all bits are set, but these parameters give {which} {limit:.2%}: the "
+        "counts do not belong to these parameters."
+    ]
 
 
 def reports_for(share: float, decoded: Decoded, counts: Counts) -> float:
