@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from rappor import decoding as decoding
     from rappor import simulate as simulate
     from rappor.aggregate.counts import Counts as Counts
+    from rappor.decoding.compare import compare as compare
     from rappor.decoding.decode import decode as decode
+    from rappor.decoding.diagnose import diagnose as diagnose
     from rappor.decoding.result import Decoded as Decoded
 
 __all__ = [
@@ -65,8 +67,10 @@ _LAZY = {
     "Decoded": ("rappor.decoding.result", _NUMPY),
     "aggregate": ("rappor.aggregate", _NUMPY),
     "charts": ("rappor.charts", ()),
+    "compare": ("rappor.decoding.compare", ("numpy", "scipy")),
     "decode": ("rappor.decoding.decode", ("numpy", "scipy")),
     "decoding": ("rappor.decoding", ("numpy", "scipy")),
+    "diagnose": ("rappor.decoding.diagnose", ("numpy", "scipy")),
     "simulate": ("rappor.simulate", _NUMPY),
 }
 

@@ -57,7 +57,17 @@ def test_public_names_are_these_and_no_others() -> None:
     assert all(hasattr(rappor, name) for name in rappor.__all__)
 
 
-LAZY = ["Counts", "Decoded", "aggregate", "charts", "decode", "decoding", "simulate"]
+LAZY = [
+    "Counts",
+    "Decoded",
+    "aggregate",
+    "charts",
+    "compare",
+    "decode",
+    "decoding",
+    "diagnose",
+    "simulate",
+]
 
 
 def test_names_that_need_an_extra_are_these_and_are_shown() -> None:

@@ -25,9 +25,9 @@ COMMANDS = [
 ]
 
 
-def test_there_is_a_short_example() -> None:
-    assert len(PYTHON) == 1
-    assert len([line for line in PYTHON[0].splitlines() if line]) <= 10
+def test_there_are_two_short_examples() -> None:
+    assert len(PYTHON) == 2
+    assert all(len([line for line in code.splitlines() if line]) <= 10 for code in PYTHON)
 
 
 @pytest.mark.parametrize("code", PYTHON)

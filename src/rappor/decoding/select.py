@@ -44,6 +44,8 @@ class Scores:
         p_model: one-sided p-value under normal noise.
         p_design: one-sided p-value under random placement.
         testable: whether the fitted candidates leave something of it.
+        typical: the information on a candidate with ordinary bits.
+        by_design: whether p-values are those by design alone, as in the robust path.
     """
 
     share: FloatArray = field(repr=False)
@@ -53,28 +55,33 @@ class Scores:
     p_design: FloatArray = field(repr=False)
     testable: NDArray[np.bool_] = field(repr=False)
     typical: float
-
     by_design: bool
 
     @property
     def p_value(self) -> FloatArray:
-        """The larger of the two p-values; 1 for what cannot be tested.
-
-        In the robust path the one by design alone: no model is trusted there.
-        """
+        """The larger of the two p-values, or the one by design; 1 for what cannot be tested."""
         found = self.p_design if self.by_design else np.maximum(self.p_model, self.p_design)
         return np.where(self.testable, found, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
-    """What a search works on: observations, candidates, and how hashes place strings."""
+    """What a search works on.
+
+    Attributes:
+        seen: the observations.
+        design: the candidates.
+        place: how hashes place strings.
+        level: what evenly spread strings put on each bit, relative to its mean; flat.
+        use_design: whether there are bits enough for the law of random placement.
+        progress: told in a line what has been done.
+    """
 
     seen: Observed
     design: Design
     place: Placement
     level: FloatArray = field(repr=False)
-    use_design: bool  # whether there are bits enough for the law of random placement
+    use_design: bool
     progress: Callable[[str], None] = field(default=lambda _: None, repr=False)
 
     def least_squares(self, active: tuple[int, ...]) -> Fit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -112,5 +113,8 @@ def reports_for(share: float, decoded: Decoded, counts: Counts) -> float:
 
     The smallest detectable share falls with the root of the number of reports.
     """
-    now = detectable(counts.params, max(decoded.reports, 1), max(decoded.candidates, 1))
-    return float(max(decoded.reports, 1) * (now.frequency / share) ** 2)
+    n = max(decoded.reports, 1)
+    needed = decoded.threshold
+    if not 0 < needed < math.inf:
+        needed = detectable(counts.params, n, max(decoded.candidates, 1)).count
+    return n * (needed / n / share) ** 2
