@@ -1,0 +1,150 @@
+"""Decoding strings: what a table promises, case by case."""
+
+import numpy as np
+import pytest
+
+import rappor
+from rappor import DecodeError, Params
+from rappor.simulate import simulate
+
+PARAMS = Params(64, 2, 16, 0.25, 0.35, 0.65)
+POPULATION = {f"s{number}": 0.8**number for number in range(1, 21)}
+CANDIDATES = [f"s{number}" for number in range(1, 61)]
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return simulate(POPULATION, PARAMS, 500_000, seed=11)
+
+
+@pytest.fixture(scope="module")
+def decoded(drawn):
+    return rappor.decode(drawn.counts, CANDIDATES, correction="holm")
+
+
+def test_heavy_strings_are_found_and_absent_ones_are_not(decoded):
+    found = {row.string for row in decoded.detected}
+    assert {f"s{number}" for number in range(1, 11)} <= found
+    assert not found & set(CANDIDATES[20:])
+
+
+def test_rows_are_sorted_and_consistent(decoded):
+    estimates = [row.estimate for row in decoded.rows]
+    assert estimates == sorted(estimates, reverse=True)
+    for row in decoded.rows:
+        assert row.proportion == row.estimate / decoded.reports
+        assert row.interval == (
+            pytest.approx(row.prop_low_95 * decoded.reports),
+            pytest.approx(row.prop_high_95 * decoded.reports),
+        )
+        assert row.snr == row.estimate / row.std_error
+        assert row.detected == (row.adjusted_p_value <= 0.05)
+        if row.detected:
+            assert row.interval[0] <= row.estimate <= row.interval[1]
+
+
+def test_unlisted_mass_is_what_detected_strings_leave(drawn, decoded):
+    left = drawn.counts.reports - sum(drawn.truth.get(row.string, 0) for row in decoded.detected)
+    assert decoded.unlisted.low_95 <= left <= decoded.unlisted.high_95
+
+
+def test_the_order_of_candidates_does_not_matter(drawn, decoded):
+    again = rappor.decode(drawn.counts, CANDIDATES[::-1], correction="holm")
+    for name in ("estimate", "std_error", "low", "high", "p_value", "adjusted_p_value"):
+        assert getattr(again.rows, name).tobytes() == getattr(decoded.rows, name).tobytes()
+    assert list(again.rows.strings) == list(decoded.rows.strings)
+
+
+def test_duplicates_are_merged_with_a_warning(drawn, decoded):
+    again = rappor.decode(drawn.counts, [*CANDIDATES, "s1", "s1"], correction="holm")
+    assert again.candidates == 60
+    assert any("s1" in line for line in again.warnings)
+    assert again.rows.estimate.tobytes() == decoded.rows.estimate.tobytes()
+
+
+def test_a_missing_heavy_string_starts_the_robust_path_and_finds_nothing_false(drawn):
+    without = [name for name in CANDIDATES if name != "s1"]
+    decoded = rappor.decode(drawn.counts, without, correction="holm")
+    assert decoded.robust
+    assert any("missing" in line for line in decoded.warnings)
+    found = {row.string for row in decoded.detected}
+    assert {f"s{number}" for number in range(2, 9)} <= found
+    assert not found & set(CANDIDATES[20:])
+    assert decoded.unlisted.proportion > 0.15
+
+
+def test_repeated_reports_are_not_mistaken_for_missing_strings():
+    """Each client reports its value ten times: counts vary more, and the table says so."""
+    params = Params(128, 2, 16, 0.5, 0.5, 0.75)
+    drawn = simulate(POPULATION, params, 10**6, seed=2, reports_per_client=10)
+    decoded = rappor.decode(drawn.counts, CANDIDATES)
+    assert not decoded.robust
+    assert decoded.design_effect == pytest.approx(1 + 9 * 0.0476, abs=0.001)
+    assert decoded.scale == pytest.approx(decoded.design_effect, abs=0.15)
+    assert any("up to 10 reports" in line for line in decoded.warnings)
+
+
+def test_imported_counts_that_do_not_say_get_a_warning(drawn):
+    counts = rappor.Counts(
+        PARAMS, drawn.counts.totals, drawn.counts.ones, dialect="rappor-v1", reports_per_client=None
+    )
+    assert any("how many reports one client" in w for w in rappor.decode(counts, ["s1"]).warnings)
+
+
+def test_candidates_that_set_the_same_bits_are_named_together():
+    params = Params(4, 1, 2, 0.25, 0.35, 0.65)
+    decoded = rappor.decode(simulate({"s1": 1}, params, 10_000, seed=1).counts, CANDIDATES)
+    grouped = [name for group in decoded.groups for name in group]
+    assert len(grouped) > 40
+    assert any("cannot be told apart" in line for line in decoded.warnings)
+
+
+def test_counts_of_other_parameters_are_noticed(drawn):
+    for p, q in ((0.1, 0.65), (0.6, 0.9)):
+        other = Params(64, 2, 16, 0.25, p, q)
+        counts = rappor.Counts(other, drawn.counts.totals, drawn.counts.ones, dialect="rappor-v1")
+        lines = rappor.decode(counts, CANDIDATES).warnings
+        assert any("do not belong to these parameters" in line for line in lines)
+
+
+def test_too_few_reports_say_how_many_it_takes():
+    decoded = rappor.decode(simulate(POPULATION, PARAMS, 2000, seed=1).counts, CANDIDATES)
+    assert any("1 % hold needs about" in line and "2,000" in line for line in decoded.warnings)
+
+
+def test_several_p_and_q_are_decoded_together(drawn):
+    other = simulate(POPULATION, Params(64, 2, 16, 0.25, 0.4, 0.6), 500_000, seed=12)
+    both = rappor.decode([drawn.counts, other.counts], CANDIDATES)
+    alone = rappor.decode(drawn.counts, CANDIDATES)
+    assert both.reports == 1_000_000
+    assert both.row("s3").prop_std_error < alone.row("s3").prop_std_error
+    with pytest.raises(DecodeError, match="k is 64 and 32"):
+        rappor.decode([drawn.counts, simulate({"a": 1}, Params(32, 2, 16, 0.25, 0.4, 0.6), 10)
+                       .counts], CANDIDATES)  # fmt: skip
+
+
+def test_an_empty_list_a_wrong_name_and_a_wrong_map_are_clear_errors(drawn):
+    with pytest.raises(DecodeError, match="no candidates"):
+        rappor.decode(drawn.counts, [])
+    with pytest.raises(DecodeError, match="against candidates"):
+        rappor.decode(drawn.counts)
+    with pytest.raises(DecodeError, match="correction must be one of"):
+        rappor.decode(drawn.counts, ["a"], correction="storey")
+    with pytest.raises(DecodeError, match="method must be one of"):
+        rappor.decode(drawn.counts, ["a"], method="ridge")
+    with pytest.raises(rappor.ParamsError, match="alpha"):
+        rappor.decode(drawn.counts, ["a"], alpha=1.5)
+    design = rappor.decoding.design.build_design(["a"], Params(32, 2, 16, 0, 0.5, 0.75), "google")
+    with pytest.raises(DecodeError, match="k = 32"):
+        rappor.decode(drawn.counts, design)
+
+
+def test_a_search_among_very_many_candidates_ends_where_the_full_one_does(monkeypatch):
+    """The shortcut for long lists, forced on a short one, gives the same table."""
+    drawn = simulate(POPULATION, PARAMS, 200_000, seed=4)
+    many = [*CANDIDATES, *(f"absent {number}" for number in range(2000))]
+    full = rappor.decode(drawn.counts, many)
+    monkeypatch.setattr("rappor.decoding.select._ALL_AT_ONCE", 100)
+    short = rappor.decode(drawn.counts, many)
+    assert [row.string for row in short.detected] == [row.string for row in full.detected]
+    assert np.allclose(short.rows.estimate, full.rows.estimate, rtol=1e-9)
