@@ -63,7 +63,7 @@ class Counts:
         reports_per_client: int | None = 1,
     ) -> None:
         check_params(params)
-        if dialect is not None and dialect not in DIALECTS:
+        if dialect is not None and (not isinstance(dialect, str) or dialect not in DIALECTS):
             raise ParamsError(f"dialect must be one of {', '.join(DIALECTS)}; got {show(dialect)}")
         if reports_per_client is not None:
             reports_per_client = whole("reports_per_client", reports_per_client, 1)
@@ -144,7 +144,7 @@ class Counts:
     @property
     def reports(self) -> int:
         """N, over all cohorts."""
-        return int(self.totals.sum())
+        return sum(self.totals.tolist())  # exact: all cohorts together may exceed 64 bits
 
     def __add__(self, other: object) -> Counts:
         """Counts of both parts of one period, or of one population split in any way.
@@ -217,7 +217,8 @@ def _whole_numbers(name: str, given: ArrayLike, shape: tuple[int, ...]) -> IntAr
         raise DecodeError(f"{name} must be whole numbers, got {array.dtype}")
     if array.dtype.kind == "f" and not (np.isfinite(array).all() and (array % 1 == 0).all()):
         raise DecodeError(f"{name} must be whole numbers")
-    if array.size and (array.min() < 0 or array.max() > np.iinfo(np.int64).max):
+    # A float of 2^63 is above the largest integer but compares as equal to it.
+    if array.size and (array.min() < 0 or array.max() >= 2**63):
         raise DecodeError(f"{name} must be whole numbers from 0 to 2^63 - 1")
     copy: IntArray = array.astype(np.int64)
     copy.setflags(write=False)

@@ -22,6 +22,7 @@ from rappor.decoding.compared import Compared, Difference, Differences
 from rappor.decoding.decode import _labels, decode
 from rappor.decoding.design import Design
 from rappor.decoding.intervals import TAIL, Z_95
+from rappor.decoding.realised import realised_variance
 from rappor.decoding.result import Decoded
 from rappor.decoding.rows import Rows
 from rappor.decoding.select import Search
@@ -160,8 +161,13 @@ def _fit(decoded: Decoded, active: tuple[int, ...], counts: Counts, robust: bool
     before = decoded.detail.fit if decoded.robust else None
     fit = search.robust(active, before) if robust else search.least_squares(active)
     scores = search.score(fit)
-    variance = fit.scale / scores.information
-    return _Shares(scores.share, variance + _clients(scores.share, counts, 1), scores.testable)
+    variance = fit.scale / scores.information + _clients(scores.share, counts, 1)
+    # The h bits of a string in a cohort are drawn together, which a fit does not know: exactly for
+    # fitted strings, noise and cohorts first, then the draw of clients as a whole.
+    members = list(active)
+    drawn = _clients(scores.share[members], counts, 0)
+    variance[members] = realised_variance(search.seen, fit) + drawn
+    return _Shares(scores.share, variance, scores.testable)
 
 
 def _closed(rows: Rows, names: list[str], counts: Counts) -> _Shares:

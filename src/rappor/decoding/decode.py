@@ -49,12 +49,14 @@ def decode(
         `Decoded`, or a `Histogram` for ordinal counts. The same input gives the same result to the
         last bit, whatever the order of the candidates.
     """
-    parts = [counts] if isinstance(counts, Counts) else list(counts)
-    if not parts or not all(isinstance(part, Counts) for part in parts):
+    parts = [counts] if isinstance(counts, Counts) else counts
+    if isinstance(parts, Iterable):
+        parts = list(parts)
+    if not isinstance(parts, list) or not parts or not all(isinstance(c, Counts) for c in parts):
         raise DecodeError(f"counts must be Counts, or a list of them; got {show(counts)}")
     check_correction(correction)
     between_0_and_1("alpha", alpha)
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise DecodeError(f"method must be one of {', '.join(METHODS)}; got {show(method)}")
     kind = parts[0].kind
     if kind == "ordinal":
@@ -122,5 +124,8 @@ def _labels(candidates: object) -> Sequence[str] | None:
     if isinstance(candidates, Candidates):
         return list(candidates.strings)
     if isinstance(candidates, Iterable):
-        return [text.decode() if isinstance(text, bytes) else text for text in candidates]
+        return [
+            text.decode(errors="backslashreplace") if isinstance(text, bytes) else text
+            for text in candidates
+        ]
     raise DecodeError(f"the names of bits must be a list of strings, got {show(candidates)}")

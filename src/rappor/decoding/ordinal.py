@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from rappor.aggregate.counts import Counts
-from rappor.checks import between_0_and_1, is_real
+from rappor.checks import between_0_and_1, is_real, show
 from rappor.decoding.basic import as_decoded, impossible, make_rows, mass
 from rappor.decoding.closed import Overlap, as_groups, estimate_bits
 from rappor.decoding.histogram import Estimate, Histogram, Quantile, Share, range_values
@@ -131,10 +131,14 @@ def _axis(
         axis = _of_ranges(ranges)
     elif ranges is None:
         axis = _Axis(tuple(f"range {bit}" for bit in range(k)), None, None, False)
-    else:
+    elif isinstance(ranges, Iterable):
         axis = _of_list(list(ranges))
+    else:
+        raise DecodeError(f"ranges must be Ranges or a list, got {show(ranges)}")
     if len(axis.labels) > k:
         raise DecodeError(f"{len(axis.labels)} ranges do not fit the k = {k} bits of these counts")
+    if len(axis.labels) < min(2, k):
+        raise DecodeError("an ordinal has at least two ranges; give them all, lowest first")
     if values is None:
         return axis
     return axis._replace(values=range_values(values, len(axis.labels)), discrete=False)

@@ -33,26 +33,31 @@ class Placement:
         distinct: the mean number of different bits that are set.
         shrink: a factor on deviations from the mean that gives the sum its exact variance, though
             bits are not drawn independently of each other.
+        draws: how many bits are drawn: those that are set, or those that are not where they are
+            fewer; negative then, because what they hold is taken off.
     """
 
     h: int
     law: FloatArray = field(repr=False)
     distinct: float
     shrink: float
+    draws: int
 
 
 def placement(k: int, h: int, dialect: str | None, collisions: bool) -> Placement:
     """The law of a dialect; for a map without one, what its collisions suggest."""
     law = np.full(k, 1.0 / k)
-    if dialect == "google" and 256 % k and k < 256:
-        law = np.bincount(np.arange(256) % k, minlength=k) / 256.0
+    numbers = {"google": 256 if k <= 256 else 65536, "google-java": 65536}.get(dialect or "")
+    if numbers and numbers % k:  # a hash modulo k favours the lower bits
+        law = np.bincount(np.arange(numbers) % k, minlength=k) / numbers
     if dialect == "rappor-v1" or (dialect is None and not collisions):
         chances = {h: 1.0}
     else:
         chances = _distinct_bits(k, h)
     mean = sum(bits * chance for bits, chance in chances.items())
     spread = sum(chance * bits * (k - bits) for bits, chance in chances.items()) / max(k - 1, 1)
-    return Placement(h, law, mean, float(np.sqrt(spread / h)))
+    draws = h if len(chances) > 1 or 2 * h <= k else h - k
+    return Placement(h, law, mean, float(np.sqrt(spread / max(abs(draws), 1))), draws)
 
 
 def _distinct_bits(k: int, h: int) -> dict[int, float]:
@@ -70,15 +75,17 @@ class NullScore:
     def __init__(self, score: FloatArray, place: Placement, widen: float = 1.0) -> None:
         """Take the scores of all bits, shape (m, k), and a factor on their deviations."""
         self._place = place
+        self._draws = abs(place.draws)
         mean = score @ place.law
-        self._around = (score - mean[:, None]) * (place.shrink * widen)
+        sign = 1.0 if place.draws > 0 else -1.0
+        self._around = (score - mean[:, None]) * (sign * place.shrink * widen)
         self.centre = place.distinct * float(mean.sum())
-        variance = place.h * float((self._around**2 @ place.law).sum())
+        variance = self._draws * float((self._around**2 @ place.law).sum())
         spread = float(np.sqrt(variance))
         # Scores that are all alike differ by rounding only, which is no law to test against.
         self.sd = spread if spread > 1e-12 * float(np.abs(score).max()) else 0.0
         # The largest sum there is: nothing can lie beyond it.
-        self.most = self.centre + place.h * float(self._around.max(axis=1).sum())
+        self.most = self.centre + self._draws * float(self._around.max(axis=1).sum())
 
     def deviates(self, sums: ArrayLike) -> FloatArray:
         """For each sum the z with the same upper tail under the standard normal law."""
@@ -129,7 +136,7 @@ class NullScore:
         total = weight.sum(axis=1)
         first = (weight * self._around).sum(axis=1) / total
         second = (weight * self._around**2).sum(axis=1) / total - first**2
-        h = self._place.h
+        h = self._draws
         cumulant = h * float((np.log(total) + highest[:, 0]).sum()) + tilt * self.centre
         return cumulant, self.centre + h * float(first.sum()), h * float(second.sum())
 

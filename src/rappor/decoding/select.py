@@ -222,45 +222,60 @@ class Search:
             active = after
 
     def leave_one_out(self, fit: Fit, scores: Scores) -> Scores:
-        """Test borderline members of the fit as if they had not been fitted.
+        """Test members of the fit as if they had not been fitted.
 
-        A member has had its share of the residuals; against those, it would look too good.
+        A member has had its share of the residuals; against those, it would look too good. Where
+        nothing is missing from the list, that matters for borderline members only. In the robust
+        path a string that shares bits with a missing one can look as good as one likes, so all are
+        tested; large ones in two ways, because left out they look like unlisted mass themselves.
         """
         p_model, p_design = scores.p_model.copy(), scores.p_design.copy()
+        robustly = fit.law is not None
+        plain = self.least_squares(fit.active) if robustly else fit
+        ratio = float(plain.information.sum() / fit.information.sum())
         for place, column in enumerate(fit.active):
-            if scores.z[column] > _BORDERLINE:
+            is_large = scores.z[column] > _BORDERLINE
+            if is_large and not robustly:
                 continue
-            z, law, total = self._without(fit, place, scores.typical)
+            z, tail = self._left_out(fit, place, scores.typical)
             p_model[column] = ndtr(-z)
-            p_design[column] = ndtr(-law.deviate(total)) if self.use_design else p_model[column]
+            p_design[column] = ndtr(-tail) if self.use_design else p_model[column]
+            if is_large and self.use_design:
+                _, other = self._left_out_plainly(plain, place, scores.typical * ratio)
+                p_design[column] = min(1.0, 2 * ndtr(-max(tail, other)))
         return replace(scores, p_model=p_model, p_design=p_design)
 
-    def _without(self, fit: Fit, place: int, typical: float) -> tuple[float, NullScore, float]:
-        """Z of a member against the fit of the others, the law of scores there, and its score."""
+    def _left_out(self, fit: Fit, place: int, typical: float) -> tuple[float, float]:
+        """Two deviates of a member against the fit of the others: by model and by design."""
+        if fit.law is None:
+            return self._left_out_plainly(fit, place, typical)
         column = fit.columns[:, [place]]
-        if fit.law is not None:
-            others = fit.active[:place] + fit.active[place + 1 :]
-            start = replace(self.least_squares(others), share=np.delete(fit.share, place))
-            left_out = robust(self.seen, start, fit.law, steps=3)
-            shared = left_out.times(left_out.information * column.toarray()[:, 0])
-            own = float((column.T @ left_out.information)[0])
-            information = own - float(shared @ left_out.covariance @ shared)
-            pull = float((column.T @ left_out.score)[0])
-            z = pull / np.sqrt(information * left_out.scale)
-            ratio = float(left_out.information.sum() / fit.information.sum())
-            law = self.null(left_out, left_out.evidence)
-            sums = float((column.T @ left_out.evidence)[0])
-            above = (sums - law.centre) * np.sqrt(typical * ratio / information)
-            return float(z), law, law.centre + above
-        # Least squares: what leaving a column out does to residuals has a closed form.
-        direction = fit.covariance[:, place + 1] / fit.covariance[place + 1, place + 1]
+        others = fit.active[:place] + fit.active[place + 1 :]
+        start = replace(self.least_squares(others), share=np.delete(fit.share, place))
+        left_out = robust(self.seen, start, fit.law, steps=3)
+        shared = left_out.times(left_out.information * column.toarray()[:, 0])
+        own = float((column.T @ left_out.information)[0])
+        information = max(own - float(shared @ left_out.covariance @ shared), 1e-12 * own, 1e-300)
+        pull = float((column.T @ left_out.score)[0])
+        z = pull / np.sqrt(information * left_out.scale)
+        if not self.use_design:
+            return float(z), 0.0
+        ratio = float(left_out.information.sum() / fit.information.sum())
+        law = self.null(left_out, left_out.evidence)
+        sums = float((column.T @ left_out.evidence)[0])
+        above = (sums - law.centre) * np.sqrt(typical * ratio / information)
+        return float(z), law.deviate(law.centre + above)
+
+    def _left_out_plainly(self, fit: Fit, place: int, typical: float) -> tuple[float, float]:
+        """The same for least squares, where leaving a column out has a closed form."""
+        own = max(float(fit.covariance[place + 1, place + 1]), 1e-300)
+        direction = fit.covariance[:, place + 1] / own
         alone = direction[0] * fit.level + fit.columns @ direction[1:]
         residual = np.where(fit.information > 0, fit.residual + fit.share[place] * alone, 0.0)
-        freedom = fit.freedom + 1
-        weight = 1.0 / (fit.variance + between_bits(residual, fit.variance, freedom))
+        weight = 1.0 / (fit.variance + between_bits(residual, fit.variance, fit.freedom + 1))
         score = weight * residual
         ratio = float(weight.sum() / fit.information.sum())
-        information = ratio / float(fit.covariance[place + 1, place + 1])
-        pull = float(alone @ score)
-        z = pull / np.sqrt(information)
-        return z, self.null(fit, score), z * np.sqrt(typical * ratio)
+        z = float(alone @ score) / np.sqrt(ratio / own)
+        if not self.use_design:
+            return float(z), 0.0
+        return float(z), self.null(fit, score).deviate(float(z * np.sqrt(typical * ratio)))

@@ -21,7 +21,7 @@ _NULLS_ABOVE = 0.3  # Storey's λ: p-values above it are taken to be nulls
 
 def check_correction(correction: str) -> str:
     """The correction's name, or DecodeError listing the names."""
-    if correction not in CORRECTIONS:
+    if not isinstance(correction, str) or correction not in CORRECTIONS:
         names = ", ".join(CORRECTIONS)
         raise DecodeError(f"correction must be one of {names}; got {show(correction)}")
     return correction

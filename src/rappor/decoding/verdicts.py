@@ -75,7 +75,7 @@ def _data_warnings(parts: Sequence[Counts]) -> list[str]:
         if empty:
             found.append(f"{empty} of {len(totals)} cohorts have no reports and were left out.")
         filled = totals[totals > 0]
-        if len(filled) and filled.max() > 10 * filled.min() + 1000:
+        if len(filled) and int(filled.max()) > 10 * int(filled.min()) + 1000:
             found.append(
                 f"Cohorts are very uneven: {filled.min():,} to {filled.max():,} reports. Clients "
                 "draw their cohort at random, so something has been lost or added."

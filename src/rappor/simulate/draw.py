@@ -88,7 +88,8 @@ def simulate(
     check_params(params)
     if check_kind(kind) == "bits":
         raise ParamsError("kind bits has no list of values to draw from")
-    n, repeats = whole("reports", reports, 0), whole("reports_per_client", reports_per_client, 1)
+    n = whole("reports", reports, 0, 2**62)
+    repeats = whole("reports_per_client", reports_per_client, 1, 2**31)
     if n % repeats:
         raise ParamsError(
             f"reports must be a multiple of reports_per_client, got {n} and {repeats}"

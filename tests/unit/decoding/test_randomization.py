@@ -170,3 +170,27 @@ def test_the_number_of_distinct_bits():
     assert placement(8, 2, INDEPENDENT, True).distinct == pytest.approx(2 - 1 / 8)
     assert placement(8, 2, None, False).distinct == 2  # a map in which no two hashes ever met
     assert placement(8, 2, None, True).distinct == pytest.approx(2 - 1 / 8)
+
+
+@pytest.mark.parametrize(("k", "h"), [(8, 7), (6, 5), (8, 6)])
+def test_nearly_full_filters_have_the_law_of_what_they_leave_out(k, h):
+    """Every placement counted: h of k bits are all but k - h, and their outliers lie below."""
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=(4, k))
+    score[:, 0] += 8
+    sums = np.zeros(1)
+    for row in score:
+        one = np.array([row[list(bits)].sum() for bits in combinations(range(k), h)])
+        sums = np.add.outer(sums, one).ravel()
+    law = NullScore(score, placement(k, h, "rappor-v1", False))
+    assert law.sd == pytest.approx(sums.std())
+    p_value = stats.norm.sf(law.deviates(sums))
+    for level in (0.1, 0.03):
+        assert (p_value <= level).mean() < 1.6 * level
+
+
+def test_hashes_modulo_k_favour_the_lower_bits():
+    assert placement(100, 2, "google", True).law[[0, 99]].tolist() == [3 / 256, 2 / 256]
+    assert placement(4000, 2, "google", True).law[0] == 17 / 65536
+    assert placement(100, 2, "google-java", True).law[0] == 656 / 65536
+    assert placement(128, 2, "google", True).law[0] == 1 / 128

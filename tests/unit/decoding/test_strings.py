@@ -148,3 +148,28 @@ def test_a_search_among_very_many_candidates_ends_where_the_full_one_does(monkey
     short = rappor.decode(drawn.counts, many)
     assert [row.string for row in short.detected] == [row.string for row in full.detected]
     assert np.allclose(short.rows.estimate, full.rows.estimate, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [23, 25])
+def test_a_string_that_shares_bits_with_a_missing_one_is_not_taken_for_certain(seed):
+    """Low noise, half of all reports unlisted: an absent string may meet four of its bits.
+
+    Fitted with its own residuals such a string has a p-value of 1e-15; left out, it is as likely as
+    hashes make it, 1e-5 at the least (four of 16 bits in a filter of 128).
+    """
+    params = Params(128, 2, 8, 0.01, 0.01, 0.99)
+    population = {f"x{seed}_0": 5, **{f"t{number}": 0.05 for number in range(100)}}
+    counts = simulate(population, params, 10**6, seed=seed).counts
+    decoded = rappor.decode(counts, [f"a{seed}_{number}" for number in range(1000)])
+    assert decoded.robust
+    assert decoded.rows.p_value.min() > 1e-5
+
+
+def test_a_heavy_listed_string_is_found_though_a_heavier_one_is_missing():
+    params = Params.preset("windows")
+    population = {"missing": 0.5, "heavy": 0.3, **{f"t{i}": 0.2 / 50 for i in range(50)}}
+    counts = simulate(population, params, 10**6, seed=1).counts
+    decoded = rappor.decode(counts, ["heavy", *CANDIDATES], correction="holm")
+    assert [row.string for row in decoded.detected] == ["heavy"]
+    assert decoded.detected[0].p_value < 1e-12
+    assert decoded.detected[0].interval[0] < 300_000 < decoded.detected[0].interval[1]
