@@ -59,7 +59,7 @@ bench: $(BENCH_VENV)/.done ## encoding, counting and decoding speed, beside othe
 	@$(BENCH_VENV)/bin/python benchmarks/count.py $(BENCH_ARGS)
 	@$(BENCH_VENV)/bin/python benchmarks/decode.py $(BENCH_ARGS)
 
-calibrate: $(VENV)/.dev ## are the decoder's stated error rates true? SEEDS=400: about an hour
+calibrate: $(VENV)/.dev ## are the decoder's stated error rates true? SEEDS=400: about half an hour
 	@$(BIN)/python benchmarks/calibrate.py --seeds $(SEEDS) $(CALIBRATE_ARGS)
 
 constraints: $(LOCK_VENV)/bin/uv ## pin the dependencies anew (UPGRADE=1: at their latest versions)

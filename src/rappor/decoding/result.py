@@ -30,8 +30,11 @@ class Decoded:
         chi2_dof: residual χ² per degree of freedom under the noise of the mechanism alone; near 1
             where the candidates explain the counts.
         scale: the factor on variances that was used (at least 1).
-        design_effect: the bound on over-dispersion from several reports per client that was used.
-        robust: whether heavy strings are missing from the list, so that the robust path ran.
+        design_effect: the bound on over-dispersion from several reports per client. Closed forms
+            widen by it; for strings the scale is measured, and the bound says how much of it
+            repeated reports may explain before strings are taken to be missing.
+        robust: whether more than noise, detected strings and repeated reports is in the counts, so
+            that the robust path ran.
         groups: candidates with the same bits in every cohort, which cannot be told apart.
         untestable: candidates that the detected strings together explain away.
         warnings: what a reader should know before believing the table, in plain English.
