@@ -48,6 +48,29 @@ class Mass:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Picked(Sequence[str]):
+    """Strings in another order, without a copy of a million of them."""
+
+    strings: Sequence[str]
+    order: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self.strings[place] for place in self.order[index]]
+        return self.strings[int(self.order[index])]
+
+    def __iter__(self) -> Iterator[str]:
+        return (self.strings[place] for place in self.order)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Rows(Sequence[Row]):
     """The rows as columns, made into `Row`s when asked for: a million candidates cost arrays only.
 

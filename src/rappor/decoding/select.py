@@ -29,7 +29,7 @@ _ROUNDS = 30
 _EXACT_UP_TO = 1 << 22  # index entries up to which every candidate's projection is computed
 _LOOK_CLOSER = 2.0  # beyond that: those with a rough z of at least this
 _ALL_AT_ONCE = 1 << 17  # candidates up to which every round tests all
-_PROMISING = 0.2  # beyond that: the p-value of those that rounds go on with
+_PROMISING = 0.05  # beyond that: the p-value of those that rounds go on with
 _BORDERLINE = 7.0  # members with a z below this are tested again, left out
 
 
@@ -171,16 +171,22 @@ class Search:
         left[which] = own[which] - taken
         return left
 
-    def grow(self, active: tuple[int, ...], alpha: float, robustly: bool) -> tuple[Fit, Scores]:
+    def grow(
+        self,
+        active: tuple[int, ...],
+        alpha: float,
+        robustly: bool,
+        before: Scores | None = None,
+    ) -> tuple[Fit, Scores]:
         """Fit and test in turn until the active set stands.
 
-        Among very many candidates the search goes on among those that look promising, and all are
-        tested again when it has ended; a newcomer among the others starts it anew.
+        Among very many candidates the search goes on among those that look promising (in earlier
+        scores where there are some), and all are tested again when it has ended; a newcomer among
+        the others starts it anew.
         """
         if len(self.design) <= _ALL_AT_ONCE:
             return self._grow(active, alpha, robustly, len(self.design))
-        fit = self.robust(active) if robustly else self.least_squares(active)
-        scores = self.score(fit)
+        scores = before or self.score(self.least_squares(active))
         for _ in range(_ROUNDS):
             promising = scores.p_value < _PROMISING
             promising[list(active)] = True
@@ -237,12 +243,20 @@ class Search:
             is_large = scores.z[column] > _BORDERLINE
             if is_large and not robustly:
                 continue
-            z, tail = self._left_out(fit, place, scores.typical)
+            other = -np.inf
+            if is_large:
+                z, other = self._left_out_plainly(plain, place, scores.typical * ratio)
+            if other < _BORDERLINE:
+                z, tail = self._left_out(fit, place, scores.typical)
+            else:  # beyond doubt already
+                tail = other
             p_model[column] = ndtr(-z)
-            p_design[column] = ndtr(-tail) if self.use_design else p_model[column]
-            if is_large and self.use_design:
-                _, other = self._left_out_plainly(plain, place, scores.typical * ratio)
+            if not self.use_design:
+                p_design[column] = p_model[column]
+            elif is_large:
                 p_design[column] = min(1.0, 2 * ndtr(-max(tail, other)))
+            else:
+                p_design[column] = ndtr(-tail)
         return replace(scores, p_model=p_model, p_design=p_design)
 
     def _left_out(self, fit: Fit, place: int, typical: float) -> tuple[float, float]:

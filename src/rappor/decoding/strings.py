@@ -18,7 +18,8 @@ from rappor.decoding.observed import observe
 from rappor.decoding.randomization import placement
 from rappor.decoding.realised import realised_variance
 from rappor.decoding.repeats import design_effect
-from rappor.decoding.result import Decoded, Mass, Rows
+from rappor.decoding.result import Decoded
+from rappor.decoding.rows import Mass, Picked, Rows
 from rappor.decoding.select import Scores, Search
 from rappor.decoding.significance import adjust, cut_off
 from rappor.decoding.verdicts import string_warnings
@@ -79,7 +80,7 @@ def decode_strings(
         # Repeated reports alone may lift χ² to their design effect; more means missing strings.
         is_robust = bool(fit.chi2_dof > effect * (1 + 6 * np.sqrt(2 / seen.rows)))
         if is_robust:
-            fit, scores = search.grow(fit.active, alpha, robustly=True)
+            fit, scores = search.grow(fit.active, alpha, robustly=True, before=scores)
         scores = search.leave_one_out(fit, scores)
     p_value = scores.p_value
     adjusted = adjust(p_value, correction)
@@ -95,7 +96,7 @@ def decode_strings(
     order = np.lexsort((np.arange(len(design)), -scores.share))
     rows = Rows(
         reports=reports,
-        strings=[design.strings.strings[column] for column in order],
+        strings=Picked(design.strings.strings, order),
         estimate=(scores.share * reports)[order],
         std_error=(error * reports)[order],
         low=low[order],
