@@ -38,10 +38,11 @@ def measure(name: str) -> dict[str, float]:
     shares = np.arange(1, present + 1) ** -power
     population = dict(zip(strings[:present], shares.tolist(), strict=True))
     counts = rappor.simulate.counts(population, params, reports, seed=1, dialect=dialect)
+    decode = rappor.decode  # imported before the clock starts
     started = time.perf_counter()
     design = build_design(strings, params, dialect)
     mapped = time.perf_counter()
-    decoded = rappor.decode(counts, design)
+    decoded = decode(counts, design)
     ended = time.perf_counter()
     table = np.random.default_rng(1).normal(size=params.k + 1)
     begun = time.perf_counter()
