@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import zipfile
+import zlib
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -115,6 +116,7 @@ def _reading(path: str | PathLike[str]) -> Iterator[None]:
         EOFError,
         NotImplementedError,
         zipfile.BadZipFile,
+        zlib.error,
     ) as error:
         if isinstance(error, OSError) and error.strerror:
             raise DecodeError(f"cannot read {path}: {error.strerror}") from None

@@ -239,3 +239,19 @@ def test_an_npz_is_plain_arrays(tmp_path: Path) -> None:
     counts().to_npz(tmp_path / "counts.npz")
     with zipfile.ZipFile(tmp_path / "counts.npz") as archive:
         assert sorted(archive.namelist()) == ["about.npy", "ones.npy", "totals.npy"]
+
+
+def test_an_npz_damaged_anywhere_is_a_decode_error_or_unharmed(tmp_path) -> None:
+    whole, damaged = tmp_path / "whole.npz", tmp_path / "damaged.npz"
+    expected = Counts.zero(SMALL)
+    expected.to_npz(whole)
+    data = bytearray(whole.read_bytes())
+    for place in range(0, len(data), 7):
+        changed = data.copy()
+        changed[place] ^= 0x55
+        damaged.write_bytes(changed)
+        try:
+            found = Counts.from_npz(damaged)
+        except DecodeError:
+            continue
+        assert found == expected
