@@ -6,7 +6,7 @@ is how threads, machines, days and partitions combine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, TextIO
@@ -158,13 +158,12 @@ class Counts:
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
                 raise DecodeError(f"cannot add counts of another {name}: {mine} and {theirs}")
-        known = (self.reports_per_client, other.reports_per_client)
-        most = None if None in known else max(known)  # type: ignore[type-var]
+        known = _known((self, other))
         return replace(
             self,
             totals=_sum(self.totals, other.totals),
             ones=_sum(self.ones, other.ones),
-            reports_per_client=most,
+            reports_per_client=max(known) if known else None,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -178,8 +177,6 @@ class Counts:
             and np.array_equal(self.ones, other.ones)
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
     @staticmethod
     def sum_periods(parts: Iterable[Counts]) -> Counts:
         """The sum over different periods: one client's reports on one value add up (section H)."""
@@ -189,11 +186,14 @@ class Counts:
         total = listed[0]
         for part in listed[1:]:
             total = total + part
-        known = [part.reports_per_client for part in listed]
-        return replace(
-            total,
-            reports_per_client=None if None in known else sum(known),  # type: ignore[arg-type]
-        )
+        known = _known(listed)
+        return replace(total, reports_per_client=sum(known) if known else None)
+
+
+def _known(parts: Sequence[Counts]) -> list[int]:
+    """Reports per client of all parts; none where one of them does not say."""
+    known = [part.reports_per_client for part in parts if part.reports_per_client is not None]
+    return known if len(known) == len(parts) else []
 
 
 def _sum(one: IntArray, other: IntArray) -> IntArray:

@@ -8,8 +8,9 @@ normal law, two-sided. docs/compare.md says what that assumes.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from os import PathLike
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,22 +87,18 @@ def compare(
     chosen = dialect or _agree(one, other)
     if not isinstance(candidates, (str, PathLike, Candidates, Design, Ranges, type(None))):
         candidates = list(candidates)  # read twice
-    asked = {"dialect": chosen, "correction": correction, "alpha": alpha}
-    first = decode(one, candidates, **asked)  # type: ignore[arg-type]
-    if one.kind == "string":
-        assert isinstance(first, Decoded)  # noqa: S101 - only ordinal counts give a histogram
+    asked = partial(decode, dialect=chosen, correction=correction, alpha=alpha)
+    first = asked(one, candidates)
+    if isinstance(first, Decoded) and one.kind == "string":
         design: Design = first.detail.search.design
-        second = decode(other, design, **asked)  # type: ignore[arg-type]
-        assert isinstance(second, Decoded)  # noqa: S101
+        second = cast(Decoded, asked(other, design))
         robust = first.robust or second.robust
         sides = _fitted(first, second, one, other, robust)
         names = list(design.strings.strings)
     else:
-        second, robust = decode(other, candidates, **asked), False  # type: ignore[arg-type]
+        second, robust = cast(Decoded, asked(other, candidates)), False
         names = sorted(first.rows.strings)
-        if (
-            one.kind == "boolean"
-        ):  # the share of false is one minus that of true: no test of its own
+        if one.kind == "boolean":  # false is one minus true: no test of its own
             names = list(_labels(candidates) or ("true",))[:1]
         sides = _closed(first.rows, names, one), _closed(second.rows, names, other)
     rows = _rows(names, *sides, correction, alpha)

@@ -15,16 +15,18 @@ from rappor.decoding.result import Decoded
 from rappor.decoding.significance import check_correction
 from rappor.decoding.strings import METHODS, decode_strings
 from rappor.errors import DecodeError
+from rappor.mechanism.predicates import Ranges
 
 if TYPE_CHECKING:
     from rappor.decoding.histogram import Histogram
 
 Progress = Callable[[str], None]
+Given = Iterable[str | bytes] | str | PathLike[str] | Candidates | Design
 
 
 def decode(
     counts: Counts | Sequence[Counts],
-    candidates: Iterable[str | bytes] | str | PathLike[str] | Candidates | Design | None = None,
+    candidates: Given | Ranges | None = None,
     *,
     dialect: str | None = None,
     correction: str = "fdr",
@@ -83,7 +85,7 @@ def decode(
 
 def _design(
     counts: Counts,
-    candidates: Iterable[str | bytes] | str | PathLike[str] | Candidates | Design | None,
+    candidates: Given | Ranges | None,
     dialect: str | None,
 ) -> tuple[Design, tuple[str, ...]]:
     params = counts.params
@@ -95,6 +97,8 @@ def _design(
             if mine != theirs:
                 raise DecodeError(f"the candidates' map has {name} = {theirs}, counts have {mine}")
         return candidates, candidates.strings.notes
+    if isinstance(candidates, Ranges):
+        raise DecodeError("ranges are for kind ordinal; strings are decoded against candidates")
     if isinstance(candidates, (str, PathLike)):
         if _is_map(candidates):
             design = read_map(candidates, params)

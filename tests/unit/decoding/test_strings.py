@@ -173,3 +173,8 @@ def test_a_heavy_listed_string_is_found_though_a_heavier_one_is_missing():
     assert [row.string for row in decoded.detected] == ["heavy"]
     assert decoded.detected[0].p_value < 1e-12
     assert decoded.detected[0].interval[0] < 300_000 < decoded.detected[0].interval[1]
+
+
+def test_ranges_are_not_candidates_for_strings(drawn):
+    with pytest.raises(DecodeError, match="ranges are for kind ordinal"):
+        rappor.decode(drawn.counts, rappor.Ranges((1, 2)))
