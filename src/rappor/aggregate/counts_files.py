@@ -114,7 +114,7 @@ def _reading(path: str | PathLike[str]) -> Iterator[None]:
         ValueError,
         KeyError,
         EOFError,
-        NotImplementedError,
+        NotImplementedError,  # what zipfile raises on a compression it does not know
         zipfile.BadZipFile,
         zlib.error,
     ) as error:

@@ -107,6 +107,7 @@ def _rows(packed: ArrayLike | bytes | bytearray | memoryview, k: int) -> Bytes:
 def _cohorts(given: ArrayLike | int, reports: int, m: int) -> tuple[AnyInts, int]:
     """The cohort of each report and -1; or an empty array and the cohort of all."""
     if is_whole(given):
+        # is_whole has checked it, which the checker cannot follow through numpy's unions.
         only = operator.index(given)  # type: ignore[arg-type]
         if not 0 <= only < m:
             raise WireError(f"the cohort must be from 0 to {m - 1}, got {show(only)}")

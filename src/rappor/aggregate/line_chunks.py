@@ -24,6 +24,7 @@ class LineFile:
     def __init__(self, path: Path, raw: IO[bytes]) -> None:
         self._name, self._raw, self._seen = path, raw, 0
         packed = path.suffix.lower() == ".gz"
+        # GzipFile has all that is used here, but is not declared to be an IO[bytes].
         self._file: IO[bytes] = gzip.GzipFile(fileobj=raw) if packed else raw  # type: ignore[assignment]
 
     def header(self) -> bytes:
