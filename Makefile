@@ -8,6 +8,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 SEEDS ?= 400
 CALIBRATE_ARGS ?=
+REGTEST_ARGS ?=
 
 VENV := .venv
 BENCH_VENV := .venv-bench
@@ -25,7 +26,7 @@ step = @printf '\n== %s\n' '$(1)'; $(2) || { printf '\nmake %s: FAILED at step "
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test quick format soak bench calibrate constraints clean
+.PHONY: help demo test quick format soak bench calibrate regtest constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +62,9 @@ bench: $(BENCH_VENV)/.done ## encoding, counting and decoding speed, beside othe
 
 calibrate: $(VENV)/.dev ## are the decoder's stated error rates true? SEEDS=400: about half an hour
 	@$(BIN)/python benchmarks/calibrate.py --seeds $(SEEDS) $(CALIBRATE_ARGS)
+
+regtest: $(VENV)/.dev ## google/rappor's regression grid, simulated and decoded, as a page: build/regtest/index.html
+	@$(BIN)/python benchmarks/regtest.py --output build/regtest $(REGTEST_ARGS)
 
 constraints: $(LOCK_VENV)/bin/uv ## pin the dependencies anew (UPGRADE=1: at their latest versions)
 	@$(LOCK) --group build --output-file constraints-build.txt

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import math
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from rappor.cli.arguments import UsageError, add_kind, add_params, count, ranges_from
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
     from rappor.decoding.histogram import Histogram
     from rappor.decoding.result import Decoded
+    from rappor.simulate.judge import Judgement
 
 NOTHING = 4  # the exit code of --exit-code
 CORRECTIONS = {
@@ -127,6 +129,11 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         "--diagnose", action="store_true", help="print how far the results can be trusted, and why"
     )
     group.add_argument(
+        "--truth",
+        metavar="FILE",
+        help="the truth.csv of a simulated collection: set what was found beside it",
+    )
+    group.add_argument(
         "--exit-code", action="store_true", help=f"exit with {NOTHING} when nothing is detected"
     )
 
@@ -154,13 +161,15 @@ def run(args: argparse.Namespace) -> int:
     _check_kind(args, parts[0].kind)
     found = _decode(args, parts)
     diagnosis = _diagnosis(found) if args.diagnose else None
+    judged = _judgement(found, args.truth) if args.truth is not None else None
     if args.output is not None:
         result_files.write(found, args.output, every=args.all)
     if args.plot is not None:
         result_files.draw(found, args.plot)
     if args.json:
         document = result_files.document(found, every=args.all)
-        say_json(document if diagnosis is None else document | {"diagnosis": diagnosis})
+        document |= {} if diagnosis is None else {"diagnosis": diagnosis}
+        say_json(document | ({} if judged is None else {"judgement": _as_document(judged)}))
     elif args.output is None:
         for line in result_table.lines(found, every=args.all):
             say(line)
@@ -168,6 +177,9 @@ def run(args: argparse.Namespace) -> int:
         say(result_table.summary(found))
     if diagnosis is not None and not args.json:
         for line in ("", *diagnosis):
+            say(line)
+    if judged is not None and not args.json:
+        for line in ("", *result_table.beside_truth(judged), "", f"Truth: {judged}"):
             say(line)
     for warning in (*found.warnings, *_suspicion(found)):
         note(f"note: {_in_options(warning)}")
@@ -225,6 +237,20 @@ def _diagnosis(found: Decoded | Histogram) -> list[str]:
     from rappor.decoding.diagnose import diagnose
 
     return list(diagnose(plain(found)).lines())
+
+
+def _judgement(found: Decoded | Histogram, name: str) -> Judgement:
+    """What was found beside the truth of a simulation."""
+    from rappor.cli.result_files import plain
+    from rappor.simulate.judge import judge, read_truth
+
+    return judge(plain(found), read_truth(name))
+
+
+def _as_document(judged: Judgement) -> dict[str, Any]:
+    """The judgement, ready for JSON."""
+    found = {each.name: getattr(judged, each.name) for each in fields(judged)}
+    return found | {"rows": [row._asdict() for row in judged.rows]}
 
 
 def _suspicion(found: Decoded | Histogram) -> list[str]:

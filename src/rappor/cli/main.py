@@ -23,6 +23,7 @@ from rappor.cli import (
     encode,
     explain,
     privacy,
+    simulate,
 )
 from rappor.cli.arguments import UsageError
 from rappor.cli.output import note, showable
@@ -30,7 +31,17 @@ from rappor.errors import DecodeError, EncodeError, ParamsError, RapporError, Wi
 
 FAILURE, USAGE, INVALID_INPUT, INTERRUPTED = 1, 2, 3, 130
 
-_VERBS = (privacy, explain, encode, aggregate, candidates, decode, demo, completion)
+_VERBS = (
+    privacy,
+    explain,
+    encode,
+    aggregate,
+    candidates,
+    decode,
+    simulate,
+    demo,
+    completion,
+)
 _BAD_INPUT = (
     ParamsError,
     DecodeError,

@@ -14,8 +14,10 @@ from rappor.cli.result_files import described, plain, shows_all
 if TYPE_CHECKING:
     from rappor.cli.result_files import Result
     from rappor.decoding.rows import Row
+    from rappor.simulate.judge import Judgement
 
 MOST_ROWS = 50
+_MISSED_SHOWN = 5
 _LEAST_WIDTH, _WIDE = 16, 100
 _HEAD = ("estimate", "95 % interval", "share", "SNR", "p (adjusted)")
 _RATES = {
@@ -112,6 +114,21 @@ def _cut(text: str, width: int) -> str:
     while _width(kept) > width - 1:
         kept = kept[:-1]
     return kept + "…"
+
+
+def beside_truth(judged: Judgement) -> list[str]:
+    """Detected strings with their truth, then the largest that were missed."""
+    shown = [row for row in judged.rows if row.verdict != "missed"][:MOST_ROWS]
+    missed = [row for row in judged.rows if row.verdict == "missed"]
+    cells: list[tuple[str, ...]] = [("string", "estimate", "95 % interval", "truth", "verdict")]
+    for row in (*shown, *missed[:_MISSED_SHOWN]):
+        shown_as = show_count(row.estimate, row.low, row.high)
+        value, interval = ("–", "–") if row.verdict == "missed" else shown_as
+        cells.append((visible(row.string), value, interval, f"{row.truth:,}", row.verdict))
+    lines = _align(cells)
+    if len(missed) > _MISSED_SHOWN:
+        lines.append(f"… and {len(missed) - _MISSED_SHOWN:,} rarer ones missed")
+    return lines
 
 
 def _described(found: Any) -> list[str]:

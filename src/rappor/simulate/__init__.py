@@ -1,5 +1,36 @@
 """Simulated populations and their counts: numpy's generators and seeds are fine here."""
 
 from rappor.simulate.draw import Simulated, counts, simulate
+from rappor.simulate.judge import Judgement, TruthRow, judge, judge_shares, read_truth
+from rappor.simulate.population_files import read_population
+from rappor.simulate.populations import (
+    GOOGLE_SHAPES,
+    Population,
+    exponential,
+    google_shape,
+    normal,
+    uniform,
+    zipf,
+)
+from rappor.simulate.run import Reports, reports
 
-__all__ = ["Simulated", "counts", "simulate"]
+__all__ = [
+    "GOOGLE_SHAPES",
+    "Judgement",
+    "Population",
+    "Reports",
+    "Simulated",
+    "TruthRow",
+    "counts",
+    "exponential",
+    "google_shape",
+    "judge",
+    "judge_shares",
+    "normal",
+    "read_population",
+    "read_truth",
+    "reports",
+    "simulate",
+    "uniform",
+    "zipf",
+]

@@ -7,21 +7,18 @@ independent given the values, so the counts have exactly the law of counted repo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rappor.aggregate.counts import Counts
-from rappor.checks import show, whole
-from rappor.decoding.placement import place_all
-from rappor.errors import ParamsError
 from rappor.mechanism.channel import channel
-from rappor.mechanism.kinds import check_kind
-from rappor.params import Params, check_params
-
-IntArray = NDArray[np.int64]
+from rappor.params import Params
+from rappor.simulate.crowd import Crowd, Members, Section, Seed, gather
+from rappor.simulate.filters import IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +30,18 @@ class Simulated:
 
 
 def counts(
-    population: Mapping[str, float] | Sequence[str],
+    population: Members,
     params: Params,
     reports: int,
     *,
-    seed: int | Sequence[int] | None = None,
+    seed: Seed = None,
     kind: str = "string",
     dialect: str = "rappor-v1",
-    cohort_sizes: ArrayLike | None = None,
+    cohort_sizes: ArrayLike | str | None = None,
     reports_per_client: int = 1,
+    values: str = "same",
+    change: float | None = None,
+    clients: int | None = None,
 ) -> Counts:
     """Counts of a simulated collection; see `simulate`.
 
@@ -58,131 +58,143 @@ def counts(
         dialect=dialect,
         cohort_sizes=cohort_sizes,
         reports_per_client=reports_per_client,
+        values=values,
+        change=change,
+        clients=clients,
     ).counts
 
 
 def simulate(
-    population: Mapping[str, float] | Sequence[str],
+    population: Members,
     params: Params,
     reports: int,
     *,
-    seed: int | Sequence[int] | None = None,
+    seed: Seed = None,
     kind: str = "string",
     dialect: str = "rappor-v1",
-    cohort_sizes: ArrayLike | None = None,
+    cohort_sizes: ArrayLike | str | None = None,
     reports_per_client: int = 1,
+    values: str = "same",
+    change: float | None = None,
+    clients: int | None = None,
 ) -> Simulated:
     """Draw a collection: who holds what, and the counts of their noisy reports.
 
     Args:
-        population: how frequent each value is, in any unit; a plain list means all alike. For
-            categories and ordinals, value i sets bit i.
+        population: a Population, or how frequent each value is, in any unit; a plain list means all
+            alike. For categories and ordinals, value i sets bit i (of a Population: candidate i).
         params: the parameters of the collection.
-        reports: N, a multiple of `reports_per_client`.
-        seed: of numpy's generator; None draws another collection each time.
+        reports: N, a multiple of `reports_per_client` unless `clients` is given.
+        seed: of numpy's generator; None draws another collection each time. With the same seed and
+            arguments, `rappor.simulate.reports` has the same clients holding the same values.
         kind: the kind of collection; "bits" has no values to hold.
         dialect: how strings are placed.
-        cohort_sizes: relative sizes of cohorts; by default all alike.
-        reports_per_client: how often each client reports its one value.
+        cohort_sizes: relative sizes of cohorts, by default all alike; "random": each client draws
+            its cohort, as real ones do.
+        reports_per_client: how often each client reports.
+        values: "same": a client has one value for ever; "changing": before each further report it
+            is drawn anew with probability `change`; "distinct": a client never reports a value
+            twice. Reports of a client on one value share B', also when it comes back to it.
+        change: for changing values, from 0 to 1.
+        clients: how many there are, instead of `reports_per_client`: some report once more than
+            others where `reports` is no multiple of it.
     """
-    check_params(params)
-    if check_kind(kind) == "bits":
-        raise ParamsError("kind bits has no list of values to draw from")
-    n = whole("reports", reports, 0, 2**62)
-    repeats = whole("reports_per_client", reports_per_client, 1, 2**31)
-    if n % repeats:
-        raise ParamsError(
-            f"reports must be a multiple of reports_per_client, got {n} and {repeats}"
-        )
-    names, shares = _shares(population)
-    generator = np.random.default_rng(seed)
-    sizes = _cohort_sizes(cohort_sizes, params.m, n // repeats)
-    held = np.stack([generator.multinomial(size, shares) for size in sizes])
-    truly = _true_bits(held, names, params, kind, dialect)
-    ones = _reported(truly, sizes, params, repeats, generator)
-    truth = held.sum(axis=0) * repeats
-    return Simulated(
-        Counts(
-            params,
-            sizes * repeats,
-            ones,
-            kind=kind,
-            dialect=dialect if kind == "string" else None,
-            reports_per_client=repeats,
-        ),
-        {name: int(number) for name, number in zip(names, truth, strict=True)},
+    crowd = gather(
+        population,
+        params,
+        reports,
+        seed=seed,
+        kind=kind,
+        dialect=dialect,
+        cohort_sizes=cohort_sizes,
+        reports_per_client=reports_per_client,
+        values=values,
+        change=change,
+        clients=clients,
     )
+    totals = np.zeros(params.m, np.int64)
+    ones = np.zeros((params.m, params.k), np.int64)
+    truth = np.zeros(len(crowd.names), np.int64)
+    for section in crowd.sections:
+        totals[section.cohort] += section.clients * section.each
+    for times, group in _groups(crowd):
+        truth += times * group.held
+        ones += _reported(group, params, times, crowd.generator)
+    made = Counts(
+        params,
+        totals,
+        ones,
+        kind=kind,
+        dialect=dialect if kind == "string" else None,
+        reports_per_client=crowd.repeats,
+    )
+    return Simulated(made, named(crowd.names, crowd.nobody, truth))
 
 
-def _shares(
-    population: Mapping[str, float] | Sequence[str],
-) -> tuple[list[str], NDArray[np.float64]]:
-    try:
-        if isinstance(population, (str, bytes)):
-            raise TypeError
-        names = list(population)
-        frequencies = population.values() if isinstance(population, Mapping) else [1.0] * len(names)
-        given = np.array([float(frequency) for frequency in frequencies])
-    except (TypeError, ValueError):
-        raise ParamsError(
-            f"population must map values to frequencies, got {show(population)}"
-        ) from None
-    if len(set(names)) != len(names) or not all(isinstance(name, str) for name in names):
-        raise ParamsError("population must be different strings")
-    if not names or not np.isfinite(given).all() or (given < 0).any() or not given.sum() > 0:
-        raise ParamsError(f"population must map values to frequencies, got {show(population)}")
-    return names, given / given.sum()
+def named(names: Sequence[str], nobody: Sequence[str], truth: IntArray) -> dict[str, int]:
+    """Reports of each value by name; candidates that nobody holds come last, with 0."""
+    found = {name: int(number) for name, number in zip(names, truth, strict=True)}
+    return found | dict.fromkeys(nobody, 0)
 
 
-def _cohort_sizes(given: ArrayLike | None, m: int, clients: int) -> IntArray:
-    """Clients in each cohort, in proportion to what was given, adding up exactly."""
-    try:
-        relative = np.ones(m) if given is None else np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        relative = np.empty(0)
-    if relative.shape != (m,) or not np.isfinite(relative).all() or (relative < 0).any():
-        raise ParamsError(f"cohort_sizes must be {m} numbers from 0 on")
-    if not relative.sum() > 0:
-        raise ParamsError("cohort_sizes must not all be 0")
-    edges = np.round(np.cumsum(relative) / relative.sum() * clients).astype(np.int64)
-    sizes: IntArray = np.diff(edges, prepend=0)
-    return sizes
+class _Group(NamedTuple):
+    """Memos (one client, one value) that the same number of reports were made of.
+
+    holders: how many in each cohort, (m,); truly: how many of them have each bit set, (m, k);
+    held: how many of each value in all, (M,).
+    """
+
+    holders: IntArray
+    truly: IntArray
+    held: IntArray
 
 
-def _true_bits(
-    held: IntArray, names: list[str], params: Params, kind: str, dialect: str
-) -> IntArray:
-    """How many clients of each cohort have each bit set before any noise, shape (m, k)."""
-    truly = np.zeros((params.m, params.k), np.int64)
-    if kind != "string":
-        if kind == "boolean":
-            if params.k != 1 or set(names) - {"true", "false"}:
-                raise ParamsError('kind boolean has k = 1 and the values "true" and "false"')
-            return held[:, [names.index("true")]] if "true" in names else truly
-        if len(names) > params.k:
-            raise ParamsError(f"{len(names)} values do not fit {params.k} bits")
-        truly[:, : len(names)] = held
-        return truly
-    placed = place_all([name.encode() for name in names], params, dialect)
-    for row, positions in enumerate(placed):
-        cohort = row // params.h
-        first = ~(placed[cohort * params.h : row] == positions).any(axis=0)
-        truly[cohort] += np.bincount(
-            positions[first], held[cohort, first], minlength=params.k
-        ).astype(np.int64)
-    return truly
+def _groups(crowd: Crowd) -> Iterator[tuple[int, _Group]]:
+    """The memos by how often each was reported, fewest first."""
+    m, size = crowd.params.m, len(crowd.names)
+    found: dict[int, _Group] = {}
+    for section in crowd.sections:
+        for times, held in _memos(crowd, section):
+            if times not in found:
+                truly = np.zeros((m, crowd.params.k), np.int64)
+                found[times] = _Group(np.zeros(m, np.int64), truly, np.zeros(size, np.int64))
+            group = found[times]
+            group.holders[section.cohort] += held.sum()
+            group.truly[section.cohort] += crowd.filters.ones(section.cohort, held)
+            group.held[:] += held
+    yield from sorted(found.items())
+
+
+def _memos(crowd: Crowd, section: Section) -> Iterator[tuple[int, IntArray]]:
+    """For each number of reports: how many clients made that many of each value, (M,)."""
+    if crowd.held is not None:
+        yield section.each, crowd.held[section.number]
+        return
+    size = len(crowd.names)
+    values = crowd.values_of(section)
+    if crowd.values == "distinct" or section.each == 1:
+        yield 1, np.bincount(values.ravel(), minlength=size)
+        return
+    values.sort(axis=1)
+    starts = np.ones(values.shape, np.bool_)
+    np.not_equal(values[:, 1:], values[:, :-1], out=starts[:, 1:])
+    places = np.flatnonzero(starts)
+    lengths = np.diff(places, append=values.size)
+    of_each = values.ravel()[places]
+    for times in np.unique(lengths).tolist():
+        yield times, np.bincount(of_each[lengths == times], minlength=size)
 
 
 def _reported(
-    truly: IntArray, sizes: IntArray, params: Params, repeats: int, generator: np.random.Generator
+    group: _Group, params: Params, times: int, generator: np.random.Generator
 ) -> IntArray:
     """Noisy ones, shape (m, k)."""
-    absent = sizes[:, None] - truly
-    if repeats == 1:
+    absent = group.holders[:, None] - group.truly
+    if times == 1:
         p_star, q_star = (float(number) for number in channel(params))
-        return generator.binomial(truly, q_star) + generator.binomial(absent, p_star)
+        return generator.binomial(group.truly, q_star) + generator.binomial(absent, p_star)
     f, p, q = (float(number) for number in params.exact)
-    kept = generator.binomial(truly, 1 - f / 2) + generator.binomial(absent, f / 2)
-    return generator.binomial(repeats * kept, q) + generator.binomial(
-        repeats * (sizes[:, None] - kept), p
+    kept = generator.binomial(group.truly, 1 - f / 2) + generator.binomial(absent, f / 2)
+    return generator.binomial(times * kept, q) + generator.binomial(
+        times * (group.holders[:, None] - kept), p
     )

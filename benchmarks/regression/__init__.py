@@ -1,0 +1,1 @@
+"""google/rappor's regression grid, simulated and decoded here."""

@@ -1,0 +1,256 @@
+"""`rappor simulate`: a collection that never was, in the files that a real one would leave."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import secrets
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rappor.cli.arguments import UsageError, add_kind, add_params, count, params_from
+from rappor.cli.output import Ticker, note, say, say_json
+from rappor.errors import MissingExtraError
+from rappor.mechanism import DIALECTS
+
+if TYPE_CHECKING:
+    from rappor.simulate.populations import Population
+
+FORMATS = {
+    "rappor": "reports.parquet, counts.npz",
+    "google": "google/rappor's reports.csv, counts.csv, map.csv",
+}
+VALUES = ("same", "changing", "distinct")
+# Which options shape which population.
+SHAPES = {
+    "uniform": (),
+    "normal": ("mean", "sd"),
+    "exponential": ("decay",),
+    "zipf": ("power", "shift"),
+}
+_NUMBERS = {
+    "decay": "exponential: string i in proportion to D^i (default: 0.9505)",
+    "power": "zipf: string i in proportion to (i + shift)^-P (default: 1)",
+    "shift": "zipf: added to the rank (default: 0)",
+    "mean": "normal: rounded to whole numbers around M (default: 50)",
+    "sd": "normal: standard deviation (default: 10)",
+}
+
+
+def register(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "simulate",
+        help="make the files of a collection that never was, with its truth",
+        description="Draws a population, lets its clients report, and writes what a collection "
+        "would leave behind: parameters, reports, counts and a candidate list; and truth.csv, "
+        "which no collection has.",
+        epilog="Examples: rappor simulate --population exponential --absent 100 --reports 1e6 "
+        "--preset exponential --output demo --seed 7; rappor simulate --population visits.csv "
+        "--reports 1e5 --preset windows --output demo --format google.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--reports", type=count, required=True, metavar="N", help="how many reports (1e6 is fine)"
+    )
+    parser.add_argument("--output", required=True, metavar="DIR", help="where the files go")
+    about = "; ".join(f"{name}: {text}" for name, text in FORMATS.items())
+    parser.add_argument(
+        "--format",
+        choices=list(FORMATS),
+        default="rappor",
+        metavar="NAME",
+        help=f"{about} (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed", type=_whole, metavar="N", help="the same seed makes the same files"
+    )
+    add_params(parser)
+    add_kind(parser)
+    parser.add_argument(
+        "--dialect",
+        choices=list(DIALECTS),
+        metavar="NAME",
+        help=f"how strings are placed: {', '.join(DIALECTS)} (default: rappor-v1; google in "
+        "google's format)",
+    )
+    _add_population(parser)
+    _add_clients(parser)
+    group = parser.add_argument_group("what to write")
+    group.add_argument(
+        "--counts-only",
+        action="store_true",
+        help="no reports: counts are drawn from their distribution, in a moment for any N",
+    )
+    group.add_argument(
+        "--steps",
+        action="store_true",
+        help="format google: the filters before and after the permanent response too, which no "
+        "real client shows (client,cohort,bloom,prr,irr)",
+    )
+    group.add_argument("--json", action="store_true", help="print a summary as JSON")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_population(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("population")
+    group.add_argument(
+        "--population",
+        required=True,
+        metavar="SHAPE|FILE",
+        help=f"{', '.join(SHAPES)}; or a file: .csv with string,frequency, else text with one "
+        "value a line, which may repeat",
+    )
+    group.add_argument(
+        "--strings", type=count, metavar="N", help="different strings of a shape (default: 100)"
+    )
+    group.add_argument(
+        "--absent",
+        type=_whole,
+        default=0,
+        metavar="N",
+        help="candidates that nobody holds (default: %(default)s)",
+    )
+    group.add_argument(
+        "--unlisted",
+        type=_whole,
+        default=0,
+        metavar="N",
+        help="strings left off the candidate list, spread evenly over the ranks (default: "
+        "%(default)s)",
+    )
+    for name, text in _NUMBERS.items():
+        group.add_argument(f"--{name}", type=float, metavar=name[0].upper(), help=text)
+
+
+def _add_clients(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("clients")
+    group.add_argument(
+        "--reports-per-client",
+        type=count,
+        metavar="R",
+        help="how often each client reports (default: 1)",
+    )
+    group.add_argument(
+        "--clients", type=count, metavar="N", help="how many there are, instead of the above"
+    )
+    group.add_argument(
+        "--values",
+        choices=VALUES,
+        default="same",
+        metavar="NAME",
+        help="same: one value for ever; changing: see --change; distinct: no client reports a "
+        "value twice (default: %(default)s)",
+    )
+    group.add_argument(
+        "--change",
+        type=float,
+        metavar="C",
+        help="chance that a changing value is drawn anew before each further report",
+    )
+    group.add_argument(
+        "--random-cohorts",
+        action="store_true",
+        help="clients draw their cohorts, as real ones do (default: cohorts of equal size)",
+    )
+
+
+def _whole(text: str) -> int:
+    """A whole number from 0 on, also written as 1e6."""
+    return 0 if text == "0" else count(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw, write, summarise."""
+    params, preset_kind = params_from(args)
+    if any(importlib.util.find_spec(package) is None for package in ("numpy", "pyarrow")):
+        raise MissingExtraError("simulate", "analysis")
+    from rappor.cli.simulate_files import Job, check_folder, write
+    from rappor.simulate.crowd import gather
+
+    kind = args.kind or preset_kind
+    if args.steps and (args.format != "google" or args.counts_only):
+        raise UsageError("--steps goes with --format google and its reports.csv")
+    if args.dialect is not None and kind != "string":
+        raise UsageError(f"--dialect does not go with kind {kind}")
+    population = population_from(args)
+    seed = secrets.randbits(59) if args.seed is None else args.seed
+    asked = {
+        "population": population,
+        "params": params,
+        "reports": args.reports,
+        "seed": seed,
+        "kind": kind,
+        "dialect": args.dialect or ("google" if args.format == "google" else "rappor-v1"),
+        "cohort_sizes": "random" if args.random_cohorts else None,
+        "reports_per_client": args.reports_per_client or 1,
+        "values": args.values,
+        "change": args.change,
+        "clients": args.clients,
+    }
+    start = time.perf_counter()
+    crowd = gather(**asked)  # refuses what cannot be drawn before anything is written
+    job = Job(args.output, args.format, population, counts_only=args.counts_only, steps=args.steps)
+    check_folder(job, kind)
+    with Ticker() as tick:
+        done = write(job, crowd, asked, tick)
+    seconds = time.perf_counter() - start
+    clients = sum(section.clients for section in crowd.sections)
+    if args.json:
+        say_json(
+            {
+                "params": params.to_dict(),
+                "digest": params.digest,
+                "kind": kind,
+                "dialect": done.counts.dialect,
+                "population": population.name,
+                "strings": len(population.strings),
+                "absent": len(population.absent),
+                "unlisted": len(population.unlisted),
+                "candidates": len(population.candidates),
+                "reports": done.counts.reports,
+                "clients": clients,
+                "reports_per_client": done.counts.reports_per_client,
+                "seed": seed,
+                "output": str(job.folder),
+                "files": done.files,
+                "next": shlex.join(done.following),
+                "seconds": seconds,
+            }
+        )
+        return 0
+    say(
+        f"{done.counts.reports:,} reports of {clients:,} clients in {params.m} cohorts, seed {seed}"
+    )
+    say(
+        f"population {population.name}: {len(population.strings):,} strings, "
+        f"{len(population.unlisted):,} of them unlisted; {len(population.candidates):,} "
+        f"candidates, {len(population.absent):,} of them absent"
+    )
+    say(f"in {job.folder}: {', '.join(done.files)}")
+    say(f"next: {shlex.join(done.following)}")
+    note(f"{seconds:.1f} s")
+    return 0
+
+
+def population_from(args: argparse.Namespace) -> Population:
+    """The population that was asked for."""
+    from rappor import simulate
+
+    shape = args.population
+    given = {name for name in _NUMBERS if getattr(args, name) is not None}
+    for name in given - set(SHAPES.get(shape, ())):
+        raise UsageError(f"--{name} does not go with --population {shape}")
+    numbers = {name: getattr(args, name) for name in given}
+    lists = {"absent": args.absent, "unlisted": args.unlisted}
+    if shape in SHAPES:
+        made: Population = getattr(simulate, shape)(args.strings or 100, **numbers, **lists)
+        return made
+    if args.strings is not None:
+        raise UsageError(f"--strings does not go with --population {shape}")
+    if not Path(shape).expanduser().exists():
+        raise UsageError(f"--population must be {', '.join(SHAPES)} or a file; no file {shape}")
+    return simulate.read_population(shape, **lists)

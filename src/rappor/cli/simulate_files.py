@@ -1,0 +1,170 @@
+"""The files that `rappor simulate` writes, and the command that reads them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rappor.aggregate.counts import Counts
+from rappor.aggregate.kernel import count
+from rappor.cli.arguments import UsageError
+from rappor.cli.result_files import replacing
+from rappor.decoding.design import build_design
+from rappor.decoding.mapfile import write_map
+from rappor.simulate.crowd import Crowd
+from rappor.simulate.draw import named, simulate
+from rappor.simulate.files import (
+    CsvReports,
+    ParquetReports,
+    ReportFile,
+    fits_lines,
+    write_candidates,
+    write_truth,
+)
+from rappor.simulate.populations import Population
+from rappor.simulate.run import pieces
+
+Tick = Callable[[str], None]
+
+_REPORTS = {"rappor": "reports.parquet", "google": "reports.csv"}
+_COUNTS = {"rappor": "counts.npz", "google": "counts.csv"}
+_MAP = "map.csv"
+_LISTS = ("candidates.txt", "candidates.csv")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to write, and where."""
+
+    output: str
+    format: str
+    population: Population
+    counts_only: bool
+    steps: bool
+
+    @property
+    def folder(self) -> Path:
+        """The folder, with ~ expanded."""
+        try:
+            return Path(self.output).expanduser()
+        except RuntimeError:
+            raise UsageError(f"{self.output}: no such home directory") from None
+
+    def names(self, kind: str) -> list[str]:
+        """The files that will be there."""
+        listed = _LISTS[0] if fits_lines(self.population.candidates) else _LISTS[1]
+        found = ["params.csv"]
+        found += [] if self.counts_only else [_REPORTS[self.format]]
+        found += [_COUNTS[self.format], listed]
+        found += [_MAP] if self.format == "google" and kind == "string" else []
+        return [*found, "truth.csv"]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was written: the counts, the files' names, and the command that reads them."""
+
+    counts: Counts
+    files: list[str]
+    following: list[str]
+
+
+def check_folder(job: Job, kind: str) -> None:
+    """Make the folder; refuse one in which files of another run would be mistaken for this one's.
+
+    Files of the same names are replaced.
+    """
+    job.folder.mkdir(parents=True, exist_ok=True)
+    known = {*_REPORTS.values(), *_COUNTS.values(), _MAP, *_LISTS}
+    stale = sorted(name for name in known - set(job.names(kind)) if (job.folder / name).exists())
+    if stale:
+        raise UsageError(
+            f"--output {job.output} holds {', '.join(stale)} of another run: give another folder, "
+            "or remove it first"
+        )
+
+
+def write(job: Job, crowd: Crowd, asked: dict[str, Any], tick: Tick) -> Done:
+    """Write all files, each whole or not at all."""
+    files = job.names(crowd.kind)
+    with ExitStack() as stack:
+        at = {name: stack.enter_context(replacing(str(job.folder / name))) for name in files}
+        crowd.params.to_csv(at["params.csv"])
+        if job.counts_only:
+            tick("drawing counts")
+            made = simulate(**asked)
+            counts, truth = made.counts, made.truth
+        else:
+            counts, truth = _write_reports(job, crowd, at[_REPORTS[job.format]], tick)
+        path = at[_COUNTS[job.format]]
+        (counts.to_csv if job.format == "google" else counts.to_npz)(path)
+        for name in set(_LISTS) & set(files):
+            write_candidates(at[name], job.population.candidates)
+        if _MAP in files:
+            _write_map(job, crowd, at[_MAP], tick)
+        write_truth(at["truth.csv"], truth)
+    return Done(counts, files, _following(job, crowd, counts, files))
+
+
+def _write_reports(job: Job, crowd: Crowd, path: Path, tick: Tick) -> tuple[Counts, dict[str, int]]:
+    """Reports piece by piece, in memory that does not grow with them; their counts and truth."""
+    params, total = crowd.params, crowd.reports
+    dialect = crowd.dialect if crowd.kind == "string" else None
+    about: dict[str, Any] = {"kind": crowd.kind, "dialect": dialect}
+    about["reports_per_client"] = crowd.repeats
+    totals = np.zeros(params.m, np.int64)
+    ones = np.zeros((params.m, params.k), np.int64)
+    held = np.zeros(len(crowd.names), np.int64)
+    file: ReportFile = (
+        ParquetReports(path, params.k)
+        if job.format == "rappor"
+        else CsvReports(path, params.k, steps=job.steps)
+    )
+    done = 0
+    try:
+        for part in pieces(crowd, keep_steps=job.steps):
+            file.write(part)
+            counted = count(part.packed, part.cohorts, params)
+            totals += counted.totals
+            ones += counted.ones
+            held += np.bincount(part.values, minlength=len(held))
+            done += len(part)
+            tick(f"simulating: {done:,} of {total:,} reports")
+    finally:
+        file.close()
+    return Counts(params, totals, ones, **about), named(crowd.names, crowd.nobody, held)
+
+
+def _write_map(job: Job, crowd: Crowd, path: Path, tick: Tick) -> None:
+    tick("placing candidates")
+    listed = job.population.candidates
+    design = build_design(list(listed), crowd.params, crowd.dialect)
+    column = {text: number for number, text in enumerate(design.strings.strings)}
+    write_map(design, path, [column[text] for text in listed])
+
+
+def _following(job: Job, crowd: Crowd, counts: Counts, files: list[str]) -> list[str]:
+    """The command that decodes what was written."""
+    at = {name: os.path.join(job.output, name) for name in files}
+    words = ["rappor", "decode"]
+    if job.format == "google":
+        words += ["--params", at["params.csv"], "--counts", at[_COUNTS["google"]]]
+        words += [] if crowd.kind == "string" else ["--kind", crowd.kind]
+        words += ["--reports-per-client", str(counts.reports_per_client)]
+    else:
+        words += ["--counts", at[_COUNTS["rappor"]]]
+    if _MAP in files:
+        return [*words, "--map", at[_MAP]]
+    if crowd.kind in ("string", "category"):
+        listed = next(name for name in _LISTS if name in files)
+        return [*words, "--candidates", at[listed]]
+    if crowd.kind == "ordinal":  # candidate i stands for the number i: ranges around 1, 2, ...
+        edges = (f"{number}.5" for number in range(1, len(job.population.candidates)))
+        return [*words, "--edges", ",".join(edges)]
+    return words

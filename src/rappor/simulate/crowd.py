@@ -1,0 +1,295 @@
+"""The crowd: who reports, in which cohort, how often, and which value each time.
+
+Cohorts are fixed for ever (R35); a client may report several times, on one value or on several
+(section H of the requirements). Nothing here is noisy: it is the truth that reports hide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rappor.checks import is_real, show, whole
+from rappor.errors import ParamsError
+from rappor.mechanism.kinds import check_kind
+from rappor.params import Params, check_params
+from rappor.simulate.distinct import MOST_EACH, distinct_values
+from rappor.simulate.filters import Filters, IntArray, filters_of
+from rappor.simulate.populations import Population
+
+Values = NDArray[np.int32]
+Members = Population | Mapping[str, float] | Sequence[str]
+Seed = int | Sequence[int] | None
+
+VALUES = ("same", "changing", "distinct")
+_MOST_REPORTS = 2**62
+
+
+class Section(NamedTuple):
+    """Clients of one cohort that report equally often.
+
+    Clients and reports are numbered through all sections; `number` is the section's own.
+    """
+
+    number: int
+    cohort: int
+    clients: int
+    each: int
+    first_client: int
+    first_report: int
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Clients and what they hold; made by `gather`.
+
+    Attributes:
+        params: the parameters of the collection.
+        kind: the kind of collection.
+        dialect: how strings are placed.
+        names: the M values that are held.
+        nobody: candidates that nobody holds.
+        shares: of the values, shape (M,).
+        filters: the true bits of the values.
+        values: same, changing or distinct.
+        change: of changing values, the chance that a value is drawn anew before a report.
+        repeats: the most reports that one client can make on one value.
+        sections: clients by cohort and number of reports, those without any left out.
+        held: of values that stay the same, how many clients of each section hold each; (S, M).
+        generator: at the place where drawing noise for counts may go on.
+    """
+
+    params: Params
+    kind: str
+    dialect: str
+    names: tuple[str, ...]
+    nobody: tuple[str, ...]
+    shares: NDArray[np.float64]
+    filters: Filters
+    values: str
+    change: float
+    repeats: int
+    sections: tuple[Section, ...]
+    held: IntArray | None
+    generator: np.random.Generator
+
+    @property
+    def reports(self) -> int:
+        """N."""
+        return sum(each.clients * each.each for each in self.sections)
+
+    def stream(self, *place: int) -> np.random.Generator:
+        """A generator of its own for one part of the work, the same in whatever order they run."""
+        root = self.generator.bit_generator.seed_seq
+        if not isinstance(root, np.random.SeedSequence):
+            raise ParamsError("seed must be a whole number, several, or None")
+        child = np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, *place))
+        return np.random.Generator(np.random.SFC64(child))
+
+    def values_of(self, section: Section) -> Values:
+        """The value of each report, by its place in `names`: shape (clients, reports each).
+
+        Of values that stay the same: shape (clients, 1).
+        """
+        generator = self.stream(0, section.number)
+        if self.held is not None:
+            each = np.arange(len(self.names), dtype=np.int32)
+            values: Values = np.repeat(each, self.held[section.number])
+            generator.shuffle(values)
+            return values[:, None]
+        if self.values == "distinct":
+            return distinct_values(self.shares, section.clients, section.each, generator)
+        return self._changing(section, generator)
+
+    def _changing(self, section: Section, generator: np.random.Generator) -> Values:
+        ends = np.cumsum(self.shares)
+        ends /= ends[-1]
+
+        def drawn(number: int) -> Values:
+            return np.searchsorted(ends, generator.random(number), side="right").astype(np.int32)
+
+        values = np.empty((section.clients, section.each), np.int32)
+        values[:, 0] = drawn(section.clients)
+        for number in range(1, section.each):
+            values[:, number] = values[:, number - 1]
+            anew = np.flatnonzero(generator.random(section.clients) < self.change)
+            values[anew, number] = drawn(len(anew))
+        return values
+
+
+def gather(
+    population: Members,
+    params: Params,
+    reports: int,
+    *,
+    seed: Seed = None,
+    kind: str = "string",
+    dialect: str = "rappor-v1",
+    cohort_sizes: ArrayLike | str | None = None,
+    reports_per_client: int = 1,
+    values: str = "same",
+    change: float | None = None,
+    clients: int | None = None,
+) -> Crowd:
+    """The crowd that was asked for; the arguments are those of `rappor.simulate.simulate`."""
+    check_params(params)
+    if check_kind(kind) == "bits":
+        raise ParamsError("kind bits has no list of values to draw from")
+    number, each, more = _work(reports, reports_per_client, clients)
+    chance = _change(values, change)
+    names, shares, bits, nobody = _members(population, kind)
+    most = each + (more > 0)
+    if values == "distinct" and most > MOST_EACH:
+        raise ParamsError(f"a client has at most {MOST_EACH} distinct values, got {most}")
+    if values == "distinct" and shares.max() * most > 1 + 1e-12:
+        raise ParamsError(
+            f"{names[int(shares.argmax())]!r} has a share of {shares.max():.4g}: clients with "
+            f"{most} different values cannot hold it that often (at most {1 / most:.4g})"
+        )
+    if bits is not None and len(bits) + len(nobody) > params.k:
+        raise ParamsError(f"{len(bits) + len(nobody)} values do not fit {params.k} bits")
+    filters = filters_of(names, bits, params, kind, dialect)
+    generator = _generator(seed)
+    sizes = _cohort_sizes(cohort_sizes, params.m, number, generator)
+    sections = tuple(_sections(sizes, each, more))
+    held = None
+    if values == "same":
+        held = np.zeros((len(sections), len(names)), np.int64)
+        for section in sections:
+            held[section.number] = generator.multinomial(section.clients, shares)
+    return Crowd(
+        params,
+        kind,
+        dialect,
+        names,
+        nobody,
+        shares,
+        filters,
+        values,
+        chance,
+        1 if values == "distinct" else max(1, most),
+        sections,
+        held,
+        generator,
+    )
+
+
+def _generator(seed: Seed) -> np.random.Generator:
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise ParamsError(
+            f"seed must be a whole number from 0 on, several, or None; got {show(seed)}"
+        ) from None
+
+
+def _work(reports: int, reports_per_client: int, clients: int | None) -> tuple[int, int, int]:
+    """How many clients there are, how often each reports, and how many report once more."""
+    n = whole("reports", reports, 0, _MOST_REPORTS)
+    repeats = whole("reports_per_client", reports_per_client, 1, 2**31)
+    if clients is not None:
+        number = whole("clients", clients, 1, _MOST_REPORTS)
+        if repeats != 1:
+            raise ParamsError("give clients or reports_per_client, not both")
+        return number, n // number, n % number
+    if n % repeats:
+        raise ParamsError(
+            f"reports must be a multiple of reports_per_client, got {n} and {repeats}"
+        )
+    return n // repeats, repeats, 0
+
+
+def _change(values: str, change: float | None) -> float:
+    if not isinstance(values, str) or values not in VALUES:
+        raise ParamsError(f"values must be one of {', '.join(VALUES)}; got {show(values)}")
+    if values != "changing":
+        if change is not None:
+            raise ParamsError(f"change goes with values changing, not with values {values}")
+        return 0.0
+    if change is None or not is_real(change) or not 0 <= change <= 1:
+        raise ParamsError(
+            "changing values need change, the chance that a value is drawn anew before a report: "
+            f"a number from 0 to 1, got {show(change)}"
+        )
+    return float(change)
+
+
+def _members(
+    population: Members, kind: str
+) -> tuple[tuple[str, ...], NDArray[np.float64], list[int] | None, tuple[str, ...]]:
+    """Values that are held, their shares, their own bits, and candidates that nobody holds."""
+    if not isinstance(population, Population):
+        names, shares = _shares(population)
+        return tuple(names), shares, None, ()
+    held = {
+        name: share
+        for name, share in zip(population.strings, population.shares, strict=True)
+        if share > 0
+    }
+    bits = None
+    if kind in ("category", "ordinal"):
+        place = {name: bit for bit, name in enumerate(population.candidates)}
+        if any(name not in place for name in held):
+            raise ParamsError(f"kind {kind} has a bit for each candidate: no string is unlisted")
+        bits = [place[name] for name in held]
+    return tuple(held), np.array(list(held.values())), bits, population.absent
+
+
+def _shares(
+    population: Mapping[str, float] | Sequence[str],
+) -> tuple[list[str], NDArray[np.float64]]:
+    try:
+        if isinstance(population, (str, bytes)):
+            raise TypeError
+        names = list(population)
+        frequencies = population.values() if isinstance(population, Mapping) else [1.0] * len(names)
+        given = np.array([float(frequency) for frequency in frequencies])
+    except (TypeError, ValueError):
+        raise ParamsError(
+            f"population must map values to frequencies, got {show(population)}"
+        ) from None
+    if len(set(names)) != len(names) or not all(isinstance(name, str) for name in names):
+        raise ParamsError("population must be different strings")
+    if not names or not np.isfinite(given).all() or (given < 0).any() or not given.sum() > 0:
+        raise ParamsError(f"population must map values to frequencies, got {show(population)}")
+    return names, given / given.sum()
+
+
+def _cohort_sizes(
+    given: ArrayLike | str | None, m: int, clients: int, generator: np.random.Generator
+) -> IntArray:
+    """Clients in each cohort: drawn, or in proportion to what was given, adding up exactly."""
+    if isinstance(given, str) and given == "random":
+        return generator.multinomial(clients, np.full(m, 1 / m))
+    try:
+        relative = np.ones(m) if given is None else np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        relative = np.empty(0)
+    if relative.shape != (m,) or not np.isfinite(relative).all() or (relative < 0).any():
+        raise ParamsError(f'cohort_sizes must be {m} numbers from 0 on, or "random"')
+    if not relative.sum() > 0:
+        raise ParamsError("cohort_sizes must not all be 0")
+    return _in_proportion(relative, clients)
+
+
+def _in_proportion(relative: NDArray[np.float64], total: int) -> IntArray:
+    edges = np.round(np.cumsum(relative) / relative.sum() * total).astype(np.int64)
+    sizes: IntArray = np.diff(edges, prepend=0)
+    return sizes
+
+
+def _sections(sizes: IntArray, each: int, more: int) -> Iterator[Section]:
+    """Clients by cohort: first those with `each` reports, then those with one more."""
+    extra = _in_proportion(sizes.astype(np.float64), more) if more else np.zeros_like(sizes)
+    number = first_client = first_report = 0
+    for cohort, (size, longer) in enumerate(zip(sizes.tolist(), extra.tolist(), strict=True)):
+        for clients, times in ((size - longer, each), (longer, each + 1)):
+            if clients and times:
+                yield Section(number, cohort, clients, times, first_client, first_report)
+                number += 1
+                first_report += clients * times
+            first_client += clients

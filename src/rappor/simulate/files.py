@@ -1,0 +1,127 @@
+"""Simulated collections in files: what a real collection would leave behind, and the truth.
+
+Ours: Parquet with a cohort and a packed report a row, no client. google/rappor's: reports.csv with
+`client,cohort,rappor`, or `client,cohort,bloom,prr,irr` as its own simulation writes.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from rappor.errors import MissingExtraError
+from rappor.simulate.filters import Bytes
+from rappor.simulate.run import Reports
+
+
+class ReportFile(Protocol):
+    """A file that reports are written to, part by part."""
+
+    def write(self, part: Reports) -> None:
+        """Append these reports."""
+
+    def close(self) -> None:
+        """Finish the file."""
+
+
+class ParquetReports:
+    """The columns cohort (uint16) and packed (binary of ceil(k/8) bytes)."""
+
+    def __init__(self, path: str | PathLike[str], k: int) -> None:
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        except ImportError:
+            raise MissingExtraError("simulate", "analysis") from None
+        self._arrow: Any = pa
+        self._width = (k + 7) // 8
+        fields = [("cohort", pa.uint16()), ("packed", pa.binary(self._width))]
+        schema = pa.schema([pa.field(name, kind, nullable=False) for name, kind in fields])
+        self._file: Any = pq.ParquetWriter(
+            Path(path).expanduser(), schema, use_dictionary=["cohort"], compression="none"
+        )
+
+    def write(self, part: Reports) -> None:
+        """Append these reports."""
+        pa = self._arrow
+        data = pa.py_buffer(np.ascontiguousarray(part.packed))
+        kind = pa.binary(self._width)
+        packed = pa.FixedSizeBinaryArray.from_buffers(kind, len(part), [None, data])
+        schema = self._file.schema
+        self._file.write_table(
+            pa.Table.from_arrays([pa.array(part.cohorts), packed], schema=schema)
+        )
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._file.close()
+
+
+class CsvReports:
+    """google/rappor's reports.csv; with B and B' where the reports kept them."""
+
+    def __init__(self, path: str | PathLike[str], k: int, *, steps: bool = False) -> None:
+        self._k, self._steps = k, steps
+        self._file = Path(path).expanduser().open("wb")
+        columns = "client,cohort,bloom,prr,irr" if steps else "client,cohort,rappor"
+        self._file.write(columns.encode() + b"\n")
+
+    def write(self, part: Reports) -> None:
+        """Append these reports."""
+        columns = [part.bloom, part.prr, part.packed] if self._steps else [part.packed]
+        rows = np.concatenate([self._text(each) for each in columns if each is not None], axis=1)
+        data, width = rows.tobytes(), rows.shape[1]
+        starts = zip(part.clients.tolist(), part.cohorts.tolist(), strict=True)
+        self._file.write(
+            b"".join(
+                b"c%d,%d%b\n" % (client, cohort, data[number * width : (number + 1) * width])
+                for number, (client, cohort) in enumerate(starts)
+            )
+        )
+
+    def _text(self, packed: Bytes) -> Bytes:
+        """A comma and k characters for each row, bit k-1 first."""
+        bits = np.unpackbits(packed, axis=1, count=self._k, bitorder="little")
+        text = np.full((len(bits), self._k + 1), ord(","), np.uint8)
+        np.add(bits[:, ::-1], ord("0"), out=text[:, 1:])
+        return text
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._file.close()
+
+
+def write_truth(path: str | PathLike[str], truth: Mapping[str, int]) -> None:
+    """The columns string, count, proportion: how many reports really hold each string."""
+    reports = max(1, sum(truth.values()))
+    with Path(path).expanduser().open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(("string", "count", "proportion"))
+        rows.writerows((name, held, repr(held / reports)) for name, held in truth.items())
+
+
+def write_candidates(path: str | PathLike[str], candidates: Sequence[str]) -> None:
+    """One candidate a line; as CSV with the header `string` where the name ends so."""
+    with Path(path).expanduser().open("w", encoding="utf-8", newline="") as file:
+        if str(path).lower().endswith(".csv"):
+            rows = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
+            rows.writerows([("string",), *((each,) for each in candidates)])
+        else:
+            file.writelines(f"{each}\n" for each in candidates)
+
+
+def fits_lines(candidates: Sequence[str]) -> bool:
+    r"""Whether all candidates can stand in a text file, one a line.
+
+    >>> fits_lines(["a.org", "two\nlines"])
+    False
+    """
+    return all(
+        each and not each.isspace() and "\n" not in each and not each.endswith("\r")
+        for each in candidates
+    ) and not (candidates and candidates[0].startswith("\ufeff"))

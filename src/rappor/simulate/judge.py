@@ -1,0 +1,154 @@
+"""A decoded table beside the truth it was drawn from: what was found, missed and invented (R42)."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, NamedTuple
+
+from rappor.checks import is_whole, show
+from rappor.errors import ParamsError
+from rappor.formats import read_text
+
+Found = Mapping[str, tuple[float, float, float]]  # string -> share, and its 95 % interval
+
+
+class TruthRow(NamedTuple):
+    """One detected or missed string beside its truth; counts of reports."""
+
+    string: str
+    estimate: float
+    low: float
+    high: float
+    truth: int
+    verdict: str  # "found", "false" or "missed"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How a decoding compares with the truth. Shares are of all reports.
+
+    Attributes:
+        present: strings that at least one report holds.
+        listed: candidates.
+        present_listed: candidates that at least one report holds.
+        detected: strings detected.
+        true_positives: detected and present.
+        false_positives: detected though nobody holds them.
+        missed: present candidates that were not detected.
+        fdr: false positives among those detected.
+        l1: Σ |estimated - true share| over all strings, what was not detected taken as 0.
+        mass_found: the true share of all that was rightly detected.
+        mass_estimated: the estimated share of all that was detected.
+        covered: detected strings whose 95 % interval holds the truth.
+        rows: detected strings, then missed ones, largest first.
+    """
+
+    present: int
+    listed: int
+    present_listed: int
+    detected: int
+    true_positives: int
+    false_positives: int
+    missed: int
+    fdr: float
+    l1: float
+    mass_found: float
+    mass_estimated: float
+    covered: int
+    rows: tuple[TruthRow, ...] = field(default=(), repr=False)
+
+    @property
+    def total_variation(self) -> float:
+        """Half of `l1`."""
+        return self.l1 / 2
+
+    def __str__(self) -> str:
+        """One sentence."""
+        false = "none" if not self.false_positives else f"{self.false_positives:,}"
+        return (
+            f"{self.true_positives:,} of {self.present_listed:,} listed strings found, "
+            f"{false} false, {self.missed:,} missed; {self.covered:,} of {self.detected:,} "
+            f"intervals hold the truth; {100 * self.mass_found:.3g} % of all reports explained"
+        )
+
+
+def judge(decoded: Any, truth: Mapping[str, int]) -> Judgement:
+    """A `Decoded` beside how many reports really hold each string.
+
+    >>> from rappor import Params, decode, simulate
+    >>> drawn = simulate.simulate({"a": 3, "b": 1}, Params.preset("exponential"), 10**6, seed=1)
+    >>> print(judge(decode(drawn.counts, ["a", "b", "c"]), drawn.truth))
+    2 of 2 listed strings found, none false, 0 missed; 2 of 2 intervals hold the truth; 100 % of \
+all reports explained
+    """
+    found = {
+        row.string: (row.proportion, row.prop_low_95, row.prop_high_95) for row in decoded.detected
+    }
+    return judge_shares(found, decoded.rows.strings, truth)
+
+
+def judge_shares(found: Found, listed: Iterable[str], truth: Mapping[str, int]) -> Judgement:
+    """The same for the detected shares of any decoder."""
+    if not truth or not all(is_whole(held) and held >= 0 for held in truth.values()):
+        raise ParamsError(f"truth must map strings to whole numbers of reports, got {show(truth)}")
+    reports = max(sum(truth.values()), 1)
+    present = {name: held / reports for name, held in truth.items() if held}
+    known = set(listed)
+    right = [name for name in found if name in present]
+    missed = [name for name in present if name in known and name not in found]
+    l1 = sum(abs(found.get(name, (0.0,))[0] - share) for name, share in present.items())
+    l1 += sum(abs(share) for name, (share, _, _) in found.items() if name not in present)
+    rows = [
+        TruthRow(
+            string=name,
+            estimate=reports * share,
+            low=reports * low,
+            high=reports * high,
+            truth=truth.get(name, 0),
+            verdict="found" if name in present else "false",
+        )
+        for name, (share, low, high) in sorted(
+            found.items(), key=lambda each: (-each[1][0], each[0])
+        )
+    ]
+    rows += [
+        TruthRow(name, 0.0, 0.0, 0.0, truth[name], "missed")
+        for name in sorted(missed, key=lambda name: (-truth[name], name))
+    ]
+    return Judgement(
+        present=len(present),
+        listed=len(known),
+        present_listed=sum(name in known for name in present),
+        detected=len(found),
+        true_positives=len(right),
+        false_positives=len(found) - len(right),
+        missed=len(missed),
+        fdr=(len(found) - len(right)) / max(1, len(found)),
+        l1=l1,
+        mass_found=sum(present[name] for name in right),
+        mass_estimated=sum(share for share, _, _ in found.values()),
+        covered=sum(
+            low <= present.get(name, 0.0) <= high for name, (_, low, high) in found.items()
+        ),
+        rows=tuple(rows),
+    )
+
+
+def read_truth(path: str | PathLike[str]) -> dict[str, int]:
+    """The truth.csv that `rappor simulate` writes: `string,count`, and columns that are skipped."""
+    reader = csv.reader(read_text(path).splitlines(keepends=True))
+    head = next(reader, [])
+    if head[:2] != ["string", "count"]:
+        raise ParamsError(f"{path}: a truth.csv begins with string,count; got {show(head)}")
+    truth: dict[str, int] = {}
+    for row in reader:
+        if len(row) < 2 or not (row[1].isascii() and row[1].isdigit()):
+            raise ParamsError(
+                f"{path}: line {reader.line_num} must be a string and a whole number, got "
+                f"{show(','.join(row))}"
+            )
+        truth[row[0]] = int(row[1])
+    return truth

@@ -1,0 +1,252 @@
+"""Populations: which strings people hold, how often, and which of them an analyst would look for.
+
+The shapes of the paper's experiments (§5: uniform, normal, exponential, and Zipf for the stand-ins)
+and those of google/rappor's regression tests. A candidate list is never the population: some
+candidates are held by nobody (absent), and some strings are on no list (unlisted; R17, R49).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from rappor.checks import is_real, positive, show, text, whole
+from rappor.errors import ParamsError
+
+MOST = 10**7  # strings of one population, absent ones included
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """Strings with their shares, and the list that an analyst would have.
+
+    Attributes:
+        name: what to call it.
+        strings: what people hold, most frequent first in the shapes made here.
+        shares: of each string, adding up to 1 (any unit is accepted and divided by its sum).
+        candidates: what an analyst would look for: without the unlisted strings, with absent ones.
+            By default the strings themselves.
+
+    >>> Population("two", ("a.org", "b.org"), (3, 1), ("a.org", "c.org")).unlisted
+    ('b.org',)
+    """
+
+    name: str
+    strings: tuple[str, ...] = field(repr=False)
+    shares: tuple[float, ...] = field(repr=False)
+    candidates: tuple[str, ...] = field(repr=False, default=())
+
+    def __post_init__(self) -> None:
+        """Check and divide by the sum, or raise ParamsError."""
+        assign = object.__setattr__
+        assign(self, "name", text("name", self.name))
+        assign(self, "strings", _distinct("strings", self.strings))
+        assign(self, "shares", _shares(self.shares, len(self.strings)))
+        listed = self.candidates or self.strings
+        assign(self, "candidates", _distinct("candidates", listed))
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """Candidates that nobody holds."""
+        held = {name for name, share in zip(self.strings, self.shares, strict=True) if share > 0}
+        return tuple(name for name in self.candidates if name not in held)
+
+    @property
+    def unlisted(self) -> tuple[str, ...]:
+        """Strings that are held, but on no list."""
+        listed = set(self.candidates)
+        return tuple(name for name in self.strings if name not in listed)
+
+    def leaving_out(self, strings: Iterable[str]) -> Population:
+        """The same population with these strings taken off the candidate list.
+
+        >>> uniform(3).leaving_out(["v2"]).candidates
+        ('v1', 'v3')
+        """
+        out = set(strings)
+        unknown = out - set(self.candidates)
+        if unknown:
+            raise ParamsError(f"not on the candidate list: {show(min(unknown))}")
+        left = tuple(name for name in self.candidates if name not in out)
+        if not left:
+            raise ParamsError("a candidate list needs at least one string")
+        return replace(self, candidates=left)
+
+
+def uniform(
+    strings: int = 100, *, absent: int = 0, unlisted: int = 0, prefix: str = "v"
+) -> Population:
+    """All strings alike.
+
+    >>> uniform(4).shares
+    (0.25, 0.25, 0.25, 0.25)
+    """
+    number = whole("strings", strings, 1, MOST)
+    return _made("uniform", [1.0] * number, absent, unlisted, prefix)
+
+
+def normal(
+    strings: int = 100,
+    *,
+    mean: float = 50.0,
+    sd: float = 10.0,
+    absent: int = 0,
+    unlisted: int = 0,
+    prefix: str = "v",
+) -> Population:
+    """A normal variable rounded to a whole number from 1 to `strings` (§5.1, R51).
+
+    String i has Φ((i + 1/2 - mean)/sd) - Φ((i - 1/2 - mean)/sd), divided by what lies in the range.
+
+    >>> round(normal().shares[49], 5)  # v50: the chance of a number that rounds to 50
+    0.03988
+    """
+    number = whole("strings", strings, 1, MOST)
+    centre, spread = _number("mean", mean), positive("sd", sd) * math.sqrt(2)
+    shares = []
+    for i in range(1, number + 1):
+        low, high = (i - 0.5 - centre) / spread, (i + 0.5 - centre) / spread
+        if low > 0:  # the far tail keeps its digits when counted from its own side
+            low, high = -high, -low
+        shares.append((math.erfc(-high) - math.erfc(-low)) / 2)
+    if not sum(shares) > 0:
+        raise ParamsError(
+            f"mean must be near the range 1 to {number} of the strings, got {show(mean)}"
+        )
+    return _made("normal", shares, absent, unlisted, prefix)
+
+
+def exponential(
+    strings: int = 100,
+    *,
+    decay: float = 0.9505,
+    absent: int = 0,
+    unlisted: int = 0,
+    prefix: str = "v",
+) -> Population:
+    """String i in proportion to decay^i: what the truth column of Table 1 follows (§5.2, R52).
+
+    >>> round(exponential().shares[0], 5)
+    0.04981
+    """
+    number = whole("strings", strings, 1, MOST)
+    ratio = positive("decay", decay)
+    if ratio > 1:
+        raise ParamsError(f"decay must be a number above 0 and at most 1, got {show(decay)}")
+    return _made("exponential", [ratio**i for i in range(number)], absent, unlisted, prefix)
+
+
+def zipf(
+    strings: int = 100,
+    *,
+    power: float = 1.0,
+    shift: float = 0.0,
+    absent: int = 0,
+    unlisted: int = 0,
+    prefix: str = "v",
+) -> Population:
+    """String i in proportion to (i + shift)^-power: the stand-ins for private data (R53, R54).
+
+    >>> [round(share, 4) for share in zipf(3).shares]
+    [0.5455, 0.2727, 0.1818]
+    """
+    number = whole("strings", strings, 1, MOST)
+    steep, moved = positive("power", power), _number("shift", shift)
+    if not moved > -1:
+        raise ParamsError(f"shift must be a number above -1, got {show(shift)}")
+    shares = [((i + moved) / (1 + moved)) ** -steep for i in range(1, number + 1)]
+    return _made("zipf", shares, absent, unlisted, prefix)
+
+
+def google_shape(
+    shape: str, strings: int = 100, *, absent: int = 0, unlisted: int = 0, prefix: str = "v"
+) -> Population:
+    """One of the five shapes of google/rappor's regression tests (its tests/gen_counts.R).
+
+    unif; exp: e^(-5i/n); gauss: the normal density at i - n/2 with standard deviation n/6; zipf1:
+    1/i; zipf1.5: i^-1.5; each for i from 1 to n.
+
+    >>> round(google_shape("exp").shares[0], 5)
+    0.0491
+    """
+    number = whole("strings", strings, 1, MOST)
+    ranks = range(1, number + 1)
+    match shape:
+        case "unif":
+            shares = [1.0 for _ in ranks]
+        case "exp":
+            shares = [math.exp(-5 * i / number) for i in ranks]
+        case "gauss":
+            shares = [math.exp(-(((i - number / 2) * 6 / number) ** 2) / 2) for i in ranks]
+        case "zipf1":
+            shares = [1 / i for i in ranks]
+        case "zipf1.5":
+            shares = [i**-1.5 for i in ranks]
+        case _:
+            raise ParamsError(f"shape must be one of {', '.join(GOOGLE_SHAPES)}; got {show(shape)}")
+    return _made(shape, shares, absent, unlisted, prefix)
+
+
+GOOGLE_SHAPES = ("unif", "exp", "gauss", "zipf1", "zipf1.5")
+
+
+def _made(
+    name: str, shares: Sequence[float], absent: int, unlisted: int, prefix: str
+) -> Population:
+    """Numbered strings with these shares; absent candidates go on with the numbers."""
+    if not isinstance(prefix, str):
+        raise ParamsError(f"prefix must be a string, got {show(prefix)}")
+    number = len(shares)
+    more = whole("absent", absent, 0, MOST - number)
+    strings = [f"{prefix}{i}" for i in range(1, number + 1)]
+    nobody = [f"{prefix}{i}" for i in range(number + 1, number + more + 1)]
+    return with_list(name, strings, shares, nobody, unlisted)
+
+
+def with_list(
+    name: str, strings: Sequence[str], shares: Sequence[float], absent: Sequence[str], unlisted: int
+) -> Population:
+    """A population whose list lacks `unlisted` strings, spread evenly over the ranks.
+
+    >>> with_list("x", ["a", "b", "c", "d"], [4, 3, 2, 1], ["e"], 2).candidates
+    ('a', 'c', 'e')
+    """
+    number = len(strings)
+    out = whole("unlisted", unlisted, 0, number)
+    if out == number and not absent:
+        raise ParamsError(f"unlisted must leave a candidate, got {out} of {number} strings")
+    left_out = {(2 * j + 1) * number // (2 * out) for j in range(out)}
+    listed = [each for rank, each in enumerate(strings) if rank not in left_out]
+    return Population(name, tuple(strings), tuple(shares), (*listed, *absent))
+
+
+def _distinct(name: str, given: Iterable[str]) -> tuple[str, ...]:
+    try:
+        strings = () if isinstance(given, (str, bytes)) else tuple(given)
+    except TypeError:
+        strings = ()
+    if not strings or not all(isinstance(each, str) for each in strings):
+        raise ParamsError(f"{name} must be one or more strings, got {show(given)}")
+    if len(set(strings)) != len(strings):
+        raise ParamsError(f"{name} must be different strings; one is there twice")
+    return strings
+
+
+def _shares(given: Iterable[float], number: int) -> tuple[float, ...]:
+    try:
+        shares = [float(share) for share in given]
+        total = math.fsum(shares)
+    except (TypeError, ValueError, OverflowError):
+        raise ParamsError(f"shares must be numbers from 0 on, got {show(given)}") from None
+    if len(shares) != number:
+        raise ParamsError(f"{number} strings need {number} shares, got {len(shares)}")
+    if not all(0 <= share < math.inf for share in shares) or not 0 < total < math.inf:
+        raise ParamsError("shares must be numbers from 0 on, and not all 0")
+    return tuple(share / total for share in shares)
+
+
+def _number(name: str, value: float) -> float:
+    if is_real(value) and math.isfinite(value):
+        return float(value)
+    raise ParamsError(f"{name} must be a finite number, got {show(value)}")

@@ -1,0 +1,179 @@
+"""google/rappor's regression grid: its cells, two of them run, and failures that show."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+sys.path.append(str(BENCHMARKS))
+
+from regression.cells import Cell, grid  # noqa: E402
+from regression.measure import COLUMNS, mean, run_cell  # noqa: E402
+from regression.page import headline, page  # noqa: E402
+
+
+def regtest(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", BENCHMARKS / "regtest.py", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+class Outline(HTMLParser):
+    """The tags that are open, the rows of tables, and whatever would be loaded from elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.rows: list[list[str]] = []
+        self.loaded: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loaded += [str(value) for name, value in attrs if name in ("src", "href")]
+        if tag == "meta":
+            return
+        self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("td", "th"):
+            self.rows[-1][-1] += data
+
+
+def outline(text: str) -> Outline:
+    found = Outline()
+    found.feed(text)
+    assert not found.open
+    return found
+
+
+@pytest.fixture(scope="module")
+def two_cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("regtest")
+    done = regtest("--output", folder, "--cells", "r-exp-small-typical,demo3", "--seeds", "2")
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert done.stdout.startswith("All 2 cells ran. Of ")
+    return folder
+
+
+def test_every_cell_of_the_grid_is_there() -> None:
+    cells = {cell.name: cell for cell in grid()}
+    assert len(cells) == 5 * 4 * 5 + 5
+    large = cells["r-zipf1.5-large-over_x10"]
+    assert (large.strings, large.reports, large.absent) == (10_000, 100_000_000, 100_000)
+    assert (large.params.k, large.params.h, large.params.m) == (8, 2, 128)
+    typical = cells["r-unif-tiny-typical"].population()
+    assert len(typical.candidates) == 90 + 20
+    assert typical.unlisted == tuple(f"v{i}" for i in range(9, 100, 10))
+    assert cells["r-unif-tiny-sharp"].population().unlisted == ()
+    assert cells["demo3"].shape == "exp"
+    assert (cells["demo3"].reports, cells["demo3"].each) == (100_000, 10)
+
+
+def test_two_cells_have_figures_in_all_three_files(two_cells: Path) -> None:
+    with (two_cells / "cells.csv").open(newline="") as file:
+        rows = {(row["cell"], row["decoder"]): row for row in csv.DictReader(file)}
+    assert all(value != "" for row in rows.values() for key, value in row.items() if key != "error")
+    small = rows["r-exp-small-typical", "rappor"]
+    assert 30 <= float(small["true_positives"]) <= 50
+    assert float(small["fdr"]) < 0.15
+    assert 0.1 < float(small["total_variation"]) < 0.25
+    assert float(small["l1"]) == pytest.approx(2 * float(small["total_variation"]))
+    demo = rows["demo3", "rappor"]
+    assert float(demo["covered"]) > 0.9 * float(demo["detected"])
+    document = json.loads((two_cells / "cells.json").read_text())
+    assert [row["cell"] for row in document["cells"]] == ["r-exp-small-typical", "demo3"]
+    assert [row["seed"] for row in document["cells"]] == ["1 to 2", "1 to 2"]
+
+
+def test_googles_stored_results_are_beside_ours(two_cells: Path) -> None:
+    document = json.loads((two_cells / "cells.json").read_text())
+    names = [(row["cell"], row["decoder"]) for row in document["reference"]]
+    stored = [("exponential", 1), ("exponential", 2), ("exponential", 3)]
+    stored += [("windows", 1), ("windows", 2), ("chrome", 1)]
+    assert names == [
+        (f"{name} {number}", decoder)
+        for name, number in stored
+        for decoder in ("google/rappor", "rappor")
+    ]
+    first = document["reference"][0]
+    assert (first["detected"], first["reports"], first["listed"]) == (44, 1_000_000, 200)
+    assert document["counted"] == [
+        {"name": "reports", "reports": 5_000, "malformed": 0, "same": True}
+    ]
+
+
+def test_the_page_is_whole_and_needs_nothing_else(two_cells: Path) -> None:
+    text = (two_cells / "index.html").read_text("utf-8")
+    found = outline(text)
+    assert found.loaded == []
+    assert "<script" not in text
+    assert "url(" not in text
+    assert "prefers-color-scheme:dark" in text
+    cells = [row for row in found.rows if row[0] in ("r-exp-small-typical", "demo3")]
+    assert len(cells) == 2
+    assert all(re.search(r"\w", cell) for row in found.rows for cell in row)
+
+
+def test_a_cell_that_fails_has_a_row_that_says_why() -> None:
+    good = {cell.name: cell for cell in grid()}["demo1"]
+    broken = replace(good, name="broken", shape="no <shape>")
+    row = run_cell(broken, 1)
+    assert "ParamsError: shape must be one of" in row.error
+    fine = run_cell(good, 1)
+    assert fine.error == ""
+    text = page([row, fine], [], [], "about")
+    rows = {each[0]: each for each in outline(text).rows}
+    assert "failed: ParamsError" in rows["broken"][1]
+    assert "no <shape>" in rows["broken"][1]
+    assert headline([row, fine]).startswith("1 of 2 cells FAILED")
+    assert mean([fine, replace(fine, seed="2", error="lost")]).error == "seed 2: lost"
+
+
+def test_a_failed_cell_fails_the_run(tmp_path: Path) -> None:
+    start = f"""
+import sys
+sys.path.insert(0, {str(BENCHMARKS)!r})
+import runpy, regression.cells as cells
+from dataclasses import replace
+found = [replace(cell, shape="none") if cell.name == "demo2" else cell for cell in cells.grid()]
+cells.grid = lambda: found
+sys.argv = ["regtest.py", "--output", {str(tmp_path)!r}, "--cells", "demo[12]", "--no-reference"]
+runpy.run_path({str(BENCHMARKS / "regtest.py")!r}, run_name="__main__")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", start], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 1, done.stderr
+    assert "FAILED demo2: ParamsError" in done.stderr
+    rows = outline((tmp_path / "index.html").read_text("utf-8")).rows
+    assert {"demo1", "demo2"} <= {row[0] for row in rows}
+
+
+def test_wrong_options_are_named(tmp_path: Path) -> None:
+    done = regtest("--output", tmp_path, "--cells", "r-none-*")
+    assert done.returncode == 2
+    assert "no cell is called r-none-*" in done.stderr
+    assert regtest("--output", tmp_path, "--seeds", "0").returncode == 2
+
+
+def test_rows_name_every_column() -> None:
+    cell = {cell.name: cell for cell in grid()}["r-zipf1.5-tiny-loose"]
+    assert isinstance(cell, Cell)
+    assert tuple(asdict(run_cell(cell, 1))) == COLUMNS

@@ -1,0 +1,302 @@
+"""`rappor simulate` in real processes: its files, read by the verbs that read real ones."""
+
+import csv
+import json
+import os
+import pty
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rappor import Counts, Params
+from support.command import COMMAND, environment, rappor
+
+STRICT = {"PYTHONWARNINGS": "error"}
+SMALL = ("--population", "zipf", "--reports", "2e4", "--preset", "exponential", "--seed", "7")
+
+
+def simulate(folder: Path, *more: str | Path) -> subprocess.CompletedProcess[str]:
+    done = rappor("simulate", "--output", folder, *more, env=STRICT)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 0 if "--json" in more else 1), (
+        done.stderr
+    )
+    return done
+
+
+def files(folder: Path) -> set[str]:
+    return {each.name for each in folder.iterdir()}
+
+
+def truth(folder: Path) -> dict[str, int]:
+    with (folder / "truth.csv").open(encoding="utf-8", newline="") as file:
+        return {row["string"]: int(row["count"]) for row in csv.DictReader(file)}
+
+
+def follow(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+    """Run the command that the summary names."""
+    (line,) = [each for each in done.stdout.splitlines() if each.startswith("next: ")]
+    words = shlex.split(line.removeprefix("next: "))
+    assert words[0] == "rappor"
+    return rappor(*words[1:], "--json", env=STRICT)
+
+
+def test_our_files_aggregate_and_decode_like_a_collections(tmp_path: Path) -> None:
+    done = simulate(tmp_path / "a b", *SMALL, "--absent", "20")
+    folder = tmp_path / "a b"
+    assert files(folder) == {
+        "params.csv",
+        "reports.parquet",
+        "counts.npz",
+        "candidates.txt",
+        "truth.csv",
+    }
+    assert sum(truth(folder).values()) == 20_000
+    assert len(truth(folder)) == 120
+    again = tmp_path / "again.npz"
+    options = ("--dialect", "rappor-v1", "--reports-per-client", "1", "--output", again)
+    params = ("--params", folder / "params.csv")
+    counted = rappor("aggregate", folder / "reports.parquet", *params, *options, env=STRICT)
+    assert counted.returncode == 0
+    assert Counts.from_npz(again) == Counts.from_npz(folder / "counts.npz")
+    decoded = follow(done)
+    assert decoded.returncode == 0, decoded.stderr
+    found = json.loads(decoded.stdout)
+    assert (found["reports"], found["candidates"], found["dialect"]) == (20_000, 120, "rappor-v1")
+    assert found["rows"][0]["string"] == "v1"
+
+
+@pytest.mark.parametrize("steps", [(), ("--steps",)], ids=["reports", "steps"])
+def test_googles_files_aggregate_map_and_decode(tmp_path: Path, steps: tuple[str, ...]) -> None:
+    done = simulate(tmp_path / "g", *SMALL, "--absent", "20", "--format", "google", *steps)
+    folder = tmp_path / "g"
+    assert files(folder) == {
+        "params.csv",
+        "reports.csv",
+        "counts.csv",
+        "map.csv",
+        "candidates.txt",
+        "truth.csv",
+    }
+    with (folder / "reports.csv").open() as file:
+        header = file.readline()
+    assert header == ("client,cohort,bloom,prr,irr\n" if steps else "client,cohort,rappor\n")
+    params = ("--params", folder / "params.csv")
+    counted = rappor(
+        "aggregate", folder / "reports.csv", *params, "--output", tmp_path / "c.csv", env=STRICT
+    )
+    assert counted.returncode == 0
+    assert (tmp_path / "c.csv").read_bytes() == (folder / "counts.csv").read_bytes()
+    mapped = rappor(
+        "candidates", folder / "candidates.txt", *params, "--dialect", "google", env=STRICT
+    )
+    assert mapped.stdout == (folder / "map.csv").read_bytes().decode()
+    decoded = follow(done)
+    assert decoded.returncode == 0, decoded.stderr
+    assert json.loads(decoded.stdout)["rows"][0]["string"] == "v1"
+
+
+def test_a_seed_makes_the_same_bytes_and_another_does_not(tmp_path: Path) -> None:
+    for name, seed in (("a", "7"), ("b", "7"), ("c", "8")):
+        simulate(tmp_path / name, *SMALL[:-1], seed)
+    for name in ("reports.parquet", "counts.npz", "truth.csv"):
+        same, other = ((tmp_path / each / name).read_bytes() for each in "bc")
+        assert (tmp_path / "a" / name).read_bytes() == same
+        assert same != other
+
+
+def test_without_a_seed_one_is_drawn_and_shown(tmp_path: Path) -> None:
+    done = simulate(tmp_path / "a", *SMALL[:-2], "--counts-only", "--json")
+    seed = json.loads(done.stdout)["seed"]
+    simulate(tmp_path / "b", *SMALL[:-2], "--counts-only", "--seed", str(seed))
+    assert Counts.from_npz(tmp_path / "a/counts.npz") == Counts.from_npz(tmp_path / "b/counts.npz")
+
+
+def test_counts_only_has_the_same_truth_and_no_reports(tmp_path: Path) -> None:
+    simulate(tmp_path / "a", *SMALL)
+    simulate(tmp_path / "b", *SMALL, "--counts-only")
+    assert "reports.parquet" not in files(tmp_path / "b")
+    assert truth(tmp_path / "a") == truth(tmp_path / "b")
+    simulate(
+        tmp_path / "many",
+        "--population",
+        "exponential",
+        *("--reports", "1e9", "--preset", "chrome", "--counts-only"),
+    )
+    assert Counts.from_npz(tmp_path / "many/counts.npz").reports == 10**9
+
+
+def test_the_summary_as_json_says_what_there_is(tmp_path: Path) -> None:
+    done = simulate(tmp_path / "a", *SMALL, "--absent", "20", "--unlisted", "5", "--json")
+    found = json.loads(done.stdout)
+    assert {name: found[name] for name in ("strings", "absent", "unlisted", "candidates")} == {
+        "strings": 100,
+        "absent": 20,
+        "unlisted": 5,
+        "candidates": 115,
+    }
+    assert (found["reports"], found["clients"], found["seed"]) == (20_000, 20_000, 7)
+    assert set(found["files"]) == files(tmp_path / "a")
+    assert Params.from_dict(found["params"]).digest == found["digest"]
+    assert len((tmp_path / "a/candidates.txt").read_text().splitlines()) == 115
+
+
+def test_windows_machines_and_repeating_clients_say_so_in_the_counts(tmp_path: Path) -> None:
+    machines = (
+        *("--population", "zipf", "--power", "1.6", "--shift", "15", "--strings", "500"),
+        *("--reports", "186792", "--clients", "10133", "--values", "distinct"),
+        *("--preset", "windows", "--random-cohorts"),
+    )
+    simulate(tmp_path / "w", *machines)
+    found = Counts.from_npz(tmp_path / "w/counts.npz")
+    assert (found.reports, found.reports_per_client) == (186_792, 1)
+    assert len(set(found.totals.tolist())) == 8
+    simulate(tmp_path / "r", *SMALL, "--reports-per-client", "5")
+    assert Counts.from_npz(tmp_path / "r/counts.npz").reports_per_client == 5
+    changing = ("--reports-per-client", "5", "--values", "changing", "--change", "0.1")
+    done = simulate(tmp_path / "c", *SMALL, *changing, "--format", "google")
+    assert "--reports-per-client 5" in done.stdout
+
+
+def test_the_normal_preset_is_decoded_by_category(tmp_path: Path) -> None:
+    options = ("--population", "normal", "--reports", "1e6", "--preset", "normal", "--seed", "1")
+    for name, more in (("a", ()), ("g", ("--format", "google"))):
+        done = simulate(tmp_path / name, *options, *more)
+        assert "map.csv" not in files(tmp_path / name)
+        decoded = follow(done)
+        assert decoded.returncode == 0, decoded.stderr
+        rows = json.loads(decoded.stdout)["rows"]
+        assert 45 <= int(rows[0]["string"].removeprefix("v")) <= 55
+
+
+@pytest.mark.parametrize("form", ["rappor", "google"])
+def test_numbers_are_decoded_by_ranges_and_booleans_by_themselves(
+    tmp_path: Path, form: str
+) -> None:
+    six = ("--k", "20", "--h", "1", "--m", "1", "--f", "0", "--p", "0.25", "--q", "0.75")
+    normal = ("--population", "normal", "--strings", "20", "--mean", "10", "--sd", "2")
+    done = simulate(
+        tmp_path / "o", *normal, *six, "--reports", "1e5", "--kind", "ordinal", "--format", form
+    )
+    decoded = follow(done)
+    assert decoded.returncode == 0, decoded.stderr
+    quantiles = {each["probability"]: each for each in json.loads(decoded.stdout)["quantiles"]}
+    assert quantiles[0.5]["label"] == "9.5 to < 10.5"
+    (tmp_path / "answers.csv").write_text("string,frequency\ntrue,3\nfalse,7\n")
+    done = simulate(
+        tmp_path / "b",
+        *("--population", tmp_path / "answers.csv", "--reports", "1e5", "--kind", "boolean"),
+        *("--k", "1", *six[2:]),
+        *("--format", form),
+    )
+    decoded = follow(done)
+    assert decoded.returncode == 0, decoded.stderr
+    (row,) = [row for row in json.loads(decoded.stdout)["rows"] if row["string"] == "true"]
+    assert abs(row["proportion"] - 0.3) < 0.02
+
+
+def test_a_population_in_a_file_may_hold_any_string(tmp_path: Path) -> None:
+    (tmp_path / "odd.csv").write_text('string,frequency\n"two\nlines",3\n"a,b",2\nc,1\n')
+    done = simulate(
+        tmp_path / "a",
+        *("--population", tmp_path / "odd.csv", "--reports", "1e5", "--preset", "windows"),
+    )
+    assert "candidates.csv" in files(tmp_path / "a")
+    decoded = follow(done)
+    assert {row["string"] for row in json.loads(decoded.stdout)["rows"]} == {
+        "two\nlines",
+        "a,b",
+        "c",
+    }
+
+
+def test_files_of_the_same_names_are_replaced_and_those_of_another_run_refused(
+    tmp_path: Path,
+) -> None:
+    simulate(tmp_path / "a", *SMALL)
+    simulate(tmp_path / "a", *SMALL[:-1], "8")
+    done = rappor("simulate", "--output", tmp_path / "a", *SMALL, "--counts-only")
+    assert done.returncode == 2
+    assert "holds reports.parquet of another run" in done.stderr
+    assert not [name for name in files(tmp_path / "a") if name.startswith(".")]
+
+
+USAGE = [
+    (("--power", "2"), "--power does not go with --population exponential"),
+    (("--mean", "2"), "--mean does not go with --population exponential"),
+    (("--steps",), "--steps goes with --format google"),
+    (("--steps", "--format", "google", "--counts-only"), "--steps goes with --format google"),
+    (("--kind", "category", "--dialect", "google"), "--dialect does not go with kind category"),
+    (("--population", "none.csv"), "--population must be uniform, normal, exponential, zipf or a"),
+    (("--reports", "0"), "'0' is not a whole number from 1 on"),
+    (("--absent", "-1"), "'-1' is not a whole number"),
+    (("--values", "often"), "invalid choice"),
+    (("--output", "~no-such-user-at-all/x"), "no such home directory"),
+]
+INVALID = [
+    (("--preset", "nonsense"), "preset must be one of"),
+    (("--values", "changing"), "changing values need change"),
+    (("--values", "distinct", "--reports-per-client", "50"), "cannot hold it that often"),
+    (("--reports-per-client", "3"), "reports must be a multiple of reports_per_client"),
+    (("--unlisted", "101"), "unlisted must be a whole number from 0 to 100"),
+    (("--decay", "2"), "decay must be a number above 0 and at most 1"),
+    (("--kind", "bits"), "kind bits has no list of values"),
+    (("--kind", "category", "--absent", "100"), "200 values do not fit 128 bits"),
+    (("--population", "."), "cannot read ."),
+]
+
+
+@pytest.mark.parametrize(
+    ("code", "more", "message"),
+    [(2, *case) for case in USAGE] + [(3, *case) for case in INVALID],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_what_cannot_be_simulated_is_one_line_and_leaves_nothing(
+    tmp_path: Path, code: int, more: tuple[str, ...], message: str
+) -> None:
+    start = ("--population", "exponential", "--reports", "1e4", "--preset", "exponential")
+    target = tmp_path / "out"
+    done = rappor("simulate", "--output", target, *start, *more)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not target.exists()
+
+
+def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("")
+    done = rappor("simulate", "--output", tmp_path / "f", *SMALL)
+    assert done.returncode in (1, 3)
+    assert str(tmp_path / "f") in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_has_an_example_and_fits_a_terminal() -> None:
+    done = rappor("simulate", "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "rappor simulate --population exponential" in " ".join(done.stdout.split())
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_long_runs_show_how_far_they_are_on_a_terminal(tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    narrow = ("--k", "8", "--h", "2", "--m", "16", "--f", "0.5", "--p", "0.5", "--q", "0.75")
+    run = ("simulate", "--population", "uniform", "--reports", "4e6", "--format", "google", *narrow)
+    command = [*COMMAND, *run, "--seed", "1", "--output", str(tmp_path / "a")]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=follower, env=environment({"TERM": "xterm"})
+    ) as process:
+        os.close(follower)
+        seen = b""
+        while True:
+            try:
+                data = os.read(leader, 4096)
+            except OSError:
+                break
+            if not data:
+                break
+            seen += data
+    os.close(leader)
+    assert process.returncode == 0
+    assert b"of 4,000,000 reports" in seen
