@@ -29,6 +29,7 @@ from rappor.params import Params
 
 if TYPE_CHECKING:
     from rappor import aggregate as aggregate
+    from rappor import attack as attack
     from rappor import charts as charts
     from rappor import decoding as decoding
     from rappor import simulate as simulate
@@ -66,6 +67,7 @@ _LAZY = {
     "Counts": ("rappor.aggregate.counts", _NUMPY),
     "Decoded": ("rappor.decoding.result", _NUMPY),
     "aggregate": ("rappor.aggregate", _NUMPY),
+    "attack": ("rappor.attack", ("numpy", "scipy")),
     "charts": ("rappor.charts", ()),
     "compare": ("rappor.decoding.compare", ("numpy", "scipy")),
     "decode": ("rappor.decoding.decode", ("numpy", "scipy")),

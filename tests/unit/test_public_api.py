@@ -61,6 +61,7 @@ LAZY = [
     "Counts",
     "Decoded",
     "aggregate",
+    "attack",
     "charts",
     "compare",
     "decode",

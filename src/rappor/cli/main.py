@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TextIO
 from rappor._version import __version__
 from rappor.cli import (
     aggregate,
+    attack,
     candidates,
     completion,
     decode,
@@ -39,6 +40,7 @@ _VERBS = (
     candidates,
     decode,
     simulate,
+    attack,
     demo,
     completion,
 )

@@ -1,0 +1,92 @@
+"""All attacks by name, and how to run one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rappor.attack import (
+    alternating,
+    averaging,
+    change,
+    fdr,
+    linkage,
+    poisoning,
+    posterior,
+    secrets,
+    single,
+    targeting,
+    unlimited,
+    window,
+)
+from rappor.attack.finding import Finding
+from rappor.checks import show
+from rappor.errors import ParamsError
+from rappor.params import Params
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """An attack that can be run.
+
+    Attributes:
+        name: what it is called.
+        about: one line on what it does.
+        run: the function; its keyword arguments are the attack's settings.
+        settings: their names and default values.
+    """
+
+    name: str
+    about: str
+    run: Callable[..., Finding]
+    settings: Mapping[str, int | float]
+
+
+def _attack(name: str, about: str, run: Callable[..., Finding]) -> Attack:
+    return Attack(name, about, run, dict(run.__kwdefaults__ or {}))
+
+
+ATTACKS: dict[str, Attack] = {
+    each.name: each
+    for each in (
+        _attack("single", "one report: which of two values is it? (R55)", single.attack),
+        _attack("window", "n reports of one value: which of two is it? (R56)", window.attack),
+        _attack("unlimited", "reports without end, B' is known (R57)", unlimited.attack),
+        _attack("averaging", "many reports, with and without a memo (R2, R57)", averaging.attack),
+        _attack("alternating", "a value that alternates a, b, a, b (R30)", alternating.attack),
+        _attack("change", "did the value change between two windows? (R30)", change.attack),
+        _attack("linkage", "which two windows are the same client's? (R69)", linkage.attack),
+        _attack("targeting", "one person or a small group singled out (R60)", targeting.attack),
+        _attack("secrets", "several secrets or devices of one person (R58-R59)", secrets.attack),
+        _attack("fdr", "picking out the clients that hold a value (R61)", fdr.attack),
+        _attack("posterior", "how probable a value is after one report (R62)", posterior.attack),
+        _attack("poisoning", "forged reports that push a value up", poisoning.attack),
+    )
+}
+
+
+def find(name: str) -> Attack:
+    """The named attack, or ParamsError with the nearest name."""
+    if isinstance(name, str) and name in ATTACKS:
+        return ATTACKS[name]
+    near = difflib.get_close_matches(str(name), ATTACKS, 1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise ParamsError(f"attack must be one of {', '.join(ATTACKS)}; got {show(name)}{hint}")
+
+
+def run(name: str, params: Params, **settings: Any) -> Finding:
+    """Run the named attack with its default settings, or with those given.
+
+    >>> round(run("unlimited", Params.preset("chrome"), trials=1000).exact, 4)
+    0.6836
+    """
+    chosen = find(name)
+    unknown = [setting for setting in settings if setting not in chosen.settings]
+    if unknown:
+        raise ParamsError(
+            f"attack {name} has no setting {', '.join(unknown)}; "
+            f"it has {', '.join(chosen.settings)}"
+        )
+    return chosen.run(params, **settings)

@@ -1,0 +1,192 @@
+"""`rappor attack`: what an attacker learns, by computation and by simulation (paper §6)."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib.util
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from rappor.cli.arguments import UsageError, add_params, count, params_from
+from rappor.cli.output import Ticker, paint, say, say_json, table, up
+from rappor.errors import MissingExtraError
+from rappor.formats import parse_number
+
+if TYPE_CHECKING:
+    from rappor.attack import Bound, Finding
+
+EVERY = "all"
+_WIDTH = 96
+_SETTINGS = ("reports", "clients", "secrets", "frequency", "forged", "trials", "seed")
+
+
+def register(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "attack",
+        help="what an attacker learns, exactly and by simulation",
+        description="Runs an attack on a set of parameters: what the attacker sees and does, how "
+        "well it works exactly and in a simulation, the ε that limits it, and what it means. "
+        "Without a name, lists the attacks.",
+        epilog="Examples: rappor attack window --preset windows --reports 7; "
+        "rappor attack linkage --clients 400 --reports 14; rappor attack all --json",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help=f"an attack, or {EVERY}; see --list"
+    )
+    parser.add_argument("--list", action="store_true", help="list the attacks and their settings")
+    add_params(parser, default="windows")
+    group = parser.add_argument_group("settings: each attack takes some of them")
+    group.add_argument("--reports", type=count, metavar="N", help="reports, of a value or in all")
+    group.add_argument("--clients", type=count, metavar="N", help="clients in the attacked group")
+    group.add_argument("--secrets", type=count, metavar="N", help="secrets or devices of a person")
+    group.add_argument("--frequency", metavar="X", help="share of clients that hold the value")
+    group.add_argument("--forged", metavar="X", help="share of reports that are forged")
+    group.add_argument("--trials", type=count, metavar="T", help="simulated trials")
+    group.add_argument("--seed", type=_seed, metavar="N", help="of the simulation (default: 0)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """List the attacks, or run one, or all."""
+    if any(importlib.util.find_spec(package) is None for package in ("numpy", "scipy")):
+        raise MissingExtraError("attack", "analysis")
+    from rappor.attack import ATTACKS
+
+    if args.list or args.name is None:
+        _list(args.json)
+        return 0
+    if args.name != EVERY and args.name not in ATTACKS:
+        near = difflib.get_close_matches(args.name, [*ATTACKS, EVERY], 1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise UsageError(f"no attack {args.name[:60]!r}{hint}; see: rappor attack --list")
+    params, _ = params_from(args)
+    given = _settings(args)
+    names = list(ATTACKS) if args.name == EVERY else [args.name]
+    findings = []
+    with Ticker() as tick:
+        for name in names:
+            tick(f"attack {name} ...")
+            taken = {key: value for key, value in given.items() if key in ATTACKS[name].settings}
+            if args.name != EVERY and len(taken) < len(given):
+                _refuse(name, [key for key in given if key not in taken], ATTACKS[name].settings)
+            findings.append(ATTACKS[name].run(params, **taken))
+    if args.json:
+        documents = [finding.to_dict() for finding in findings]
+        say_json({"attacks": documents} if args.name == EVERY else documents[0])
+        return 0
+    for number, finding in enumerate(findings):
+        for line in ([""] * 2 if number else []) + describe(finding):
+            say(line)
+    return 0
+
+
+def _seed(text: str) -> int:
+    """A whole number from 0 on."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a whole number from 0 on")
+    return int(text)
+
+
+def _settings(args: argparse.Namespace) -> dict[str, int | float]:
+    """The settings that were given."""
+    given = {name: getattr(args, name) for name in _SETTINGS if getattr(args, name) is not None}
+    for name in ("frequency", "forged"):
+        if name in given:
+            given[name] = parse_number(name, given[name])
+    return given
+
+
+def _refuse(name: str, unknown: list[str], settings: Any) -> None:
+    listed = ", ".join(f"--{setting}" for setting in settings)
+    raise UsageError(f"attack {name} takes no --{unknown[0]}; it takes {listed}")
+
+
+def _list(as_json: bool) -> None:
+    from rappor.attack import ATTACKS
+
+    if as_json:
+        say_json(
+            {
+                "attacks": [
+                    {"name": each.name, "about": each.about, "settings": dict(each.settings)}
+                    for each in ATTACKS.values()
+                ]
+            }
+        )
+        return
+    rows = [
+        (each.name, each.about, " ".join(f"--{s}" for s in each.settings if s != "seed"))
+        for each in ATTACKS.values()
+    ]
+    for line in table(rows, left=3):
+        say(line)
+    say()
+    say(
+        f"rappor attack NAME runs one, rappor attack {EVERY} runs them all; --seed N repeats a run."
+    )
+
+
+def describe(finding: Finding) -> list[str]:
+    """A finding as lines for a terminal."""
+    numbers = ", ".join(f"{name} = {value:g}" for name, value in finding.params.to_dict().items())
+    settings = ", ".join(f"{name} {value:,}" for name, value in finding.settings.items())
+    lines = [
+        paint(f"{finding.name}: {finding.title}", "1"),
+        "",
+        *_named("sees", finding.sees),
+        *_named("does", finding.does),
+        *_named("against", numbers),
+        *_named("settings", settings),
+        "",
+        *(f"  {line}" for line in table(_figures(finding))),
+    ]
+    if finding.table:
+        rows = [
+            (label, up(value) if "ε" in label else _number(value))
+            for label, value in finding.table.items()
+        ]
+        lines += ["", *(f"  {line}" for line in table(rows))]
+    if finding.bound is not None:
+        lines += ["", *_named("bound", _limit(finding.bound))]
+    lines += ["", *textwrap.wrap(f"In a sentence: {finding.meaning}", _WIDTH)]
+    return lines
+
+
+def _named(name: str, text: str) -> list[str]:
+    start = f"  {name:<9} "
+    return textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
+
+
+def _figures(finding: Finding) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("", "exact", "simulated")]
+    for figure in finding.figures:
+        exact = _number(figure.exact)
+        if figure.exact_error:
+            exact += f" ± {figure.exact_error:.2g}"
+        simulated = "too rare to simulate"
+        if figure.simulated is not None and figure.std_error is not None:
+            simulated = f"{_number(figure.simulated)} ± {figure.std_error:.2g}"
+        rows.append((figure.label, exact, simulated))
+    return rows
+
+
+def _limit(bound: Bound) -> str:
+    text = f"{bound.symbol} = {up(bound.epsilon)}"
+    if bound.figure is None:
+        return f"{text} limits what is learnt of the values, not this figure"
+    side = "at least" if bound.least else "at most"
+    return f"{text}: {side} {_number(bound.figure)}, whatever the rule"
+
+
+def _number(value: float) -> str:
+    """Four decimals, more where they would all be 0; what is below 1 is never shown as 1."""
+    if 0.99995 <= value < 1:
+        return f"1 - {1 - value:.1g}"
+    if value == 0 or 1e-4 <= abs(value) < 1e5:
+        return f"{value:.4f}" if abs(value) < 100 else f"{value:.1f}"
+    return f"{value:.3g}"

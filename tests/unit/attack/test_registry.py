@@ -1,0 +1,110 @@
+"""All attacks by name: what each finding holds, whatever the parameters."""
+
+import json
+import math
+
+import pytest
+
+import rappor
+from rappor import Params, ParamsError
+from rappor.attack import ATTACKS, Figure, run
+from rappor.attack.finding import Bound, most_believed, percent, share_figure
+
+NAMES = [
+    "single",
+    "window",
+    "unlimited",
+    "averaging",
+    "alternating",
+    "change",
+    "linkage",
+    "targeting",
+    "secrets",
+    "fdr",
+    "posterior",
+    "poisoning",
+]
+FEW = {"linkage": 2, "change": 10, "alternating": 20}
+CORNERS = {
+    "no permanent step": Params(16, 2, 1, 0.0, 0.25, 0.75),
+    "no instantaneous step": Params(16, 2, 1, 0.5, 0.0, 1.0),
+    "p = 0": Params(16, 2, 1, 0.5, 0.0, 0.5),
+    "q = 1": Params(16, 2, 1, 0.5, 0.5, 1.0),
+    "two bits": Params(2, 1, 1, 0.5, 0.5, 0.75),
+    "nearly all bits": Params(17, 16, 1, 0.5, 0.5, 0.75),
+}
+
+
+def test_the_attacks_are_these() -> None:
+    assert list(ATTACKS) == NAMES
+    assert rappor.attack.run is run
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("corner", CORNERS)
+def test_every_attack_works_at_the_corners_and_respects_epsilon(name: str, corner: str) -> None:
+    found = run(name, CORNERS[corner], trials=FEW.get(name, 200), seed=3)
+    assert found.name == name
+    assert found.sees
+    assert found.does
+    assert found.title
+    assert found.meaning.endswith(".")
+    assert all(math.isfinite(figure.exact) for figure in found.figures)
+    assert found.bound is None or found.bound.holds(found.exact)
+    json.dumps(found.to_dict(), default=str)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_seed_repeats_a_run_and_another_changes_it(name: str) -> None:
+    params = Params(16, 2, 1, 0.5, 0.5, 0.75)
+    settings = {"trials": 5 if name == "linkage" else 3000}
+    one, again, other = (run(name, params, seed=seed, **settings) for seed in (1, 1, 2))
+    assert one == again
+    assert [figure.exact for figure in one.figures] == [figure.exact for figure in other.figures]
+    assert one.figures != other.figures
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_settings_are_those_that_were_asked_for(name: str) -> None:
+    settings = dict(ATTACKS[name].settings) | {"trials": FEW.get(name, 50)}
+    found = run(name, Params(16, 2, 1, 0.5, 0.5, 0.75), **settings)
+    assert found.settings == pytest.approx(settings)
+
+
+def test_names_and_settings_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(ParamsError, match=r"did you mean window\?"):
+        run("windw", Params.preset("windows"))
+    with pytest.raises(ParamsError, match="attack single has no setting secrets; it has trials"):
+        run("single", Params.preset("windows"), secrets=2)
+    with pytest.raises(ParamsError, match=r"params must be rappor\.Params"):
+        run("fdr", None)  # type: ignore[arg-type]
+    for trials in (0, 1, -5, 1.5, None):
+        with pytest.raises(ParamsError, match="trials must be a whole number"):
+            run("single", Params.preset("windows"), trials=trials)
+
+
+def test_distance_is_in_standard_errors_and_certainties_must_be_met() -> None:
+    assert Figure("x", 0.5, 0.6, 0.05).sigmas == pytest.approx(2)
+    assert Figure("x", 0.5, 0.6, 0.03, 0.04).sigmas == pytest.approx(2)
+    assert Figure("x", 1.0, 1.0, 0.0).sigmas == 0
+    assert Figure("x", 1.0, 0.9, 0.0).sigmas == math.inf
+    assert Figure("x", 1.0).sigmas == 0
+    assert share_figure("x", 0.0, 1, 10).sigmas == math.inf
+
+
+def test_a_bound_knows_its_side() -> None:
+    assert Bound("ε1", 1.0, 0.7).holds(0.7)
+    assert not Bound("ε1", 1.0, 0.7).holds(0.71)
+    assert Bound("ε1", 1.0, 0.7, least=True).holds(0.71)
+    assert not Bound("ε1", 1.0, 0.7, least=True).holds(0.69)
+    assert most_believed(math.inf) == 1.0
+    assert most_believed(1.0, 0.0) == 0.0
+    assert most_believed(1.0, 1.0) == 1.0
+
+
+def test_a_share_below_one_is_never_called_all() -> None:
+    assert percent(0.5) == "50 %"
+    assert percent(0.99954) == "99.95 %"
+    assert percent(1 - 1e-12) == "more than 99.99 %"
+    assert percent(1.25) == "125 %"
+    assert percent(1.0) == "100 %"
