@@ -32,12 +32,14 @@ if TYPE_CHECKING:
     from rappor import attack as attack
     from rappor import charts as charts
     from rappor import decoding as decoding
+    from rappor import planning as planning
     from rappor import simulate as simulate
     from rappor.aggregate.counts import Counts as Counts
     from rappor.decoding.compare import compare as compare
     from rappor.decoding.decode import decode as decode
     from rappor.decoding.diagnose import diagnose as diagnose
     from rappor.decoding.result import Decoded as Decoded
+    from rappor.planning.plan import plan as plan
 
 __all__ = [
     "DecodeError",
@@ -73,6 +75,8 @@ _LAZY = {
     "decode": ("rappor.decoding.decode", ("numpy", "scipy")),
     "decoding": ("rappor.decoding", ("numpy", "scipy")),
     "diagnose": ("rappor.decoding.diagnose", ("numpy", "scipy")),
+    "plan": ("rappor.planning.plan", ("numpy", "scipy")),
+    "planning": ("rappor.planning", ("numpy", "scipy")),
     "simulate": ("rappor.simulate", _NUMPY),
 }
 

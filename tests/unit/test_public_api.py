@@ -67,6 +67,8 @@ LAZY = [
     "decode",
     "decoding",
     "diagnose",
+    "plan",
+    "planning",
     "simulate",
 ]
 

@@ -23,6 +23,7 @@ from rappor.cli import (
     demo,
     encode,
     explain,
+    plan,
     privacy,
     simulate,
 )
@@ -34,6 +35,7 @@ FAILURE, USAGE, INVALID_INPUT, INTERRUPTED = 1, 2, 3, 130
 
 _VERBS = (
     privacy,
+    plan,
     explain,
     encode,
     aggregate,

@@ -1,0 +1,322 @@
+"""`rappor plan`: parameters from goals, with what each costs and what it can detect."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+from rappor.cli.arguments import UsageError, count
+from rappor.cli.output import Ticker, note, percent, percent_up, say, say_json, table, up
+
+if TYPE_CHECKING:
+    from rappor.planning import Plan, Plans
+    from rappor.simulate.populations import Population
+
+_SHAPES = ("exponential", "uniform", "zipf")
+_ENDINGS = (".svg", ".png", ".html", ".json")
+
+
+def register(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "plan",
+        help="choose parameters: from ε, reports and what must be detected",
+        description="Finds parameters whose ε is never above the request, ranked by the rarest "
+        "string that they detect. Give two of ε, --reports and --frequency, and the third is "
+        "solved for; or all three. The best plan is checked by simulation.",
+        epilog="Examples: rappor plan --epsilon-one 1 --epsilon-infinity 4 --reports 1e6 "
+        "--candidates 200; rappor plan --epsilon-one 1 --frequency .01; "
+        "rappor plan --reports 1e6 --frequency .01 --json",
+        allow_abbrev=False,
+    )
+    goals = parser.add_argument_group("goals: two of ε, reports and frequency, or all three")
+    goals.add_argument("--epsilon-one", type=_number, metavar="E", help="ε of one report, at most")
+    goals.add_argument(
+        "--epsilon-infinity",
+        type=_number,
+        metavar="E",
+        help="ε of all reports on one value, at most (default: 4 times --epsilon-one)",
+    )
+    goals.add_argument("--one-time", action="store_true", help="each client reports once, ever")
+    goals.add_argument("--reports", type=_number, metavar="N", help="reports in the collection")
+    goals.add_argument(
+        "--frequency", type=_number, metavar="X", help="share of reports to detect, such as .01"
+    )
+    goals.add_argument(
+        "--power", type=float, default=0.8, metavar="X", help="with which chance (default: 0.8)"
+    )
+    goals.add_argument(
+        "--candidates", type=count, metavar="M", help="strings to look for (default: 100)"
+    )
+    goals.add_argument(
+        "--alpha", type=float, default=0.05, metavar="X", help="family-wise error (default: 0.05)"
+    )
+    what = parser.add_argument_group("what is collected")
+    what.add_argument(
+        "--kind", default="string", metavar="KIND", help="string (default), category or boolean"
+    )
+    what.add_argument(
+        "--population",
+        default="exponential",
+        metavar="SHAPE",
+        help="what strings found are counted in: exponential (default), uniform, zipf, or a file "
+        "with string,frequency",
+    )
+    what.add_argument(
+        "--n", metavar="N,N", default="7,30,365", help="reports to show ε_n for (default: 7,30,365)"
+    )
+    what.add_argument("--most-bytes", type=count, default=512, metavar="B", help="of a report")
+    caution = parser.add_argument_group("cautions (docs/plan.md)")
+    caution.add_argument(
+        "--platform", default="device", metavar="P", help="device (default) or web"
+    )
+    caution.add_argument(
+        "--values",
+        default="fixed",
+        metavar="V",
+        help="fixed (default), slow or fast: how they change",
+    )
+    caution.add_argument(
+        "--shared", action="store_true", help="all clients may hold the same value"
+    )
+    for name, about in (
+        ("devices", "clients of one person"),
+        ("collections", "collections about the same thing"),
+        ("cells", "periods times dimensions"),
+    ):
+        caution.add_argument(f"--{name}", type=count, default=1, metavar="N", help=about)
+    parser.add_argument(
+        "--check",
+        type=_whole,
+        default=20,
+        metavar="N",
+        help="simulated collections to check the best plan with (default: 20; 0: none)",
+    )
+    parser.add_argument("--plot", metavar="FILE", help="draw the trade-off (.svg, .png, .html)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan, then print."""
+    if args.plot is not None and not args.plot.lower().endswith(_ENDINGS):
+        raise UsageError(f"--plot writes {', '.join(_ENDINGS)}, got {args.plot}")
+    kind = args.kind
+    candidates = args.candidates or (1 if kind == "boolean" else 100)
+    try:
+        shown = tuple(count(part) for part in args.n.split(","))
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"--n: {error}") from None
+    from rappor.planning import plan
+
+    with Ticker() as progress:
+        found = plan(
+            args.epsilon_one,
+            args.epsilon_infinity,
+            args.reports,
+            candidates,
+            frequency=args.frequency,
+            power=args.power,
+            alpha=args.alpha,
+            kind=kind,
+            one_time=args.one_time,
+            n=shown,
+            population=_population(args.population, candidates),
+            most_bytes=args.most_bytes,
+            platform=args.platform,
+            values=args.values,
+            shared=args.shared,
+            devices=args.devices,
+            collections=args.collections,
+            cells=args.cells,
+            check=args.check,
+            progress=progress,
+        )
+    if args.plot is not None:
+        from rappor.cli.result_files import replacing
+
+        with replacing(args.plot) as path:
+            found.plot().save(path)
+        note(f"wrote {args.plot}")
+    if args.json:
+        say_json(document(found))
+    else:
+        for line in describe(found):
+            say(line)
+    return 0
+
+
+def document(found: Plans) -> dict[str, Any]:
+    """Everything a plan says, ready for JSON."""
+    goal, reports, frequency, solved = found.settled
+    return {
+        "request": {
+            "epsilon_one": goal.epsilon_one,
+            "epsilon_infinity": goal.epsilon_infinity,
+            "reports": reports,
+            "frequency": frequency,
+            "power": found.request.power,
+            "candidates": found.request.candidates,
+            "alpha": found.request.alpha,
+            "kind": found.request.kind,
+            "solved": solved or None,
+        },
+        "plans": [_plan_document(each) for each in found],
+        "checked": None
+        if found.checked is None
+        else {
+            "collections": found.checked.collections,
+            "holds": found.checked.holds,
+            "power": [each._asdict() for each in found.checked.levels],
+        },
+    }
+
+
+def _plan_document(plan: Plan) -> dict[str, Any]:
+    return {
+        "params": plan.params.to_dict(),
+        "kind": plan.kind,
+        "epsilon_one": plan.epsilon_one,
+        "epsilon_n": plan.epsilon_n,
+        "epsilon_infinity": plan.epsilon_infinity,
+        "detectable": {
+            str(each.power): {"count": each.count, "frequency": each.frequency}
+            for each in plan.detectable
+        },
+        "expected": plan.expected._asdict(),
+        "bytes_per_report": plan.bytes_per_report,
+        "cohort_size": plan.cohort_size,
+        "cautions": [
+            {"code": each.code, "requirement": each.requirement, "text": each.text}
+            for each in plan.cautions
+        ],
+    }
+
+
+def describe(found: Plans) -> list[str]:
+    """The plans as lines for a person."""
+    goal, reports, frequency, solved = found.settled
+    best, request = found.best, found.request
+    ever = (
+        "each client reports once"
+        if goal.epsilon_infinity == math.inf
+        else (f"ε∞ up to {goal.epsilon_infinity:g}")
+    )
+    solved_for = {"reports": "Reports needed", "epsilon": "Smallest ε1"}.get(solved)
+    answer = {"reports": f"{reports:,}", "epsilon": f"{goal.epsilon_one:g}"}.get(solved)
+    lines = [
+        f"Goal: ε1 up to {goal.epsilon_one:g}, {ever}; {reports:,} reports, "
+        f"{request.candidates:,} candidates ({request.kind}).",
+    ]
+    if solved_for:
+        lines.append(f"{solved_for} to detect {percent(frequency)} of them: {answer}.")
+    lines += ["", "Best plan:", f"  {_flags(best)}", ""]
+    lines += [f"  {line}" for line in table(_facts(found))]
+    lines += ["", "The best plan, then the others by the rarest string they detect:", ""]
+    lines += [f"  {line}" for line in table(_trade_off(found), left=0)]
+    lines += ["", *_check_lines(found)]
+    for caution in best.cautions:
+        lines += ["", f"Caution ({caution.code}, {caution.requirement}): {caution.text}"]
+    return lines
+
+
+def _flags(plan: Plan) -> str:
+    return " ".join(f"--{name} {value:.15g}" for name, value in plan.params.to_dict().items())
+
+
+def _facts(found: Plans) -> list[tuple[str, str]]:
+    best = found.best
+    rows = [("ε of one report", up(best.epsilon_one))]
+    rows += [(f"ε of {n:,} reports", up(value)) for n, value in best.epsilon_n.items()]
+    rows.append(("ε for ever", up(best.epsilon_infinity)))
+    rows += [
+        (f"detected with {percent(each.power)} chance, from", _share(each.frequency))
+        for each in best.detectable
+    ]
+    if best.kind != "boolean":
+        wise, fdr, present = best.expected
+        alpha = percent(found.request.alpha)
+        rows += [
+            (f"of {present:,} strings found, family-wise error {alpha}", f"{wise:.1f}"),
+            (f"of {present:,} strings found, false discoveries {alpha}", f"{fdr:.1f}"),
+        ]
+    size = best.bytes_per_report
+    rows += [
+        ("a report takes", f"{size} byte{'s' * (size != 1)}"),
+        ("reports in a cohort", f"{best.cohort_size:,.0f}"),
+    ]
+    return rows
+
+
+def _trade_off(found: Plans) -> list[tuple[str, ...]]:
+    shown = found.best.detectable
+    head = ("k", "h", "m", "f", "p", "q", "ε1", "ε∞")
+    rows = [(*head, *(f"{100 * each.power:g} %" for each in shown), "found", "bytes", "cohort")]
+    for plan in found:
+        params = plan.params
+        rows.append(
+            (
+                str(params.k),
+                str(params.h),
+                str(params.m),
+                *(f"{number:.6g}" for number in (params.f, params.p, params.q)),
+                up(plan.epsilon_one),
+                up(plan.epsilon_infinity),
+                *(_share(each.frequency) for each in plan.detectable),
+                f"{plan.expected.fdr:.1f}",
+                str(plan.bytes_per_report),
+                f"{plan.cohort_size:,.0f}",
+            )
+        )
+    return rows
+
+
+def _share(frequency: float) -> str:
+    return "nothing" if frequency > 1 else percent_up(frequency)
+
+
+def _check_lines(found: Plans) -> list[str]:
+    checked = found.checked
+    if checked is None:
+        return ["Not checked by simulation."]
+    measured = ", ".join(
+        f"{percent(each.power)} promised, {percent(each.measured)} ± {100 * each.std_error:.1f} "
+        "measured"
+        for each in checked.levels
+    )
+    verdict = "The promise holds" if checked.holds else "The promise DOES NOT HOLD"
+    return [f"{verdict} in {checked.collections} simulated collections: {measured}."]
+
+
+def _population(name: str, candidates: int) -> Population | None:
+    """The population of a name or file; None for the usual one."""
+    if name == "exponential":
+        return None
+    from rappor.simulate import populations
+    from rappor.simulate.population_files import read_population
+
+    half = max(1, candidates // 2)
+    if name in _SHAPES:
+        make = populations.uniform if name == "uniform" else populations.zipf
+        return make(half, absent=candidates - half)
+    return read_population(name)
+
+
+def _number(text: str) -> float | int:
+    """A number as people write it; whole ones stay whole, impossible ones are judged later."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number (1e6 is fine)") from None
+    if number.is_nan():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number (1e6 is fine)")
+    if number.is_finite() and number == number.to_integral_value() and abs(number) < 10**30:
+        return int(number)
+    return float(number)
+
+
+def _whole(text: str) -> int:
+    return 0 if text == "0" else count(text)

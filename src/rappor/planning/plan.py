@@ -1,0 +1,147 @@
+"""Parameters from goals: ranked by what they detect, never above the requested ε (§4, R44-R50)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rappor.checks import whole
+from rappor.planning.cautions import cautions, refuse_unsound
+from rappor.planning.check import Check
+from rappor.planning.check import check as run_check
+from rappor.planning.designs import Design, designs
+from rappor.planning.found import Crowd, expected
+from rappor.planning.impossible import Settled, refuse_impossible, settle
+from rappor.planning.plans import Plan, Plans
+from rappor.planning.request import Request
+from rappor.privacy import epsilon_infinity as infinity
+from rappor.privacy import epsilon_n
+from rappor.privacy import epsilon_one as one
+from rappor.simulate.populations import Population
+
+POWERS = (0.5, 0.8, 0.95)
+CHECKED_COLLECTIONS = 20
+
+
+def plan(
+    epsilon_one: float | None = None,
+    epsilon_infinity: float | None = None,
+    reports: int | None = None,
+    candidates: int = 100,
+    *,
+    frequency: float | None = None,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    kind: str = "string",
+    one_time: bool = False,
+    n: Iterable[int] = (7, 30, 365),
+    population: Population | None = None,
+    most_bytes: int = 512,
+    platform: str = "device",
+    values: str = "fixed",
+    shared: bool = False,
+    devices: int = 1,
+    collections: int = 1,
+    cells: int = 1,
+    check: int = CHECKED_COLLECTIONS,
+    progress: Callable[[str], None] | None = None,
+) -> Plans:
+    """Parameters that keep a privacy goal, ranked by the rarest string they detect.
+
+    Give two of (ε, reports, frequency), and the third is solved for; or all three, which must be
+    possible together. No plan's exact ε is above the request.
+
+    Args:
+        epsilon_one: the most that one report may give away.
+        epsilon_infinity: the most that all reports on one value may; 4 epsilon_one by default.
+        reports: N.
+        candidates: M, the strings that will be looked for.
+        frequency: the share of reports whose string must be detected.
+        power: with which chance.
+        alpha: the family-wise error of the test, over all candidates.
+        kind: "string", "category" (a bit for each candidate) or "boolean".
+        one_time: every client reports once, ever: no permanent step, ε∞ = ∞.
+        n: numbers of reports to state ε_n for.
+        population: what else is there, and what the strings found are counted in; by default half
+            of the candidates, frequencies falling exponentially as in the paper.
+        most_bytes: the longest report that is acceptable.
+        platform: "device", or "web" where storage is forgotten.
+        values: "fixed", "slow" or "fast": how clients' values change.
+        shared: whether all clients may hold the same value.
+        devices: clients of one person.
+        collections: collections about the same thing.
+        cells: periods times dimension cells that the reports are split into.
+        check: simulated collections to check the best plan with; 0 for none.
+        progress: called with a line of text now and then.
+
+    Raises:
+        ParamsError: what is impossible, with the nearest that is possible.
+
+    >>> found = plan(1.0743, 4.3944, reports=10**6, candidates=200, check=0)
+    >>> found.best.params
+    Params(k=128, h=1, m=64, f=0.2001, p=0.2261, q=0.5338)
+    """
+    given: dict[str, Any] = {
+        "epsilon_one": epsilon_one,
+        "epsilon_infinity": epsilon_infinity,
+        "reports": reports,
+        "frequency": frequency,
+        "candidates": candidates,
+        "power": power,
+        "alpha": alpha,
+        "kind": kind,
+        "one_time": one_time,
+        "n": n,
+        "population": population,
+        "most_bytes": most_bytes,
+        "platform": platform,
+        "values": values,
+        "shared": shared,
+        "devices": devices,
+        "collections": collections,
+        "cells": cells,
+    }
+    times = whole("check", check, 0, 10**6)
+    say = progress or (lambda _: None)
+    refuse_impossible(given)
+    request = Request(**given)
+    crowd = Crowd.of(request.shape)
+    refuse_unsound(request)
+    settled = settle(request, crowd, say)
+    made = designs(request, crowd, settled.goal, settled.reports)
+    plans = tuple(_plan(request, crowd, settled, each) for each in _worth_showing(made))
+    checked = _check(request, settled, plans[0], times, say)
+    return Plans(plans, request, settled, checked)
+
+
+def _worth_showing(made: list[Design]) -> list[Design]:
+    """The best, the same with longer and shorter reports, and the same with other hashes."""
+    best = made[0].params
+    return [each for each in made if each.params.h == best.h or each.params.k == best.k]
+
+
+def _plan(request: Request, crowd: Crowd, settled: Settled, design: Design) -> Plan:
+    params, kind = design.params, request.kind
+    powers = sorted({*POWERS, request.power})
+    return Plan(
+        params=params,
+        kind=kind,
+        epsilon_one=one(params, kind),
+        epsilon_n={n: epsilon_n(params, n, kind) for n in request.n},
+        epsilon_infinity=infinity(params, kind),
+        detectable=tuple(design.detector.detectable(each) for each in powers),
+        expected=expected(design.detector, crowd, request.candidates, request.alpha),
+        bytes_per_report=(params.k + 7) // 8,
+        cohort_size=settled.reports / params.m,
+        cautions=cautions(request, params, settled.reports),
+        detector=design.detector,
+    )
+
+
+def _check(
+    request: Request, settled: Settled, best: Plan, times: int, say: Callable[[str], None]
+) -> Check | None:
+    promised = [each for each in best.detectable if each.power in POWERS and each.frequency < 1]
+    if not times or not promised or settled.reports >= 2**60:  # beyond what can be drawn
+        return None
+    return run_check(request, best.params, settled.reports, promised, times, say)

@@ -1,0 +1,152 @@
+"""How likely `rappor.decode` detects a string of some frequency, by formula (R46-R50).
+
+A string that a share s of N reports hold is estimated from the h bits it sets in each of m cohorts.
+With p*, q*, w = q*-p* and the load h/k of a bit, the share's variance is
+
+    absent:  r(1-r) / (w² N h g) + u,                       r = p* + w h/k
+    present: (t q*(1-q*) + (1-t) p*(1-p*)) / (w² N h g) + s(1-s)/N + u,   t = s + (1-s) h/k
+
+where g = (1 - h/k)(1 - (A+1)/(km)) is what the level of all bits and A fitted strings leave, and
+u = Σ s'²/(km) is the unrest of strings that are there but not detected. A candidate is detected
+above Q standard errors, Q = Φ⁻¹(1 - α/M) and a little more: the test sees the string's own bits
+among the residuals it is judged by (docs/theory/power.md). Kinds with a bit of their own have
+neither load nor unrest: g = 1, u = 0, t = s.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from rappor.mechanism.channel import channel
+from rappor.params import Params
+from rappor.privacy import Detectable
+
+NORMAL = NormalDist()
+_STEPS, _LEAST_STEP = 200, 1e-6
+_HALF_NORMAL = 1 / math.sqrt(2 * math.pi)  # the mean of max(0, X), X standard normal
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """What decides whether a string is detected.
+
+    Attributes:
+        p_star: chance that a bit which is 0 is reported as 1.
+        q_star: chance that a bit which is 1 is.
+        k: bits in a report.
+        h: bits that a value sets.
+        m: cohorts.
+        reports: N.
+        critical: Q, the normal deviate that a candidate has to exceed.
+        hashed: whether values share bits, as strings do.
+        fitted: A, how many other strings are detected.
+        unrest: Σ s'² over strings that are there and not detected.
+    """
+
+    p_star: float
+    q_star: float
+    k: int
+    h: int
+    m: int
+    reports: float
+    critical: float
+    hashed: bool
+    fitted: float = 0.0
+    unrest: float = 0.0
+
+    @property
+    def bits(self) -> int:
+        """Bits of all cohorts."""
+        return self.k * self.m
+
+    @property
+    def load(self) -> float:
+        """The share of values that set a given bit."""
+        return self.h / self.k if self.hashed else 0.0
+
+    def absent(self) -> float:
+        """Standard error of the share of a string that nobody holds."""
+        rate = self.p_star + (self.q_star - self.p_star) * self.load
+        return math.sqrt(rate * (1 - rate) / self._information() + self._unrest())
+
+    def present(self, share: float) -> float:
+        """Standard error of the share of a string that this share of the population holds."""
+        p, q = self.p_star, self.q_star
+        ones = share + (1 - share) * self.load
+        noise = (ones * q * (1 - q) + (1 - ones) * p * (1 - p)) / self._information()
+        return math.sqrt(noise + share * (1 - share) / self.reports + self._unrest())
+
+    def power(self, share: float) -> float:
+        """Chance that a string with this share of the population is detected.
+
+        >>> from rappor.privacy import critical_value
+        >>> paper = detector(Params(128, 2, 64, 0.5, 0.5, 0.75), 10**6, critical_value(200))
+        >>> round(paper.power(0.012), 2)
+        0.77
+        """
+        return NORMAL.cdf((share - self.threshold() * self.absent()) / self.present(share))
+
+    def threshold(self) -> float:
+        """Standard errors above which a string is detected: Q, and what its own bits add."""
+        if not self.hashed:
+            return self.critical
+        z = self.critical
+        for _ in range(_STEPS):
+            missing = self.critical - self._deviate(z)
+            if missing <= 0:
+                return z
+            z += max(missing, _LEAST_STEP)
+        return math.inf  # too few bits for anything to stand out
+
+    def detectable(self, power: float) -> Detectable:
+        """The smallest share that is detected with this chance; above 1 where nothing can be.
+
+        Solves s = threshold + z_power times the standard error at s, as privacy.detectable does.
+        """
+        floor = self.threshold() * self.absent()
+        quantile = NORMAL.inv_cdf(power)
+        share = floor
+        for _ in range(_STEPS):
+            before = share
+            share = max(0.0, floor + quantile * self.present(min(share, 1.0)))
+            if not abs(share - before) > 1e-9 * share:
+                break
+        return Detectable(power, share * self.reports, share)
+
+    def _information(self) -> float:
+        w = self.q_star - self.p_star
+        left = 1.0
+        if self.hashed:
+            left = (1 - self.load) * max(1 - (self.fitted + 1) / self.bits, 1e-9)
+        return w * w * self.reports * self.h * left
+
+    def _unrest(self) -> float:
+        return self.unrest / self.bits if self.hashed else 0.0
+
+    def _deviate(self, z: float) -> float:
+        """What the test by random placement makes of an estimate z standard errors above 0.
+
+        The string's bits, each √(z²/hm) standard errors too high, are among those that a random
+        string could have fallen on; and of two p-values, with the noise as it should be and as it
+        is, the larger one counts.
+        """
+        wider = 1 + _HALF_NORMAL * math.sqrt(2 / self.bits) / 2
+        patterns = self.m * math.log(math.comb(self.k, self.h))
+        if patterns <= math.log(10 / NORMAL.cdf(-self.critical)):
+            return z / wider  # too few places to fall on: the decoder tests by the noise alone
+        square = z * z / (self.h * self.m)
+        if square > 200:
+            return 0.0
+        own = self.h * self.m * self.load
+        tail = own * (math.expm1(square) * math.exp(square / 2) - square)
+        return (z - tail / z) / wider
+
+
+def detector(params: Params, reports: float, critical: float, kind: str = "string") -> Detector:
+    """The detector of a set of parameters."""
+    p_star, q_star = (float(each) for each in channel(params))
+    return Detector(
+        p_star, q_star, params.k, params.h, params.m, reports, critical, kind == "string"
+    )

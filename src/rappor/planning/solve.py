@@ -1,0 +1,69 @@
+"""Of ε, N and frequency, any one from the other two (R44, R50)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rappor.planning.designs import LEAST_COHORT, designs
+from rappor.planning.found import Crowd
+from rappor.planning.noise import Goal
+from rappor.planning.request import MOST_EPSILON, MOST_REPORTS, RATIO, Request
+
+_LEAST_EPSILON = 1e-4
+_HALVINGS = 60
+_CLOSE = 1e-4  # relative
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solver:
+    """The best designs for a request, seen as a function of what it leaves open."""
+
+    request: Request
+    crowd: Crowd
+
+    def rarest(self, goal: Goal, reports: float) -> float:
+        """The smallest frequency that the best design detects; above 1 where nothing is."""
+        return designs(self.request, self.crowd, goal, reports, quick=True)[0].frequency
+
+    def least_reports(self, goal: Goal, frequency: float) -> int | None:
+        """The fewest reports that detect a frequency; None where no number does."""
+
+        def enough(reports: float) -> bool:
+            return self.rarest(goal, reports) <= frequency
+
+        low, high = float(LEAST_COHORT * self.request.cells), float(MOST_REPORTS)
+        if enough(low):
+            return math.ceil(low)
+        return math.ceil(_between(enough, low, high)) if enough(high) else None
+
+    def least_epsilon(self, reports: float, frequency: float, ever: float | None) -> Goal | None:
+        """The smallest ε1 that detects a frequency, with this ε∞ or 4 ε1; None where none does."""
+
+        def enough(once: float) -> bool:
+            return self.rarest(_goal(once, ever), reports) <= frequency
+
+        most = MOST_EPSILON / RATIO if ever is None else min(ever, MOST_EPSILON)
+        if not enough(most):
+            return None
+        once = _between(enough, min(_LEAST_EPSILON, most), most)
+        digits = 3 - math.floor(math.log10(once))  # four significant ones, rounded up
+        return _goal(min(math.ceil(once * 10**digits) / 10**digits, most), ever)
+
+
+def _goal(once: float, ever: float | None) -> Goal:
+    return Goal(once, RATIO * once if ever is None else ever)
+
+
+def _between(enough: Callable[[float], bool], low: float, high: float) -> float:
+    """The smallest number that is enough, by halving on a logarithmic scale."""
+    for _ in range(_HALVINGS):
+        if high <= low * (1 + _CLOSE):
+            break
+        middle = math.sqrt(low * high)
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
+    return high

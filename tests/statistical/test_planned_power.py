@@ -1,0 +1,97 @@
+"""Promised power is measured power: random requests, simulated collections, the real decoder.
+
+Ten requests drawn at random; for each, 25 collections that hold strings of exactly the promised
+frequency among other strings, some 1,500 in all. One request's share has a standard error of some 3
+points, the mean over all of 1. α: about 1e-3 in all (4 standard errors for each, 3.3 for the mean).
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from rappor import decode, privacy, simulate
+from rappor.planning import plan
+
+COLLECTIONS = 25
+REQUESTS = 10
+PROBES = 6
+
+
+def requests():
+    rng = np.random.default_rng(2014)
+    for _ in range(REQUESTS):
+        once = float(np.exp(rng.uniform(np.log(0.4), np.log(3))))
+        yield {
+            "epsilon_one": once,
+            "epsilon_infinity": once * float(rng.uniform(1.5, 6)),
+            "reports": int(10 ** rng.uniform(5, 7.5)),
+            "candidates": int(10 ** rng.uniform(1.5, 2.5)),
+            "power": float(rng.choice([0.5, 0.8, 0.95])),
+        }
+
+
+def detected(asked, params, frequency, seed):
+    """How many strings of the frequency were there, and how many were detected."""
+    total = asked["candidates"]
+    probes = max(1, min(PROBES, int(0.3 / frequency), total // 4))
+    names = [f"{seed}/{number}" for number in range(total)]
+    others = 0.93 ** np.arange(total // 2 - probes)
+    others *= (1 - probes * frequency) / others.sum()
+    shares = [frequency] * probes + others.tolist()
+    counts = simulate.counts(
+        dict(zip(names, shares, strict=False)), params, asked["reports"], seed=[seed, 4]
+    )
+    found = {row.string for row in decode(counts, names, correction="bonferroni").detected}
+    return probes, sum(name in found for name in names[:probes])
+
+
+def measured(asked, params, frequency):
+    made = np.array([detected(asked, params, frequency, seed) for seed in range(COLLECTIONS)])
+    probes, hits = made.sum(axis=0).tolist()
+    power = asked["power"]
+    return hits / probes - power, math.sqrt(power * (1 - power) / probes)
+
+
+def judged(off):
+    """Whether each request, and all of them together, are within their errors."""
+    each = all(abs(apart) <= max(0.03, 4 * error) for apart, error in off)
+    mean = np.mean([apart for apart, _ in off])
+    return each and abs(mean) <= 3.3 * math.sqrt(sum(error**2 for _, error in off)) / len(off)
+
+
+@pytest.fixture(scope="module")
+def planned():
+    return [(asked, plan(**asked, check=0).best) for asked in requests()]
+
+
+def test_promised_power_is_the_measured_one(planned):
+    off = [measured(asked, best.params, best.at(asked["power"]).frequency)
+           for asked, best in planned]  # fmt: skip
+    assert judged(off), off
+
+
+def test_the_papers_formula_alone_would_be_noticed(planned):
+    """Without the filter's own losses, on the shortest filters, where they are largest."""
+    off = []
+    for asked, _ in planned[:5]:
+        params = plan(**asked, most_bytes=1, check=0).best.params
+        short = privacy.detectable(params, asked["reports"], asked["candidates"], asked["power"])
+        off.append(measured(asked, params, short.frequency))
+    assert not judged(off), off
+
+
+def test_expected_detections_are_the_measured_ones():
+    """S1 with the plan for the paper's ε, 12 seeds: within 4 standard errors of the mean."""
+    best = plan(1.0743, 4.3944, 10**6, 200, check=0).best
+    population = simulate.exponential(100, absent=100)
+    found = {"bonferroni": [], "fdr": []}
+    for seed in range(12):
+        counts = simulate.counts(population, best.params, 10**6, seed=[seed, 9])
+        for correction, numbers in found.items():
+            decoded = decode(counts, population.candidates, correction=correction)
+            held = set(population.strings)
+            numbers.append(sum(row.string in held for row in decoded.detected))
+    for numbers, promised in zip(found.values(), best.expected, strict=False):
+        error = np.std(numbers, ddof=1) / math.sqrt(len(numbers))
+        assert abs(np.mean(numbers) - promised) <= 4 * error, (np.mean(numbers), promised, error)

@@ -1,0 +1,256 @@
+"""Plans: what they promise, what they solve, what they refuse and warn of."""
+
+import math
+import re
+
+import pytest
+
+import rappor
+from rappor import ParamsError
+from rappor.planning import plan
+from rappor.privacy import epsilon_infinity, epsilon_n, epsilon_one
+from rappor.simulate.populations import uniform, zipf
+
+PAPER = {"epsilon_one": 1.0743, "epsilon_infinity": 4.3944, "candidates": 200, "check": 0}
+
+
+def test_the_papers_goal_gets_one_hash_and_a_better_design():
+    found = rappor.plan(**PAPER, reports=10**6)
+    best = found.best
+    assert (best.params.h, best.params.k) == (1, 128)
+    assert best.params.f == pytest.approx(0.2001, abs=0.002)
+    assert best.params.p == pytest.approx(0.2239, abs=0.01)
+    assert best.params.q == pytest.approx(0.5307, abs=0.01)
+    assert best.expected.family_wise > 41.5
+    assert best.expected.fdr > 54.5
+    by_hashes = {each.params.h: each for each in found if each.params.k == 128}
+    assert sorted(by_hashes, key=lambda h: by_hashes[h].at(0.5).frequency) == [1, 2, 3, 4]
+
+
+def test_every_plan_states_the_exact_epsilon_and_keeps_the_request():
+    for goal in ({"epsilon_one": 0.5, "epsilon_infinity": 2}, {"epsilon_one": 3, "one_time": True}):
+        for each in plan(**goal, reports=10**5, candidates=50, n=(2, 9), check=0):
+            assert each.epsilon_one == epsilon_one(each.params) <= goal["epsilon_one"]
+            assert each.epsilon_infinity == epsilon_infinity(each.params)
+            assert each.epsilon_infinity <= goal.get("epsilon_infinity", math.inf)
+            assert each.epsilon_n == {n: epsilon_n(each.params, n) for n in (2, 9)}
+            assert each.bytes_per_report == (each.params.k + 7) // 8
+            assert each.cohort_size == 10**5 / each.params.m
+
+
+def test_plans_are_ranked_by_what_they_detect_and_the_best_is_short():
+    found = plan(**PAPER, reports=10**6)
+    frequencies = [each.at(0.8).frequency for each in found]
+    assert frequencies[1:] == sorted(frequencies[1:])
+    assert frequencies[0] <= 1.02 * min(frequencies)
+    assert all(each.params.k >= found.best.params.k for each in found if each.at(0.8).frequency
+               <= 1.02 * min(frequencies))  # fmt: skip
+    assert len(found) == len(list(found))
+    assert found[0] is found.best
+
+
+def test_each_of_the_three_is_solved_from_the_others():
+    by_reports = plan(**PAPER, reports=10**6)
+    assert by_reports.settled.solved == "frequency"
+    frequency = by_reports.best.at(0.8).frequency
+    by_frequency = plan(**PAPER, frequency=frequency)
+    assert by_frequency.settled.solved == "reports"
+    assert by_frequency.settled.reports == pytest.approx(10**6, rel=0.01)
+    by_both = plan(reports=10**6, frequency=frequency, candidates=200, epsilon_infinity=4.3944,
+                   check=0)  # fmt: skip
+    assert by_both.settled.solved == "epsilon"
+    assert by_both.settled.goal.epsilon_one == pytest.approx(1.0743, rel=0.01)
+    assert by_both.best.at(0.8).frequency <= frequency * 1.001
+    free = plan(reports=10**6, frequency=frequency, candidates=200, check=0).settled.goal
+    assert free.epsilon_infinity == pytest.approx(4 * free.epsilon_one)
+
+
+def test_all_three_that_fit_together_are_accepted():
+    found = plan(**PAPER, reports=10**6, frequency=0.01)
+    assert found.settled.solved == ""
+    assert found.best.at(0.8).frequency <= 0.01
+
+
+def test_more_of_anything_detects_less_frequent_strings():
+    def rarest(**change):
+        return plan(**{**PAPER, "reports": 10**6, **change}).best.at(0.8).frequency
+
+    usual = rarest()
+    assert rarest(reports=10**7) < usual
+    assert rarest(epsilon_one=2) < usual
+    assert rarest(candidates=20) < usual
+    assert rarest(power=0.8, alpha=0.2) < usual
+    assert rarest(most_bytes=2) > usual
+
+
+def test_a_category_has_a_bit_for_each_candidate_and_a_boolean_one():
+    category = plan(1, reports=10**6, candidates=30, kind="category", check=0).best
+    assert (category.params.k, category.params.h, category.params.m) == (30, 1, 1)
+    assert category.epsilon_one == epsilon_one(category.params, "category") <= 1
+    boolean = plan(1, reports=10**4, candidates=1, kind="boolean", check=0).best
+    assert (boolean.params.k, boolean.params.m) == (1, 1)
+    assert boolean.params.p + boolean.params.q == pytest.approx(1, abs=0.05)
+    # One bit that changes one way gives away less: at the same ε more is seen.
+    assert boolean.at(0.8).count < plan(1, reports=10**4, candidates=1, check=0).best.at(0.8).count
+
+
+def test_the_population_counts_what_is_found_and_disturbs():
+    def found(population):
+        return plan(**PAPER, reports=10**6, population=population).best
+
+    assert found(uniform(20, absent=180)).expected.family_wise == pytest.approx(20, abs=0.1)
+    assert found(zipf(1000, absent=100)).expected.family_wise < 40
+    unlisted = uniform(400, unlisted=300)
+    assert found(unlisted).at(0.8).frequency > found(uniform(20, absent=180)).at(0.8).frequency
+
+
+def test_the_same_request_gives_the_same_plans():
+    asked = {**PAPER, "reports": 10**5, "check": 2}
+    assert plan(**asked) == plan(**asked)
+
+
+# What cannot be had.
+
+
+@pytest.mark.parametrize(
+    ("asked", "impossible", "nearest"),
+    [
+        ({"epsilon_one": 0, "reports": 10**6}, "epsilon_one = 0 is impossible", "epsilon_one = 0."),
+        ({"epsilon_one": -1, "reports": 10**6}, "epsilon_one = -1 is imposs", "epsilon_one = 0."),
+        ({"epsilon_one": 1, "epsilon_infinity": 0, "reports": 10**6},
+         "epsilon_infinity = 0 is impossible", "epsilon_one = 0."),
+        ({"epsilon_one": 0}, "epsilon_one = 0 is impossible", "small number above 0"),
+        ({"epsilon_one": 1, "reports": 0}, "reports = 0 is impossible", "it takes "),
+        ({"epsilon_one": 1, "reports": -5}, "reports = -5 is impossible", "it takes "),
+        ({"reports": 0}, "reports = 0 is impossible", "leave reports out"),
+        ({"epsilon_one": 1, "reports": 100, "frequency": 1e-9}, "1e-07 of a report", "1e-09 takes"),
+        ({"reports": 100, "frequency": 1e-9}, "1e-07 of a report", "1,000,000,000 reports"),
+        ({"epsilon_one": 1, "reports": 10**6, "frequency": 0}, "nobody holds it", "leave freq"),
+        ({"epsilon_one": 3, "epsilon_infinity": 1, "reports": 10**6},
+         "epsilon_one = 3 above epsilon_infinity = 1 is impossible", "nearest is epsilon_one = 1"),
+        ({"epsilon_one": 0.1, "reports": 10**4, "frequency": 0.01}, "cannot detect 1 %",
+         "reports; or epsilon_one = "),
+        ({"epsilon_one": 0.01, "reports": 200}, "detect nothing", "it takes "),
+        ({"reports": 200, "frequency": 0.006}, "cannot detect 0.6 %", "Nearest: "),
+        ({"epsilon_infinity": 0.5, "reports": 1000, "frequency": 0.01}, "cannot detect 1 %",
+         "not even with epsilon_one = 0.5"),
+        ({"epsilon_one": 1e-3, "frequency": 1e-12}, "no number of reports", "Nearest: "),
+    ],
+)  # fmt: skip
+def test_the_impossible_is_named_with_the_nearest_that_is_possible(asked, impossible, nearest):
+    with pytest.raises(ParamsError) as caught:
+        plan(**asked, candidates=200, check=0)
+    assert impossible in str(caught.value)
+    assert nearest in str(caught.value)
+
+
+def test_the_nearest_that_is_named_is_possible():
+    with pytest.raises(ParamsError) as caught:
+        plan(0.1, reports=10**4, frequency=0.01, candidates=200, check=0)
+    named = re.search(r"or ([\d,]+) reports; or epsilon_one = ([\d.]+)", str(caught.value))
+    asked = {"frequency": 0.01, "candidates": 200, "check": 0}
+    assert plan(0.1, reports=int(named[1].replace(",", "")), **asked)
+    assert plan(float(named[2]), reports=10**4, **asked)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"candidates": 0}, "candidates must be a whole number from 1"),
+        ({"power": 1}, "power must be a number above 0 and below 1"),
+        ({"alpha": 0}, "alpha must be"),
+        ({"kind": "bits"}, "kind must be one of string, category, boolean"),
+        ({"kind": "boolean"}, "kind boolean has 1 candidate"),
+        ({"kind": "category", "candidates": 5000}, "plan kind string"),
+        ({"epsilon_one": float("nan")}, "epsilon_one must be a number above 0"),
+        ({"epsilon_one": 100, "epsilon_infinity": 400}, "promises nothing"),
+        ({"epsilon_one": "1"}, "epsilon_one must be a number above 0"),
+        ({"reports": 1.5}, "reports must be a whole number"),
+        ({"frequency": 2}, "frequency must be a number above 0 and below 1"),
+        ({"platform": "toaster"}, "platform must be one of device, web"),
+        ({"values": "wild"}, "values must be one of fixed, slow, fast"),
+        ({"one_time": True}, "epsilon_infinity = 4.3944 is about repeated reports"),
+        ({"devices": 0}, "devices must be a whole number from 1"),
+        ({"n": (0,)}, "n must be a whole number from 1"),
+        ({"check": -1}, "check must be a whole number from 0"),
+        ({"epsilon_one": None, "epsilon_infinity": None}, "give two of epsilon_one"),
+        ({"reports": None}, "give two of epsilon_one"),
+    ],
+)
+def test_what_is_no_request_is_refused_by_name(change, message):
+    with pytest.raises(ParamsError, match=message):
+        plan(**{**PAPER, "reports": 10**6, **change})
+
+
+# Cautions.
+
+
+def codes(**change):
+    return [each.code for each in plan(**{**PAPER, "reports": 10**6, **change}).best.cautions]
+
+
+def test_each_caution_is_given_where_it_applies_and_only_there():
+    assert codes() == ["trackable-bits"]
+    assert "forgetful-platform" in codes(platform="web")
+    assert "several-devices" in codes(devices=3)
+    assert "several-collections" in codes(collections=2)
+    assert "changing-values" in codes(values="slow")
+    assert "small-cohorts" in codes(reports=5000)
+    assert "linkable-reports" in codes(epsilon_one=3, epsilon_infinity=3)
+    assert codes(epsilon_infinity=None, one_time=True) == []
+
+
+def test_sums_of_epsilon_are_never_rounded_down():
+    best = plan(**PAPER, reports=10**6, devices=3).best
+    (text,) = [each.text for each in best.cautions if each.code == "several-devices"]
+    stated = float(text.split("ε = ")[1].split(" ")[0])
+    assert 3 * best.epsilon_infinity <= stated <= 3 * best.epsilon_infinity + 1e-4
+
+
+def test_values_that_change_fast_and_tiny_cells_are_refused_with_a_way_out():
+    with pytest.raises(ParamsError, match=r"R71.*one-time collection, or spread a budget"):
+        plan(**PAPER, reports=10**6, values="fast")
+    assert plan(1, reports=10**6, candidates=200, one_time=True, values="fast", check=0)
+    with pytest.raises(ParamsError, match=r"R67.*at least 2,000"):
+        plan(8, 20, reports=1990, candidates=5, cells=20, check=0)
+
+
+def test_cells_have_cohorts_large_enough_to_hide_in():
+    for reports, cells in ((10**6, 1), (10**6, 50), (10**4, 1), (3 * 10**5, 20)):
+        best = plan(2, 8, reports=reports, candidates=20, cells=cells, check=0).best
+        assert reports / cells / best.params.m >= 100
+
+
+def test_a_value_that_all_share_gets_a_filter_too_short_to_track():
+    for each in plan(**PAPER, reports=10**6, shared=True):
+        a = each.params.f / 2
+        chance = -each.params.k * (a * math.log2(a) + (1 - a) * math.log2(1 - a))
+        assert chance <= math.log2(10**6) / 2
+    with pytest.raises(ParamsError, match="R69"):
+        plan(0.1, 0.2, reports=10**4, candidates=2, shared=True, check=0)
+
+
+# The check, and the chart.
+
+
+def test_the_check_counts_what_the_decoder_detects():
+    checked = plan(**{**PAPER, "check": 3}, reports=10**5).checked
+    assert checked.collections == 3
+    assert [each.power for each in checked.levels] == [0.5, 0.8, 0.95]
+    assert checked.holds
+    assert plan(**PAPER, reports=10**5).checked is None
+
+
+def test_a_false_promise_would_be_noticed():
+    from rappor.planning.check import Check, Checked
+
+    good = Checked(0.8, 0.01, 0.79, 0.01)
+    assert Check(100, 1600, (good,)).holds
+    assert not Check(100, 1600, (good, Checked(0.8, 0.01, 0.74, 0.01))).holds
+
+
+def test_the_chart_shows_the_request_and_one_line_for_each_number_of_hashes(tmp_path):
+    chart = plan(**PAPER, reports=10**6).plot()
+    values = chart.spec["data"]["values"]
+    assert len({each["plan"] for each in values}) == 4
+    assert chart.save(tmp_path / "plan.svg").read_text().startswith("<svg")
