@@ -25,6 +25,7 @@ from rappor.cli import (
     explain,
     plan,
     privacy,
+    reproduce,
     simulate,
 )
 from rappor.cli.arguments import UsageError
@@ -43,6 +44,7 @@ _VERBS = (
     decode,
     simulate,
     attack,
+    reproduce,
     demo,
     completion,
 )

@@ -1,0 +1,153 @@
+"""`rappor reproduce`: the paper's figures and tables, computed anew and set beside it."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rappor.cli.arguments import UsageError, count
+from rappor.cli.output import Ticker, note, say, say_json, table
+from rappor.errors import MissingExtraError, ParamsError
+
+if TYPE_CHECKING:
+    from rappor.experiments.replicate import Progress
+    from rappor.experiments.summary import Document
+
+SEEDS = 20
+ALL = "all"
+_NEEDED = ("numpy", "scipy", "vl_convert")
+
+
+def register(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "reproduce",
+        help="compute the paper's figures and tables anew, beside the published numbers",
+        description="Runs experiments of the paper and writes, for each, figures (PNG, SVG), "
+        "tables (CSV) and a page that puts the published number, ours with its spread over seeds, "
+        "and the verdict side by side; index.html and summary.json cover all. Without NAME, lists "
+        "the experiments.",
+        epilog="Examples: rappor reproduce; rappor reproduce normal --output out; "
+        "rappor reproduce all --output out. Exit code 1: an experiment failed; the others are "
+        "written.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", nargs="*", metavar="NAME", help="experiments, or all")
+    parser.add_argument("--output", metavar="DIR", help="where to write; made if need be")
+    parser.add_argument(
+        "--seeds",
+        type=count,
+        default=SEEDS,
+        metavar="N",
+        help="replicates of whatever depends on chance, 2 or more (default: %(default)s)",
+    )
+    parser.add_argument("--list", action="store_true", help="list the experiments and stop")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """List, or run and write."""
+    from importlib.util import find_spec
+
+    if any(find_spec(package) is None for package in _NEEDED):
+        raise MissingExtraError("reproduce", "analysis")
+    if args.list or not args.name:
+        if args.output is not None and not args.list:
+            raise UsageError("say what to reproduce: a NAME, or all")
+        return _list(args.json)
+    names = _chosen(args.name)
+    directory = _directory(args.output)
+    if args.seeds < 2:
+        raise UsageError(f"--seeds must be 2 or more, to show a spread; got {args.seeds}")
+    return _reproduce(names, directory, args)
+
+
+def _chosen(given: list[str]) -> list[str]:
+    """The names, each once, in the paper's order; `all` is every one."""
+    from rappor.experiments import NAMES, check_name
+
+    for name in given:
+        if name != ALL:
+            check_name(name)
+    return [name for name in NAMES if name in given or ALL in given]
+
+
+def _directory(given: str | None) -> Path:
+    if given is None:
+        raise UsageError("say where to write: --output DIR")
+    try:
+        directory = Path(given).expanduser()
+    except RuntimeError:
+        raise ParamsError(f"{given}: no such home directory") from None
+    if directory.exists() and not directory.is_dir():
+        raise NotADirectoryError(20, "Not a directory", str(directory))
+    return directory
+
+
+def _list(as_json: bool) -> int:
+    from rappor.experiments import NAMES, load
+
+    found = [load(name) for name in NAMES]
+    if as_json:
+        say_json(
+            {
+                "experiments": [
+                    {
+                        "name": each.name,
+                        "title": each.title,
+                        "source": each.source,
+                        "stand_in": each.stand_in,
+                    }
+                    for each in found
+                ]
+            }
+        )
+        return 0
+    for line in table([(each.name, each.title, each.source) for each in found], left=3):
+        say(line)
+    note("Run one with: rappor reproduce NAME --output DIR, or all of them with: all")
+    return 0
+
+
+def _reproduce(names: list[str], directory: Path, args: argparse.Namespace) -> int:
+    from rappor.experiments.reproduce import reproduce
+    from rappor.experiments.summary import document, entry
+
+    entries: Document = {}
+    for number, name in enumerate(names, 1):
+        at = f"[{number}/{len(names)}] {name}"
+        with Ticker() as ticker:
+            tell: Progress = functools.partial(_tell, ticker, at)
+            done = reproduce(name, directory, args.seeds, tell)
+        state = "done" if done.failure is None else f"FAILED: {done.failure}"
+        note(f"{at}: {state}, {done.seconds:.1f} s")
+        if done.error is not None and args.debug:
+            traceback.print_exception(done.error)
+        entries[name] = entry(done)
+    if args.json:
+        say_json({**document(entries), "output": str(directory), "seeds": args.seeds})
+    else:
+        _conclude(entries, directory)
+    return 1 if any(item["failed"] is not None for item in entries.values()) else 0
+
+
+def _tell(ticker: Ticker, at: str, text: str) -> None:
+    ticker(f"{at}: {text}")
+
+
+def _conclude(entries: Document, directory: Path) -> None:
+    from rappor.experiments.summary import verdict_words
+
+    rows = [("experiment", "verdicts", "page")]
+    rows += [
+        (name, verdict_words(item), str(directory / item["page"])) for name, item in entries.items()
+    ]
+    for line in table(rows, left=3):
+        say(line)
+    say()
+    say(f"All on one page: {directory / 'index.html'}")

@@ -1,0 +1,55 @@
+"""An attack's simulated figures over seeds beside the exact ones (§6, R61-R62)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from rappor.attack.finding import Figure
+from rappor.experiments.experiment import Comparison, spread
+
+_CLOSE = 4  # standard errors of the mean of seeds
+
+
+class Point(NamedTuple):
+    """One exact number, and the mean and spread of its simulations.
+
+    `sigmas` is how far the mean lies off, in standard errors that follow from the exact number.
+    """
+
+    exact: float
+    mean: float
+    sd: float
+    sigmas: float
+
+
+def beside_exact(figures: Sequence[Figure]) -> Point:
+    """The figures of one attack under several seeds as a point.
+
+    >>> point = beside_exact([Figure("", 0.5, 0.52, 0.02), Figure("", 0.5, 0.51, 0.02)])
+    >>> round(point.mean, 3), round(point.sigmas, 2)
+    (0.515, 1.06)
+    """
+    exact = figures[0].exact
+    drawn = [each.simulated for each in figures if each.simulated is not None]
+    errors = [each.std_error for each in figures if each.std_error is not None]
+    mean, sd, _ = spread(drawn)
+    error = math.hypot(*errors) / len(errors)
+    return Point(exact, mean, sd, (mean - exact) / error)
+
+
+def compared(points: Collection[Point], seeds: int, trials: int) -> Comparison:
+    """Whether the simulation agrees with the curves everywhere."""
+    off = [point.sigmas for point in points]
+    most = max(map(abs, off))
+    typical = math.sqrt(sum(each * each for each in off) / len(off))
+    return Comparison(
+        "the attack simulated, beside the exact curves",
+        "curves only",
+        f"{len(off)} points within {most:.1f} standard errors, {typical:.2f} in the root mean "
+        f"square ({seeds} seeds)",
+        most < _CLOSE,
+        f"{trials:,} clients for each point and seed; a root mean square near 1 is what chance "
+        "alone gives.",
+    )

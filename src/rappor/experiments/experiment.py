@@ -1,0 +1,115 @@
+"""What an experiment of the paper is, and what running it gives.
+
+An experiment is described by an `Experiment` and gives an `Outcome`: published numbers beside ours,
+figures, tables and words. It draws no page itself: `rappor.experiments.write` and `page` do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rappor.charts.theme import Spec
+from rappor.experiments.replicate import Progress, Spread, mean_sd, replicate, spread
+
+__all__ = [
+    "Comparison",
+    "Experiment",
+    "Figure",
+    "Outcome",
+    "Progress",
+    "Spread",
+    "Table",
+    "mean_sd",
+    "replicate",
+    "spread",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One published number beside ours.
+
+    Attributes:
+        what: what the number is, "standard error of a count".
+        published: the number as the paper prints it, "2806", or "no figure".
+        ours: our number with its spread over seeds, "2807 ± 3 (20 seeds)".
+        agrees: the verdict.
+        why: one or two sentences: what agrees, or why it differs.
+    """
+
+    what: str
+    published: str
+    ours: str
+    agrees: bool
+    why: str
+
+    @property
+    def verdict(self) -> str:
+        """The verdict as a word.
+
+        >>> Comparison("ones in a report", "145", "144.5", True, "Rounded.").verdict
+        'agrees'
+        """
+        return "agrees" if self.agrees else "differs"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A chart; becomes NAME.png and NAME.svg.
+
+    Attributes:
+        name: the file's stem, "exponential-detected".
+        title: a heading.
+        caption: what is to be seen, in a sentence or two; the alternative text as well.
+        spec: a Vega-Lite specification made with `rappor.charts.theme.whole_chart` and the colours
+            of the light theme; the dark one is made from it.
+    """
+
+    name: str
+    title: str
+    caption: str
+    spec: Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of numbers and words; becomes NAME.csv, with its first `show` rows on the page."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    note: str = ""
+    show: int = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an experiment found; `text` is paragraphs."""
+
+    comparisons: tuple[Comparison, ...]
+    figures: tuple[Figure, ...]
+    tables: tuple[Table, ...]
+    text: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One figure or table of the paper.
+
+    Attributes:
+        name: as on the command line, "life-of-a-report".
+        title: a heading.
+        source: where it is in the paper, "Table 1 and Figure 5, §5.2".
+        about: what the paper did, one paragraph.
+        run: called with the number of seeds (20 or more by default) and a progress function.
+        stand_in: where the paper's data are private, what the synthetic data are instead.
+    """
+
+    name: str
+    title: str
+    source: str
+    about: str
+    run: Callable[[int, Progress], Outcome]
+    stand_in: str = ""

@@ -1,0 +1,139 @@
+"""The same thing under many seeds, on two cores, and the spread of what came out.
+
+One lucky seed proves nothing: every number that depends on chance is shown with its spread.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import multiprocessing
+import os
+import statistics
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import NamedTuple, TypeVar
+
+from rappor.checks import whole
+from rappor.errors import ParamsError
+
+Progress = Callable[[str], None]
+Result = TypeVar("Result")
+
+PROCESSES = 2
+FEW = 4  # seeds for which new processes take longer to start than to be of use
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+
+class Spread(NamedTuple):
+    """Mean, standard deviation between seeds, and standard error of the mean."""
+
+    mean: float
+    sd: float
+    se: float
+
+
+def replicate(
+    function: Callable[[int], Result],
+    seeds: int | Sequence[int],
+    progress: Progress,
+    label: str,
+) -> list[Result]:
+    """The results of `function(seed)`, in the order of the seeds.
+
+    Runs in two processes, each with one thread for linear algebra; one after the other where seeds
+    are few or processes cannot be started. The result is the same either way.
+
+    Args:
+        function: a function at the top level of a module, or a `functools.partial` of one: another
+            process has to find it.
+        seeds: how many (1, 2, ...), or the seeds themselves.
+        progress: called with a line of text after each seed.
+        label: what is being done, for that line.
+    """
+    listed = range(1, whole("seeds", seeds, 1) + 1) if isinstance(seeds, int) else list(seeds)
+    tell = functools.partial(_tell, progress, label, len(listed))
+    tell(0)
+    if len(listed) < FEW or (os.cpu_count() or 1) < PROCESSES:
+        return _one_by_one(function, listed, tell)
+    try:
+        return _side_by_side(function, listed, tell)
+    except (BrokenProcessPool, ImportError, OSError, PermissionError):
+        return _one_by_one(function, listed, tell)  # processes are forbidden or were killed
+
+
+def _tell(progress: Progress, label: str, seeds: int, done: int) -> None:
+    progress(f"{label}: {done} of {seeds} seeds")
+
+
+def _one_by_one(
+    function: Callable[[int], Result], seeds: Sequence[int], tell: Callable[[int], None]
+) -> list[Result]:
+    results = []
+    for done, seed in enumerate(seeds, 1):
+        results.append(function(seed))
+        tell(done)
+    return results
+
+
+def _side_by_side(
+    function: Callable[[int], Result], seeds: Sequence[int], tell: Callable[[int], None]
+) -> list[Result]:
+    context = multiprocessing.get_context("spawn")  # a fork may copy a lock that a thread holds
+    with ProcessPoolExecutor(PROCESSES, context, _one_thread) as pool:
+        futures: list[Future[Result]] = [pool.submit(function, seed) for seed in seeds]
+        try:
+            waiting = set(futures)
+            while waiting:
+                finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    future.result()  # the first failure ends the run
+                tell(len(futures) - len(waiting))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        return [future.result() for future in futures]
+
+
+def _one_thread() -> None:
+    """Before numpy is imported there: two processes with two threads each would only compete."""
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Mean, standard deviation and standard error of the mean, of two values or more.
+
+    >>> spread([1.0, 2.0, 3.0])
+    Spread(mean=2.0, sd=1.0, se=0.5773502691896258)
+    """
+    numbers = [float(value) for value in values]
+    if len(numbers) < 2:
+        raise ParamsError(f"a spread needs at least 2 values, got {len(numbers)}")
+    sd = statistics.stdev(numbers)
+    return Spread(statistics.fmean(numbers), sd, sd / math.sqrt(len(numbers)))
+
+
+def mean_sd(values: Sequence[float], form: str | None = None, unit: str = "") -> str:
+    """Mean ± standard deviation between seeds, for a table.
+
+    Args:
+        values: one number for each seed.
+        form: a format specification such as ".1f" or ",.0f"; by default as many places as show two
+            digits of the standard deviation.
+        unit: written after the numbers, such as " %".
+
+    >>> mean_sd([2806.1, 2807.9, 2809.2], ".0f")
+    '2808 ± 2 (3 seeds)'
+    """
+    found = spread(values)
+    if form is None:
+        places = 0 if found.sd == 0 else max(0, 1 - math.floor(math.log10(found.sd)))
+        form = f",.{min(places, 12)}f"
+    return f"{found.mean:{form}} ± {found.sd:{form}}{unit} ({len(values)} seeds)"

@@ -1,0 +1,59 @@
+"""Run one experiment and write its files; one that fails is a result as well."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from rappor.checks import whole
+from rappor.experiments import check_name, load
+from rappor.experiments.experiment import Experiment
+from rappor.experiments.replicate import Progress
+from rappor.experiments.summary import Done, entry
+from rappor.experiments.write import write_experiment, write_summary
+
+FEWEST_SEEDS = 2
+
+
+def run(name: str, seeds: int, progress: Progress) -> Done:
+    """Run one experiment; whatever goes wrong inside it becomes part of the result."""
+    check_name(name)
+    whole("seeds", seeds, FEWEST_SEEDS)
+    began = time.monotonic()
+    experiment: Experiment | None = None
+    try:
+        experiment = load(name)
+        outcome = experiment.run(seeds, progress)
+    except Exception as error:  # the page says so, and other experiments go on
+        return Done(name, experiment, None, error, seeds, time.monotonic() - began)
+    return Done(name, experiment, outcome, None, seeds, time.monotonic() - began)
+
+
+def reproduce(name: str, directory: Path, seeds: int, progress: Progress) -> Done:
+    """Run one experiment, write DIRECTORY/NAME/ and bring index.html and summary.json up to date.
+
+    Args:
+        name: one of `rappor.experiments.NAMES`.
+        directory: made if need be; other experiments in it are kept.
+        seeds: how many, 2 or more; 20 or more for figures that are to be believed.
+        progress: called with a line of text now and then.
+    """
+    directory.mkdir(parents=True, exist_ok=True)  # before the work: it may be forbidden
+    done = run(name, seeds, progress)
+    progress("drawing")
+    done = _written(done, directory)
+    write_summary(directory, {name: entry(done)})
+    return done
+
+
+def _written(done: Done, directory: Path) -> Done:
+    """The same, with its files written; or failed, where a figure or table cannot be."""
+    try:
+        write_experiment(done, directory)
+    except OSError:
+        raise  # a full disk or a forbidden directory would fail them all
+    except Exception as error:  # a figure that cannot be drawn fails this experiment alone
+        done = replace(done, outcome=None, error=error)
+        write_experiment(done, directory)
+    return done

@@ -1,0 +1,128 @@
+"""What was run, as the plain document that summary.json holds and the index page shows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rappor._version import __version__
+from rappor.experiments import NAMES
+from rappor.experiments.experiment import Experiment, Outcome
+
+FILE = "summary.json"
+ENOUGH_SEEDS = 20
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One experiment that was run: its outcome, or the error that ended it.
+
+    Attributes:
+        name: the experiment's name.
+        experiment: None where it could not even be loaded.
+        outcome: None where it failed.
+        error: None where it did not.
+        seeds: how many were asked for.
+        seconds: how long it took.
+    """
+
+    name: str
+    experiment: Experiment | None
+    outcome: Outcome | None
+    error: Exception | None
+    seeds: int
+    seconds: float
+
+    @property
+    def failure(self) -> str | None:
+        """Why it failed, in a line; None where it did not."""
+        if self.error is None:
+            return None
+        return f"{type(self.error).__name__}: {self.error}"
+
+
+def entry(done: Done) -> Document:
+    """One experiment's part of the document."""
+    about = done.experiment
+    found = done.outcome or Outcome((), (), ())
+    return {
+        "title": about.title if about else done.name,
+        "source": about.source if about else "",
+        "stand_in": about.stand_in if about else "",
+        "seeds": done.seeds,
+        "seconds": round(done.seconds, 1),
+        "failed": done.failure,
+        "page": f"{done.name}/index.html",
+        "comparisons": [
+            {
+                "what": each.what,
+                "published": each.published,
+                "ours": each.ours,
+                "verdict": each.verdict,
+                "why": each.why,
+            }
+            for each in found.comparisons
+        ],
+        "figures": [
+            {"name": each.name, "title": each.title, "caption": each.caption}
+            for each in found.figures
+        ],
+        "tables": [each.name for each in found.tables],
+    }
+
+
+def document(entries: Document) -> Document:
+    """The whole document, experiments in the paper's order."""
+    ordered = {name: entries[name] for name in NAMES if name in entries}
+    return {"rappor": __version__, "experiments": ordered}
+
+
+def merged(directory: Path, entries: Document) -> Document:
+    """The document with what earlier runs left in the directory and this one did not replace."""
+    try:
+        earlier = json.loads((directory / FILE).read_text(encoding="utf-8"))["experiments"]
+        kept = {name: old for name, old in earlier.items() if _is_sound(old)}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        kept = {}  # nothing there, or nothing of ours
+    return document(kept | entries)
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "title": (str,),
+    "source": (str,),
+    "stand_in": (str,),
+    "seeds": (int,),
+    "seconds": (int, float),
+    "failed": (str, type(None)),
+    "page": (str,),
+    "comparisons": (list,),
+}
+_WORDS = ("what", "published", "ours", "verdict", "why")
+
+
+def _is_sound(old: Any) -> bool:
+    """Whether an entry read from a file is one that `entry` could have made."""
+    return all(isinstance(old[key], types) for key, types in _TYPES.items()) and all(
+        isinstance(each[word], str) for each in old["comparisons"] for word in _WORDS
+    )
+
+
+def verdict_words(item: Document) -> str:
+    """An experiment's verdicts in a few words.
+
+    >>> verdict_words({"failed": None, "comparisons": [{"verdict": "agrees"}] * 3})
+    '3 agree'
+    """
+    if item["failed"] is not None:
+        return "failed"
+    verdicts = [each["verdict"] for each in item["comparisons"]]
+    counted = [
+        f"{verdicts.count(verdict)} {word}{'s' * (verdicts.count(verdict) == 1)}"
+        for verdict, word in (("agrees", "agree"), ("differs", "differ"))
+        if verdict in verdicts
+    ]
+    return ", ".join(counted) or "nothing to compare"
