@@ -23,8 +23,8 @@ LENGTHS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 SMALL_COHORT, LEAST_COHORT = 1000, 100  # reports in a cell: comfortable, and the least (R67)
 GOOD_COHORTS = 64  # from here on, tests by random placement are as sharp as tests by noise
 FEW_COHORTS = 16
-_NEARLY = 1.015  # the price of fewer cohorts
-ALIKE = 1.02  # frequencies this near are the same to a person: the shorter report wins
+_NEARLY = 1.008  # the price of fewer cohorts
+ALIKE = 1.01  # frequencies this near are the same to a person: the shorter report wins
 
 
 @dataclass(frozen=True, slots=True)

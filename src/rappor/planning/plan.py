@@ -79,7 +79,7 @@ def plan(
 
     >>> found = plan(1.0743, 4.3944, reports=10**6, candidates=200, check=0)
     >>> found.best.params
-    Params(k=128, h=1, m=64, f=0.2001, p=0.2261, q=0.5338)
+    Params(k=256, h=1, m=64, f=0.2001, p=0.2252, q=0.5325)
     """
     given: dict[str, Any] = {
         "epsilon_one": epsilon_one,

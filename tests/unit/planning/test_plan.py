@@ -17,13 +17,13 @@ PAPER = {"epsilon_one": 1.0743, "epsilon_infinity": 4.3944, "candidates": 200, "
 def test_the_papers_goal_gets_one_hash_and_a_better_design():
     found = rappor.plan(**PAPER, reports=10**6)
     best = found.best
-    assert (best.params.h, best.params.k) == (1, 128)
+    assert (best.params.h, best.params.k) == (1, 256)
     assert best.params.f == pytest.approx(0.2001, abs=0.002)
     assert best.params.p == pytest.approx(0.2239, abs=0.01)
     assert best.params.q == pytest.approx(0.5307, abs=0.01)
     assert best.expected.family_wise > 41.5
     assert best.expected.fdr > 54.5
-    by_hashes = {each.params.h: each for each in found if each.params.k == 128}
+    by_hashes = {each.params.h: each for each in found if each.params.k == 256}
     assert sorted(by_hashes, key=lambda h: by_hashes[h].at(0.5).frequency) == [1, 2, 3, 4]
 
 
@@ -42,9 +42,9 @@ def test_plans_are_ranked_by_what_they_detect_and_the_best_is_short():
     found = plan(**PAPER, reports=10**6)
     frequencies = [each.at(0.8).frequency for each in found]
     assert frequencies[1:] == sorted(frequencies[1:])
-    assert frequencies[0] <= 1.02 * min(frequencies)
+    assert frequencies[0] <= 1.01 * min(frequencies)
     assert all(each.params.k >= found.best.params.k for each in found if each.at(0.8).frequency
-               <= 1.02 * min(frequencies))  # fmt: skip
+               <= 1.01 * min(frequencies))  # fmt: skip
     assert len(found) == len(list(found))
     assert found[0] is found.best
 
