@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import comb, log
+from math import comb, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from rappor.decoding.result import Decoded
 from rappor.decoding.rows import Mass, Picked, Rows
 from rappor.decoding.select import Scores, Search
 from rappor.decoding.significance import adjust, cut_off
-from rappor.decoding.verdicts import string_warnings
+from rappor.decoding.verdicts import overdispersed, string_warnings
 from rappor.mechanism.channel import channel
 
 FloatArray = NDArray[np.float64]
@@ -77,8 +77,7 @@ def decode_strings(
         fit, scores = lasso_search(search)
     else:
         fit, scores = search.grow((), alpha, robustly=False)
-        # Repeated reports alone may lift χ² to their design effect; more means missing strings.
-        is_robust = bool(fit.chi2_dof > effect * (1 + 6 * np.sqrt(2 / seen.rows)))
+        is_robust = overdispersed(fit.chi2_dof, effect, seen.rows) and _heavy_tails(fit)
         if is_robust:
             fit, scores = search.grow(fit.active, alpha, robustly=True, before=scores)
         scores = search.leave_one_out(fit, scores)
@@ -137,6 +136,19 @@ def decode_strings(
         detail=Detail(search, fit, scores),
     )
     return decoded.with_warnings((*notes, *string_warnings(decoded, parts, search.use_design)))
+
+
+def _heavy_tails(fit: Fit) -> bool:
+    """Whether few bits hold much of what is unexplained: heavy strings are missing from the list.
+
+    Many rare strings add up to a nearly normal lift of all bits, for which least squares with τ² is
+    right; a heavy one lifts its few bits alone, and the residuals' kurtosis shows it.
+    """
+    live = fit.information > 0
+    residual = fit.residual[live] / np.sqrt(fit.variance[live] + fit.extra)
+    around = residual - residual.mean()
+    kurtosis = float((around**4).mean() / (around**2).mean() ** 2) - 3.0
+    return kurtosis > max(1.0, 6 * sqrt(24 / int(live.sum())))
 
 
 def _design_effect(parts: Sequence[Counts]) -> float:

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 _SHOWN = 3  # examples in one sentence
 
 
+def overdispersed(chi2_dof: float, design_effect: float, rows: int) -> bool:
+    """Whether residuals hold more than noise, and more than repeated reports can add to it."""
+    return chi2_dof > design_effect * (1 + 6 * math.sqrt(2 / max(rows, 1)))
+
+
 def string_warnings(decoded: Decoded, parts: Sequence[Counts], by_design: bool) -> list[str]:
     """The warnings of a decoded string collection."""
     if not decoded.reports:
@@ -27,12 +32,16 @@ def string_warnings(decoded: Decoded, parts: Sequence[Counts], by_design: bool) 
             f"Few reports: a string that 1 % hold needs about {needed:,.0f} reports to be "
             f"detected in half of all cases; there are {decoded.reports:,}."
         )
-    if decoded.robust:
+    rows = int((parts[0].totals > 0).sum()) * parts[0].params.k
+    unexplained = overdispersed(decoded.chi2_dof, decoded.design_effect, rows)
+    if decoded.robust or unexplained:
+        what, how = "many strings too rare to detect add up", "whose standard errors allow for them"
+        if decoded.robust:
+            what, how = "strings are missing from the candidates", "in the robust path"
         found.append(
             "The counts hold more than noise and detected strings explain (χ² per degree of "
-            f"freedom {decoded.chi2_dof:.2f}): strings are missing from the candidates, or many "
-            "rare ones add up. Estimates come from the robust path, which allows for both; look "
-            "for candidates to add."
+            f"freedom {decoded.chi2_dof:.2f}): {what}. Estimates come from a fit {how}; look for "
+            "candidates to add."
         )
     if not by_design:
         found.append(

@@ -1,11 +1,13 @@
 """Decoding strings: what a table promises, case by case."""
 
+import math
+
 import numpy as np
 import pytest
 
 import rappor
 from rappor import DecodeError, Params
-from rappor.simulate import simulate
+from rappor.simulate import counts, judge, simulate
 
 PARAMS = Params(64, 2, 16, 0.25, 0.35, 0.65)
 POPULATION = {f"s{number}": 0.8**number for number in range(1, 21)}
@@ -178,3 +180,21 @@ def test_a_heavy_listed_string_is_found_though_a_heavier_one_is_missing():
 def test_ranges_are_not_candidates_for_strings(drawn):
     with pytest.raises(DecodeError, match="ranges are for kind ordinal"):
         rappor.decode(drawn.counts, rappor.Ranges((1, 2)))
+
+
+def test_many_rare_strings_widen_errors_and_a_heavy_missing_one_is_taken_out():
+    """Thousands of faint strings on few bits are no missing string: intervals must still hold."""
+    dense = Params(8, 2, 128, 0.0, 0.225, 0.775)
+    names = [f"s{number}" for number in range(1000)]
+    shares = {name: math.exp(-(((rank - 500) / 210) ** 2)) for rank, name in enumerate(names)}
+    drawn = simulate(shares, dense, 3 * 10**6, seed=5, dialect="google")
+    decoded = rappor.decode(drawn.counts, names[::-1], dialect="google")
+    assert decoded.chi2_dof > 5
+    assert not decoded.robust
+    assert any("too rare to detect add up" in warning for warning in decoded.warnings)
+    judged = judge(decoded, drawn.truth)
+    assert judged.detected >= 10
+    assert judged.covered >= 0.85 * judged.detected  # 37 of 65 in the robust path
+    heavy = {**shares, "nobody listed me": sum(shares.values()) / 4}
+    decoded = rappor.decode(counts(heavy, Params.preset("exponential"), 10**6, seed=5), names)
+    assert decoded.robust
