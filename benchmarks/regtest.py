@@ -3,8 +3,8 @@
     python benchmarks/regtest.py --output build/regtest               all 105 cells
     python benchmarks/regtest.py --output DIR --cells 'r-exp-*,demo*' --seeds 5
 
-Writes index.html, cells.csv and cells.json. A cell that fails has a row that says why, and then the
-exit code is 1.
+Writes index.html, cells.csv and cells.json. A cell or a stored set that fails has a row that says
+why, without figures, and then the exit code is 1.
 """
 
 # ruff: noqa: E402 - the number of threads must be set before numpy is loaded
@@ -38,6 +38,7 @@ from regression.page import headline, page
 import rappor
 
 REFERENCE = Path(__file__).parents[1] / "tests" / "vectors" / "reference"
+EVERY = 10  # collections between two lines of progress in a log
 STORED = ("exponential/1", "exponential/2", "exponential/3", "windows/1", "windows/2", "chrome/1")
 
 
@@ -60,13 +61,15 @@ def main() -> int:
     write(options.output, rows, reference, counted, about)
     print(headline(rows))
     print(f"wrote {options.output / 'index.html'}, cells.csv, cells.json; {minutes:.1f} minutes")
-    for row in rows:
-        if row.error:
-            print(f"FAILED {row.cell}: {row.error}", file=sys.stderr)
-    wrong = [each.name for each in counted if not each.same]
-    if wrong:
-        print(f"FAILED other counts than google/rappor: {', '.join(wrong)}", file=sys.stderr)
-    return 1 if wrong or any(row.error for row in rows) else 0
+    failed = [f"{row.cell}: {row.error}" for row in (*rows, *reference) if row.error]
+    failed += [
+        f"{each.name}: {each.error or 'other counts than google/rappor'}"
+        for each in counted
+        if not each.same
+    ]
+    for line in failed:
+        print(f"FAILED {line}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def parse() -> argparse.Namespace:
@@ -112,9 +115,12 @@ def one(task: tuple[Cell, int]) -> Figures:
 
 
 def show_progress(name: str, number: int, total: int) -> None:
+    """One line that changes on a terminal; elsewhere, in a log, a line now and then."""
     if sys.stderr.isatty():
         end = "\n" if number == total else ""
         print(f"\r\x1b[K{number} of {total}: {name}", end=end, file=sys.stderr, flush=True)
+    elif number % EVERY == 0:
+        print(f"{number} of {total} collections decoded", file=sys.stderr, flush=True)
 
 
 def write(
@@ -129,11 +135,11 @@ def write(
     with (folder / "cells.csv").open("w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         table.writeheader()
-        table.writerows(asdict(row) for row in (*rows, *reference))
+        table.writerows(row.flat() for row in (*rows, *reference))
     document = {
         "about": about,
-        "cells": [asdict(row) for row in rows],
-        "reference": [asdict(row) for row in reference],
+        "cells": [row.flat() for row in rows],
+        "reference": [row.flat() for row in reference],
         "counted": [asdict(row) for row in counted],
     }
     (folder / "cells.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from html import escape
 
-from rappor.charts.theme import FONT, colours
+from rappor.experiments.style import whole_page
+from rappor.simulate import Judgement
 from regression.measure import Counted, Figures
 
-Column = tuple[str, str, Callable[[Figures], str]]  # heading, explanation, text of a row
+# heading, explanation, text of a row and its figures
+Column = tuple[str, str, Callable[[Figures, Judgement], str]]
 
 GROUPS = {
     "tiny": "Tiny: 100 strings, 1,000 reports: too little data on purpose",
@@ -20,6 +22,26 @@ GROUPS = {
 
 _TITLE = "Regression grid"
 _LONG_TITLE = "google/rappor's regression grid, simulated and decoded by rappor"
+_FOOTER = "Made by <code>benchmarks/regtest.py</code>. The page needs no network."
+# Beyond the style sheet of `rappor reproduce`: wide tables of numbers.
+_RULES = """
+main, footer { max-width: 92rem; }
+main { padding-top: 1.5rem; }
+.lead { font-size: 1.1rem; max-width: 60rem; }
+details, details p { max-width: 60rem; color: var(--muted); }
+summary { cursor: pointer; color: var(--accent); }
+.wide { border: 1px solid var(--line); border-radius: 6px; }
+.wide table { font-size: .85rem; }
+.wide th, .wide td { padding: .3rem .5rem; white-space: nowrap; }
+.wide thead th { background: var(--surface); }
+.wide tbody th { font-weight: 500; }
+.wide tbody tr:last-child > * { border-bottom: 0; }
+.bar { background: linear-gradient(90deg, var(--bar) var(--w), transparent 0)
+  0 100%/100% 3px no-repeat; }
+.warn { color: var(--warn); background: var(--warn-bg); }
+.wide td.bad { color: var(--bad); background: var(--bad-bg); white-space: normal; }
+@media print { .wide { overflow: visible; } }
+"""
 
 
 def page(
@@ -27,6 +49,7 @@ def page(
 ) -> str:
     """The whole page."""
     parts = [
+        "<main>",
         f"<h1>{escape(_LONG_TITLE)}</h1>",
         f'<p class="lead">{escape(headline(rows))}</p>',
         _how(about),
@@ -45,22 +68,16 @@ def page(
         ]
     if counted:
         parts += ["<h2>Reports of google/rappor’s own client</h2>", _counted(counted)]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(_TITLE)}</title>\n<style>\n{_style()}\n</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(parts)
-        + "\n</main>\n</body>\n</html>\n"
-    )
+    return whole_page(_TITLE, [*parts, "</main>"], _FOOTER, _RULES)
 
 
 def headline(rows: Sequence[Figures]) -> str:
     """What came out, in a sentence or two."""
-    good = [row for row in rows if not row.error]
+    good = _good(rows)
     failed = len(rows) - len(good)
-    detected = sum(row.detected for row in good)
-    false = sum(row.false_positives for row in good)
-    covered = sum(row.covered for row in good)
+    detected = sum(found.detected for found in good)
+    false = sum(found.false_positives for found in good)
+    covered = sum(found.covered for found in good)
     if failed:
         outcome = f"{failed} of {len(rows)} cells FAILED; their rows say why."
     else:
@@ -74,6 +91,11 @@ def headline(rows: Sequence[Figures]) -> str:
     )
 
 
+def _good(rows: Sequence[Figures]) -> list[Judgement]:
+    """The figures of rows without an error."""
+    return [row.found for row in rows if row.found is not None and not row.error]
+
+
 def _sizes(rows: Sequence[Figures]) -> str:
     """A line for each size: what was detected, and how true it is."""
     body = []
@@ -81,23 +103,24 @@ def _sizes(rows: Sequence[Figures]) -> str:
         here = [row for row in rows if row.group == name]
         if not here:
             continue
-        good = [row for row in here if not row.error]
+        good = _good(here)
         detected, false, covered = (
-            sum(getattr(row, column) for row in good)
+            sum(getattr(found, column) for found in good)
             for column in ("detected", "false_positives", "covered")
         )
         fdr = false / max(1, detected)
         body.append(
-            f"<tr><th scope=row>{name}</th><td class=n>{len(here)}</td>"
-            f"<td class=n>{len(here) - len(good)}</td><td class=n>{_figure(detected)}</td>"
-            f"<td class=n>{_figure(false)}</td><td class=n>{_percent(fdr)}</td>"
-            f"<td class=n>{_figure(covered)} of {_figure(detected)}</td>"
-            f"<td class=n>{sum(row.seconds for row in here):.1f}</td></tr>"
+            f"<tr><th scope=row>{name}</th><td class=number>{len(here)}</td>"
+            f"<td class=number>{len(here) - len(good)}</td>"
+            f"<td class=number>{_figure(detected)}</td>"
+            f"<td class=number>{_figure(false)}</td><td class=number>{_percent(fdr)}</td>"
+            f"<td class=number>{_figure(covered)} of {_figure(detected)}</td>"
+            f"<td class=number>{sum(row.seconds or 0.0 for row in here):.1f}</td></tr>"
         )
     heads = ("cells", "failed", "detected", "false", "FDR", "covered", "seconds")
     return (
-        '<div class="wide" tabindex="0"><table><thead><tr><th scope=col>size</th>'
-        + "".join(f"<th scope=col class=n>{name}</th>" for name in heads)
+        '<div class="scroll wide" tabindex="0"><table><thead><tr><th scope=col>size</th>'
+        + "".join(f"<th scope=col class=number>{name}</th>" for name in heads)
         + f"</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
     )
 
@@ -145,41 +168,45 @@ def _percent(share: float) -> str:
 
 
 COLUMNS: tuple[Column, ...] = (
-    ("N", "reports", lambda row: f"{row.reports:,}"),
-    ("k × m", "bits and cohorts", lambda row: f"{row.bits} × {row.cohorts}"),
-    ("present", "strings held", lambda row: _figure(row.present)),
+    ("N", "reports", lambda row, _: f"{row.reports:,}"),
+    ("k × m", "bits and cohorts", lambda row, _: f"{row.bits} × {row.cohorts}"),
+    ("present", "strings held", lambda _, found: _figure(found.present)),
     (
         "listed (present)",
         "candidates, and those of them that are held",
-        lambda row: f"{_figure(row.listed)} ({_figure(row.present_listed)})",
+        lambda _, found: f"{_figure(found.listed)} ({_figure(found.present_listed)})",
     ),
-    ("detected", "", lambda row: _figure(row.detected)),
-    ("true", "true positives", lambda row: _figure(row.true_positives)),
-    ("false", "false positives", lambda row: _figure(row.false_positives)),
-    ("missed", "listed, present, not detected", lambda row: _figure(row.missed)),
-    ("FDR", "false / detected", lambda row: _percent(row.fdr)),
-    ("L1", "L1 distance", lambda row: f"{row.l1:.3f}"),
-    ("TV", "total variation distance", lambda row: f"{row.total_variation:.3f}"),
-    ("mass found", "true share of what was detected", lambda row: _percent(row.mass_found)),
-    ("estimated", "sum of the estimates", lambda row: _percent(row.mass_estimated)),
+    ("detected", "", lambda _, found: _figure(found.detected)),
+    ("true", "true positives", lambda _, found: _figure(found.true_positives)),
+    ("false", "false positives", lambda _, found: _figure(found.false_positives)),
+    ("missed", "listed, present, not detected", lambda _, found: _figure(found.missed)),
+    ("FDR", "false / detected", lambda _, found: _percent(found.fdr)),
+    ("L1", "L1 distance", lambda _, found: f"{found.l1:.3f}"),
+    ("TV", "total variation distance", lambda _, found: f"{found.total_variation:.3f}"),
+    ("mass found", "true share of what was detected", lambda _, found: _percent(found.mass_found)),
+    ("estimated", "sum of the estimates", lambda _, found: _percent(found.mass_estimated)),
     (
         "covered",
         "95 % intervals that hold the truth",
-        lambda row: f"{_figure(row.covered)} of {_figure(row.detected)}",
+        lambda _, found: f"{_figure(found.covered)} of {_figure(found.detected)}",
     ),
-    ("seconds", "to simulate and decode", lambda row: f"{row.seconds:.1f}"),
+    (
+        "seconds",
+        "to simulate and decode",
+        lambda row, _: "not stored" if row.seconds is None else f"{row.seconds:.1f}",
+    ),
 )
 
 
 def _table(rows: Sequence[Figures], *, decoder: bool = False) -> str:
     heads = ["<th scope=col>cell</th>"] + ["<th scope=col>decoder</th>"] * decoder
     heads += [
-        f'<th scope=col class=n title="{escape(about)}">{escape(name)}</th>'
+        f'<th scope=col class=number title="{escape(about)}">{escape(name)}</th>'
         for name, about, _ in COLUMNS
     ]
     body = "\n".join(_row(row, decoder) for row in rows)
     return (
-        f'<div class="wide" tabindex="0"><table>\n<thead><tr>{"".join(heads)}</tr></thead>\n'
+        f'<div class="scroll wide" tabindex="0"><table>\n<thead><tr>{"".join(heads)}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table></div>"
     )
 
@@ -188,61 +215,34 @@ def _row(row: Figures, decoder: bool) -> str:
     cells = [f"<th scope=row>{escape(row.cell)}</th>"]
     if decoder:
         cells.append(f"<td>{escape(row.decoder)}</td>")
-    if row.error:
+    if row.found is None or row.error:
         cells.append(f"<td colspan={len(COLUMNS)} class=bad>failed: {escape(row.error)}</td>")
-        return f"<tr class=failed>{''.join(cells)}</tr>"
+        return f"<tr>{''.join(cells)}</tr>"
     for name, _, text in COLUMNS:
-        shown = text(row)
-        if name == "seconds" and row.decoder != "rappor":
-            shown = "not stored"
+        shown = text(row, row.found)
         if name == "TV":  # a bar as long as the distance, beside the number
-            width = min(100.0, 100 * row.total_variation)
-            cells.append(f'<td class="n bar" style="--w:{width:.0f}%">{shown}</td>')
+            width = min(100.0, 100 * row.found.total_variation)
+            cells.append(f'<td class="number bar" style="--w:{width:.0f}%">{shown}</td>')
             continue
-        worry = name == "false" and row.fdr > 0.2 and row.false_positives > 2
-        cells.append(f'<td class="n{" warn" if worry else ""}">{shown}</td>')
+        worry = name == "false" and row.found.fdr > 0.2 and row.found.false_positives > 2
+        cells.append(f'<td class="number{" warn" if worry else ""}">{shown}</td>')
     return f"<tr>{''.join(cells)}</tr>"
 
 
 def _counted(rows: Sequence[Counted]) -> str:
-    body = "".join(
-        f"<tr><th scope=row>{escape(row.name)}</th><td class=n>{row.reports:,}</td>"
-        f"<td class=n>{row.malformed}</td>"
-        + ("<td>the same counts</td>" if row.same else "<td class=bad>other counts</td>")
-        + "</tr>"
-        for row in rows
-    )
+    body = "".join(f"<tr><th scope=row>{escape(row.name)}</th>{_outcome(row)}</tr>" for row in rows)
     return (
         "<p>Its reports.csv, counted here, beside its counts.csv.</p>"
-        '<div class="wide" tabindex="0"><table><thead><tr><th scope=col>set</th>'
-        "<th scope=col class=n>reports</th>"
-        "<th scope=col class=n>malformed</th><th scope=col>outcome</th></tr></thead>"
+        '<div class="scroll wide" tabindex="0"><table><thead><tr><th scope=col>set</th>'
+        "<th scope=col class=number>reports</th>"
+        "<th scope=col class=number>malformed</th><th scope=col>outcome</th></tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
     )
 
 
-def _style() -> str:
-    names = ("bg", "surface", "line", "text", "muted", "accent", "bar", "warn", "warn-bg", "bad")
-    themes = {
-        theme: "".join(f"--{name}:{colours(theme)[name]};" for name in (*names, "bad-bg"))
-        for theme in ("light", "dark")
-    }
-    return f""":root{{color-scheme:light dark;{themes["light"]}}}
-@media (prefers-color-scheme:dark){{:root{{{themes["dark"]}}}}}
-body{{margin:0;background:var(--bg);color:var(--text);font:15px/1.5 {FONT}}}
-main{{max-width:92rem;margin:0 auto;padding:1.5rem}}
-h1{{font-size:1.5rem;margin:0 0 .5rem}} h2{{font-size:1.2rem;margin:2rem 0 .5rem}}
-h3{{font-size:1rem;margin:1.5rem 0 .5rem;color:var(--muted);font-weight:600}}
-.lead{{font-size:1.1rem;max-width:60rem}} details{{max-width:60rem;color:var(--muted)}}
-summary{{cursor:pointer;color:var(--accent)}}
-.wide{{overflow-x:auto;border:1px solid var(--line);border-radius:6px}}
-table{{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums;font-size:.85rem}}
-th,td{{padding:.3rem .5rem;text-align:left;white-space:nowrap;border-bottom:1px solid var(--line)}}
-tbody tr:last-child>*{{border-bottom:0}}
-thead th{{background:var(--surface);color:var(--muted);font-weight:600}}
-tbody th{{font-weight:500}} .n{{text-align:right}}
-.bar{{background:linear-gradient(90deg,var(--bar) var(--w),transparent 0)
-0 100%/100% 3px no-repeat}}
-.warn{{color:var(--warn);background:var(--warn-bg)}}
-.bad{{color:var(--bad);background:var(--bad-bg);white-space:normal}}
-@media print{{main{{max-width:none}} .wide{{overflow:visible}}}}"""
+def _outcome(row: Counted) -> str:
+    if row.error:
+        return f"<td colspan=3 class=bad>failed: {escape(row.error)}</td>"
+    return f"<td class=number>{row.reports:,}</td><td class=number>{row.malformed}</td>" + (
+        "<td>the same counts</td>" if row.same else "<td class=bad>other counts</td>"
+    )

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 from rappor import Encoder, Params, bloom_positions
-from rappor.attack import ATTACKS, change, draw, poisoning, run
+from rappor.attack import ATTACKS, change, draw, run
 from rappor.attack.scores import count_laws, evidence, whole_scores
 from rappor.attack.two_values import accuracy, decide, guesses
 from rappor.mechanism.channel import Channel, channel
+from rappor.simulate import draw as by_counts
 from rappor.testing import SeededEntropy
 from support.audit import bits_of
 
@@ -89,7 +90,7 @@ def test_a_client_with_less_permanent_noise_than_stated_is_noticed(
     settings = POWERFUL.get(name, {})
     assert run(name, WINDOWS, seed=1, **settings).sigmas < SIGMAS
     monkeypatch.setattr(draw, "flip_probability", weaker_flip)
-    monkeypatch.setattr(poisoning, "flip_probability", weaker_flip)  # only simulates with it
+    monkeypatch.setattr(by_counts, "flip_probability", weaker_flip)  # what poisoning draws with
     assert run(name, WINDOWS, seed=1, **settings).sigmas > SIGMAS
 
 

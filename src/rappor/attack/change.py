@@ -39,6 +39,7 @@ from rappor.privacy.loss import add_up, epsilon_n
 
 MOST_REPORTS = 400  # the table of pairs of counts has (n+1)² entries
 SHOWN = (1, 3, 7, 14, 30)
+LEAST_STEPS = 1024  # many bits of faint evidence decide together: none may be rounded away
 
 
 def same_scores(params: Params, reports: int, set_share: float) -> FloatArray:
@@ -61,7 +62,7 @@ def rule(params: Params, reports: int) -> IntArray:
     """The attacker's whole-number scores w(c, c') for every bit, knowing neither value."""
     flip = float(flip_probability(params))
     set_share = flip + (1 - 2 * flip) * params.h / params.k
-    return whole_scores(same_scores(params, reports, set_share), params.k)[0]
+    return whole_scores(same_scores(params, reports, set_share), params.k, least=LEAST_STEPS)[0]
 
 
 def rates(params: Params, reports: int) -> tuple[float, float]:
@@ -101,7 +102,7 @@ def by_noise_alone(params: Params, reports: int) -> float:
     0.955
     """
     flip = float(flip_probability(params))
-    scores, _ = whole_scores(same_scores(params, reports, flip), params.k)
+    scores, _ = whole_scores(same_scores(params, reports, flip), params.k, least=LEAST_STEPS)
     pair, alone = pair_laws(params, reports, flip)
     unchanged = sum_law([Part(scores, pair, params.k)]).above()
     changed = sum_law([Part(scores, np.outer(alone, alone), params.k)]).above()

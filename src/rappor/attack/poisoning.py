@@ -21,9 +21,9 @@ from rappor.attack.scores import FloatArray, IntArray
 from rappor.attack.settings import check_frequency, check_trials, generator
 from rappor.checks import whole
 from rappor.errors import ParamsError
-from rappor.mechanism.channel import channel, expected_ones
-from rappor.mechanism.prr import flip_probability
+from rappor.mechanism.channel import channel, expected_ones, ones_variance
 from rappor.params import Params, check_params
+from rappor.simulate.draw import reported_ones
 
 ALPHA = 0.01
 MOST_REPORTS = 10**8
@@ -57,9 +57,8 @@ def mimic_chance(params: Params) -> float:
 
 def alarm_limit(params: Params, reports: int) -> float:
     """Ones that may be missing or too many in N honest reports, for two-sided α = 1 %."""
-    p_star, q_star = channel(params)
-    each = params.h * q_star * (1 - q_star) + (params.k - params.h) * p_star * (1 - p_star)
-    return -NormalDist().inv_cdf(ALPHA / 2) * math.sqrt(reports * float(each))
+    each = float(ones_variance(params, params.h))
+    return -NormalDist().inv_cdf(ALPHA / 2) * math.sqrt(reports * each)
 
 
 def alarm_rate(params: Params, reports: int, forged: int, chance: float) -> float:
@@ -84,15 +83,6 @@ def _alarms(params: Params, reports: int, ones: IntArray) -> NDArray[np.bool_]:
     return np.asarray(np.abs(ones - expected) > alarm_limit(params, reports))
 
 
-def _reported(
-    held: IntArray, clients: int, params: Params, random: np.random.Generator
-) -> IntArray:
-    """Reported ones of bits that `held` of so many clients truly have: B -> B' -> S, by counts."""
-    flip = float(flip_probability(params))
-    memo = random.binomial(held, 1 - flip) + random.binomial(clients - held, flip)
-    return random.binomial(memo, params.q) + random.binomial(clients - memo, params.p)
-
-
 def simulate_estimates(
     params: Params,
     reports: int,
@@ -106,7 +96,7 @@ def simulate_estimates(
     honest = reports - forged
     holders = random.binomial(honest, frequency, trials)
     bits = np.repeat(holders[:, None], params.h, axis=1)
-    ones = _reported(bits, honest, params, random) + forged
+    ones = reported_ones(bits, honest, params, 1, random) + forged
     found = ((ones - p_star * reports) / (q_star - p_star)).mean(axis=1) / reports
     return np.asarray(found, np.float64)
 
@@ -122,7 +112,7 @@ def simulate_alarms(
     """In how many of so many collections the watchman raises an alarm."""
     honest, others = reports - forged, params.k - params.h
     true_ones = np.full(trials, honest * params.h)
-    seen = _reported(true_ones, honest * params.k, params, random)
+    seen = reported_ones(true_ones, honest * params.k, params, 1, random)
     seen += forged * params.h + random.binomial(forged * others, chance, trials)
     return int(_alarms(params, reports, seen).sum())
 

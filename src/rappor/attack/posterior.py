@@ -1,4 +1,4 @@
-"""How probable v is, given what its h bits show in one report (§6, figure "posterior", R62).
+"""How probable v is, given what its h bits show in one report (§6, Figure 8, R62).
 
 With j of its h bits set, and frequency x,
 
@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import comb
 
 import numpy as np
 
 from rappor.attack.draw import ones
 from rappor.attack.finding import Bound, Figure, Finding, most_believed, percent, share_figure
 from rappor.attack.settings import batches, check_frequency, check_trials, generator
-from rappor.checks import exact, show
+from rappor.attack.targeting import guess_accuracy
+from rappor.checks import exact, show, whole
 from rappor.errors import ParamsError
 from rappor.mechanism.channel import channel
 from rappor.params import Params, check_params
@@ -54,30 +54,19 @@ def chances(params: Params, set_bits: int) -> tuple[Fraction, Fraction]:
     return q_star**set_bits * (1 - q_star) ** rest, p_star**set_bits * (1 - p_star) ** rest
 
 
-def crossing(params: Params) -> float:
-    """The frequency below which "not v" is likelier even when all h bits of v are set (R62).
+def crossing(params: Params, set_bits: int | None = None) -> float:
+    """The frequency below which "not v" is likelier, where so many bits of v are set (R62).
 
-    p*^h / (p*^h + q*^h): .401 at the paper's parameters, where the text names 10 %.
+    With all h of them, the default, p*^h / (p*^h + q*^h): .401 at the paper's parameters, where the
+    text names 10 %.
 
-    >>> round(crossing(Params.preset("windows")), 4)
-    0.401
+    >>> windows = Params.preset("windows")
+    >>> [round(crossing(windows, set_bits), 3) for set_bits in (None, 2, 1, 0)]
+    [0.401, 0.401, 0.534, 0.662]
     """
-    if_held, if_not = chances(params, params.h)
+    shown = params.h if set_bits is None else whole("set_bits", set_bits, 0, params.h)
+    if_held, if_not = chances(params, shown)
     return float(if_not / (if_held + if_not))
-
-
-def accuracy(params: Params, frequency: float) -> float:
-    """How often the likelier of "v" and "not v" is right, over all reports.
-
-    >>> accuracy(Params.preset("windows"), 0.1)  # saying "not v" of everybody does as well
-    0.9
-    """
-    share = exact(check_frequency("frequency", frequency))
-    total = Fraction(0)
-    for set_bits in range(params.h + 1):
-        if_held, if_not = chances(params, set_bits)
-        total += comb(params.h, set_bits) * max(share * if_held, (1 - share) * if_not)
-    return float(total)
 
 
 def _ones_in(params: Params, pattern: str | Sequence[int]) -> int:
@@ -120,7 +109,7 @@ def attack(
         )
     ]
     figures.append(
-        share_figure("accuracy of the best guess", accuracy(params, share), right, count)
+        share_figure("accuracy of the best guess", guess_accuracy(params, share), right, count)
     )
     cross, epsilon = crossing(params), epsilon_one(params)
     return Finding(

@@ -89,15 +89,19 @@ def difference(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.clip(gap, -_CERTAIN, _CERTAIN)
 
 
-def whole_scores(scores: FloatArray, bits: int, grid: int = GRID) -> tuple[IntArray, float]:
+def whole_scores(
+    scores: FloatArray, bits: int, grid: int = GRID, least: int = 1
+) -> tuple[IntArray, float]:
     """Scores as whole numbers, and the unit; a sum over so many bits spans at most the grid.
+
+    But the largest score has at least `least` units: small ones that round to 0 blind an attacker.
 
     The unit divides the largest score, so that scores which differ by sign only stay opposite.
     """
     largest = float(np.abs(scores).max(initial=0.0))
     if largest == 0.0:
         return np.zeros(scores.shape, np.int64), 1.0
-    steps = max(1, (grid // 2 - 1) // bits)
+    steps = max(least, (grid // 2 - 1) // bits)
     return np.rint(scores / largest * steps).astype(np.int64), largest / steps
 
 

@@ -46,14 +46,15 @@ def guess_accuracy(params: Params, frequency: float, reports: int = 1) -> float:
     >>> guess_accuracy(Params.preset("windows"), 0.1)  # one report: no better than "nobody does"
     0.9
     """
-    if frequency in (0.0, 1.0):
+    share = check_frequency("frequency", frequency)
+    if share in (0.0, 1.0):
         return 1.0
     scores, unit = whole_scores(evidence(params, reports), params.h)
-    threshold = _threshold(frequency, unit)
+    threshold = _threshold(share, unit)
     if_one, if_zero = count_laws(params, reports)
     holds = sum_law([Part(scores, if_one, params.h)]).above(threshold)
     does_not = 1 - sum_law([Part(scores, if_zero, params.h)]).above(threshold)
-    return frequency * holds + (1 - frequency) * does_not
+    return share * holds + (1 - share) * does_not
 
 
 def _threshold(frequency: float, unit: float) -> float:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from rappor.cli.output import note
-from rappor.errors import ParamsError, RapporError
+from rappor.errors import MissingExtraError, ParamsError, RapporError
 from rappor.formats import parse_number
 from rappor.mechanism import DIALECTS, KINDS, Encoder, Ranges, new_secret
 from rappor.params import FIELDS, PRESETS, Params, preset
@@ -18,6 +19,13 @@ SHORT_SECRET = 16
 
 class UsageError(RapporError):
     """Options that do not go together."""
+
+
+def need_analysis(verb: str, *packages: str) -> None:
+    """MissingExtraError where a verb's packages, by default numpy and scipy, are not installed."""
+    wanted = packages or ("numpy", "scipy")
+    if any(importlib.util.find_spec(package) is None for package in wanted):
+        raise MissingExtraError(verb, "analysis")
 
 
 def count(text: str) -> int:

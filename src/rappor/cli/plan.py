@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import math
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from rappor.cli.arguments import UsageError, count
-from rappor.cli.output import Ticker, note, percent, percent_up, say, say_json, table, up
+from rappor.cli.arguments import UsageError, count, need_analysis
+from rappor.cli.output import Ticker, note, say, say_json
+from rappor.cli.plan_table import describe, document
 
 if TYPE_CHECKING:
-    from rappor.planning import Plan, Plans
     from rappor.simulate.populations import Population
 
-_SHAPES = ("exponential", "uniform", "zipf")
+SHAPES = ("exponential", "uniform", "zipf")
 _ENDINGS = (".svg", ".png", ".html", ".json")
 
 
@@ -67,7 +66,9 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     what.add_argument(
         "--n", metavar="N,N", default="7,30,365", help="reports to show ε_n for (default: 7,30,365)"
     )
-    what.add_argument("--most-bytes", type=count, default=512, metavar="B", help="of a report")
+    what.add_argument(
+        "--most-bytes", type=count, default=128, metavar="B", help="of a report (default: 128)"
+    )
     caution = parser.add_argument_group("cautions (docs/plan.md)")
     caution.add_argument(
         "--platform", default="device", metavar="P", help="device (default) or web"
@@ -89,7 +90,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         caution.add_argument(f"--{name}", type=count, default=1, metavar="N", help=about)
     parser.add_argument(
         "--check",
-        type=_whole,
+        type=_collections,
         default=20,
         metavar="N",
         help="simulated collections to check the best plan with (default: 20; 0: none)",
@@ -110,6 +111,7 @@ def run(args: argparse.Namespace) -> int:
         shown = tuple(count(part) for part in args.n.split(","))
     except argparse.ArgumentTypeError as error:
         raise UsageError(f"--n: {error}") from None
+    need_analysis("plan")
     from rappor.planning import plan
 
     with Ticker() as progress:
@@ -149,160 +151,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def document(found: Plans) -> dict[str, Any]:
-    """Everything a plan says, ready for JSON."""
-    goal, reports, frequency, solved = found.settled
-    return {
-        "request": {
-            "epsilon_one": goal.epsilon_one,
-            "epsilon_infinity": goal.epsilon_infinity,
-            "reports": reports,
-            "frequency": frequency,
-            "power": found.request.power,
-            "candidates": found.request.candidates,
-            "alpha": found.request.alpha,
-            "kind": found.request.kind,
-            "solved": solved or None,
-        },
-        "plans": [_plan_document(each) for each in found],
-        "checked": None
-        if found.checked is None
-        else {
-            "collections": found.checked.collections,
-            "holds": found.checked.holds,
-            "power": [each._asdict() for each in found.checked.levels],
-        },
-    }
-
-
-def _plan_document(plan: Plan) -> dict[str, Any]:
-    return {
-        "params": plan.params.to_dict(),
-        "kind": plan.kind,
-        "epsilon_one": plan.epsilon_one,
-        "epsilon_n": plan.epsilon_n,
-        "epsilon_infinity": plan.epsilon_infinity,
-        "detectable": {
-            str(each.power): {"count": each.count, "frequency": each.frequency}
-            for each in plan.detectable
-        },
-        "expected": plan.expected._asdict(),
-        "bytes_per_report": plan.bytes_per_report,
-        "cohort_size": plan.cohort_size,
-        "cautions": [
-            {"code": each.code, "requirement": each.requirement, "text": each.text}
-            for each in plan.cautions
-        ],
-    }
-
-
-def describe(found: Plans) -> list[str]:
-    """The plans as lines for a person."""
-    goal, reports, frequency, solved = found.settled
-    best, request = found.best, found.request
-    ever = (
-        "each client reports once"
-        if goal.epsilon_infinity == math.inf
-        else (f"ε∞ up to {goal.epsilon_infinity:g}")
-    )
-    solved_for = {"reports": "Reports needed", "epsilon": "Smallest ε1"}.get(solved)
-    answer = {"reports": f"{reports:,}", "epsilon": f"{goal.epsilon_one:g}"}.get(solved)
-    lines = [
-        f"Goal: ε1 up to {goal.epsilon_one:g}, {ever}; {reports:,} reports, "
-        f"{request.candidates:,} candidates ({request.kind}).",
-    ]
-    if solved_for:
-        lines.append(f"{solved_for} to detect {percent(frequency)} of them: {answer}.")
-    lines += ["", "Best plan:", f"  {_flags(best)}", ""]
-    lines += [f"  {line}" for line in table(_facts(found))]
-    lines += ["", "The best plan, then the others by the rarest string they detect:", ""]
-    lines += [f"  {line}" for line in table(_trade_off(found), left=0)]
-    lines += ["", *_check_lines(found)]
-    for caution in best.cautions:
-        lines += ["", f"Caution ({caution.code}, {caution.requirement}): {caution.text}"]
-    return lines
-
-
-def _flags(plan: Plan) -> str:
-    return " ".join(f"--{name} {value:.15g}" for name, value in plan.params.to_dict().items())
-
-
-def _facts(found: Plans) -> list[tuple[str, str]]:
-    best = found.best
-    rows = [("ε of one report", up(best.epsilon_one))]
-    rows += [(f"ε of {n:,} reports", up(value)) for n, value in best.epsilon_n.items()]
-    rows.append(("ε for ever", up(best.epsilon_infinity)))
-    rows += [
-        (f"detected with {percent(each.power)} chance, from", _share(each.frequency))
-        for each in best.detectable
-    ]
-    if best.kind != "boolean":
-        wise, fdr, present = best.expected
-        alpha = percent(found.request.alpha)
-        rows += [
-            (f"of {present:,} strings found, family-wise error {alpha}", f"{wise:.1f}"),
-            (f"of {present:,} strings found, false discoveries {alpha}", f"{fdr:.1f}"),
-        ]
-    size = best.bytes_per_report
-    rows += [
-        ("a report takes", f"{size} byte{'s' * (size != 1)}"),
-        ("reports in a cohort", f"{best.cohort_size:,.0f}"),
-    ]
-    return rows
-
-
-def _trade_off(found: Plans) -> list[tuple[str, ...]]:
-    shown = found.best.detectable
-    head = ("k", "h", "m", "f", "p", "q", "ε1", "ε∞")
-    rows = [(*head, *(f"{100 * each.power:g} %" for each in shown), "found", "bytes", "cohort")]
-    for plan in found:
-        params = plan.params
-        rows.append(
-            (
-                str(params.k),
-                str(params.h),
-                str(params.m),
-                *(f"{number:.6g}" for number in (params.f, params.p, params.q)),
-                up(plan.epsilon_one),
-                up(plan.epsilon_infinity),
-                *(_share(each.frequency) for each in plan.detectable),
-                f"{plan.expected.fdr:.1f}",
-                str(plan.bytes_per_report),
-                f"{plan.cohort_size:,.0f}",
-            )
-        )
-    return rows
-
-
-def _share(frequency: float) -> str:
-    return "nothing" if frequency > 1 else percent_up(frequency)
-
-
-def _check_lines(found: Plans) -> list[str]:
-    checked = found.checked
-    if checked is None:
-        return ["Not checked by simulation."]
-    measured = ", ".join(
-        f"{percent(each.power)} promised, {percent(each.measured)} ± {100 * each.std_error:.1f} "
-        "measured"
-        for each in checked.levels
-    )
-    verdict = "The promise holds" if checked.holds else "The promise DOES NOT HOLD"
-    return [f"{verdict} in {checked.collections} simulated collections: {measured}."]
-
-
-def _population(name: str, candidates: int) -> Population | None:
-    """The population of a name or file; None for the usual one."""
-    if name == "exponential":
-        return None
-    from rappor.simulate import populations
+def _population(name: str, candidates: int) -> Population:
+    """The population of a name or file."""
+    from rappor.planning.request import usual_population
     from rappor.simulate.population_files import read_population
 
-    half = max(1, candidates // 2)
-    if name in _SHAPES:
-        make = populations.uniform if name == "uniform" else populations.zipf
-        return make(half, absent=candidates - half)
-    return read_population(name)
+    return usual_population(name, candidates) if name in SHAPES else read_population(name)
 
 
 def _number(text: str) -> float | int:
@@ -318,5 +172,11 @@ def _number(text: str) -> float | int:
     return float(number)
 
 
-def _whole(text: str) -> int:
-    return 0 if text == "0" else count(text)
+def _collections(text: str) -> int:
+    if text == "0":
+        return 0
+    try:
+        return count(text)
+    except argparse.ArgumentTypeError:
+        message = f"{text!r} is not a whole number from 0 on"
+        raise argparse.ArgumentTypeError(message) from None

@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from rappor.attack.finding import Figure
-from rappor.experiments.experiment import Comparison, spread
+from rappor.experiments.experiment import Comparison
+from rappor.experiments.replicate import spread
 
 _CLOSE = 4  # standard errors of the mean of seeds
 

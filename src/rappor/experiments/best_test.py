@@ -54,6 +54,16 @@ def number_found(chances: ArrayLike) -> FloatArray:
     return law
 
 
+def sd_found(chances: ArrayLike) -> float:
+    """Standard deviation of how many of independent events happen, √(Σ c(1-c)).
+
+    >>> sd_found([0.5, 0.5, 0.5, 0.5, 1.0])
+    1.0
+    """
+    each = np.asarray(chances, np.float64)
+    return float(np.sqrt((each * (1 - each)).sum()))
+
+
 def discovery_level(counts: ArrayLike, error: float, candidates: int, alpha: float) -> float:
     """The level of one test that Benjamini-Hochberg settles at on average, nulls known.
 

@@ -26,16 +26,8 @@ from rappor.experiments.chrome_runs import (
     populations,
     zipf_shares,
 )
-from rappor.experiments.experiment import (
-    Comparison,
-    Experiment,
-    Outcome,
-    Progress,
-    Table,
-    mean_sd,
-    replicate,
-    spread,
-)
+from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table
+from rappor.experiments.replicate import Progress, mean_sd, replicate, spread
 from rappor.privacy.limits import standard_error
 
 # §5.4: "less than 0.5 % out of 8,616 candidate URLs provide enough statistical evidence for their

@@ -16,8 +16,7 @@ from rappor.experiments.best_test import discovery_level, power
 from rappor.experiments.decoded import decode_strings, places
 from rappor.params import Params
 from rappor.privacy.limits import standard_error
-from rappor.simulate import simulate
-from rappor.simulate.populations import Population, zipf
+from rappor.simulate import Population, exponential, simulate, zipf
 
 FloatArray = NDArray[np.float64]
 
@@ -36,9 +35,9 @@ def zipf_shares(power_of: float) -> FloatArray:
 
 def head_shares() -> FloatArray:
     """37 homepages that fall exponentially and hold 85 %, and a flat tail ∝ i^-.6 of the rest."""
-    head = TOP_DECAY ** np.arange(TOP)
-    tail = np.arange(1, PRESENT - TOP + 1) ** -TAIL_POWER
-    return np.concatenate([TOP_MASS * head / head.sum(), (1 - TOP_MASS) * tail / tail.sum()])
+    head = np.array(exponential(TOP, decay=TOP_DECAY).shares)
+    tail = np.array(zipf(PRESENT - TOP, power=TAIL_POWER).shares)
+    return np.concatenate([TOP_MASS * head, (1 - TOP_MASS) * tail])
 
 
 def populations() -> dict[str, FloatArray]:

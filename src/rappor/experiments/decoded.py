@@ -12,10 +12,11 @@ from rappor.aggregate.counts import Counts
 from rappor.decoding.decode import decode
 from rappor.decoding.result import Decoded
 from rappor.decoding.significance import adjust
+from rappor.experiments.replicate import mean_sd, spread
 
 
 def decode_strings(counts: Counts, candidates: Sequence[str], method: str = "auto") -> Decoded:
-    """`rappor.decode` at a false discovery rate of 5 %; the counts are of strings."""
+    """`rappor.decode` at a false discovery rate of 5 %; counts of strings or categories."""
     return cast(Decoded, decode(counts, candidates, method=method))
 
 
@@ -35,3 +36,24 @@ def detected(
     rows = decoded.rows
     hits = (adjust(rows.p_value, correction) <= level) & (rows.estimate > 0)
     return np.asarray(hits[places(decoded, strings)])
+
+
+def errors_in_words(
+    own: Sequence[float], printed: Sequence[float], formula: float
+) -> tuple[str, str]:
+    """Mean standard errors of each seed beside the formula's: the numbers, and what they are.
+
+    Args:
+        own: under the mechanism's own noise.
+        printed: as the decoder prints them, with the factor on variances that it measures.
+        formula: √(p*(1-p*)N/h)/(q*-p*).
+    """
+    more, shown = (100 * (spread(each).mean / formula - 1) for each in (own, printed))
+    return (
+        f"formula {formula:.0f}; under the mechanism's own noise {mean_sd(own, '.0f')}; as the "
+        f"decoder prints it, with its scale max(1, χ²/dof), {mean_sd(printed, '.0f')}",
+        f"A fit adds {more:.1f} % to the formula, because strings share bits with each other and "
+        "with the intercept that stands for unlisted strings. What the decoder prints includes its "
+        "scale, an allowance for over-dispersion that is never below 1 and so above it by chance: "
+        f"{shown:.1f} % above the formula on average. The verdict is on the mechanism's own noise.",
+    )

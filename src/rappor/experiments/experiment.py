@@ -10,20 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rappor.charts.theme import Spec
-from rappor.experiments.replicate import Progress, Spread, mean_sd, replicate, spread
-
-__all__ = [
-    "Comparison",
-    "Experiment",
-    "Figure",
-    "Outcome",
-    "Progress",
-    "Spread",
-    "Table",
-    "mean_sd",
-    "replicate",
-    "spread",
-]
+from rappor.experiments.replicate import Progress
 
 
 @dataclass(frozen=True, slots=True)

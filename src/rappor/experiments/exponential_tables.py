@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rappor.experiments.experiment import Table, spread
+from rappor.experiments.experiment import Table
 from rappor.experiments.exponential_runs import (
     ABSENT,
     ALPHA,
@@ -19,6 +19,7 @@ from rappor.experiments.exponential_runs import (
     best_possible,
 )
 from rappor.experiments.published_tables import TABLE_1
+from rappor.experiments.replicate import spread
 
 _COLUMNS = ("Est.", "Stdev", "P.value", "Truth", "Prop.", "SNR")
 

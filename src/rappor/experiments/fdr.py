@@ -1,4 +1,4 @@
-"""Figure "FDR": picking reports with both bits of a string set (§6, R61)."""
+"""Figure 7: picking reports with both bits of a string set (§6, R61)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,12 @@ import numpy as np
 
 from rappor.attack.fdr import attack, false_discovery_rate
 from rappor.attack.finding import Figure as Simulated
-from rappor.charts.marks import percent_axis, wrapped
+from rappor.charts.marks import wrapped
 from rappor.charts.theme import Spec, colours, whole_chart
 from rappor.experiments.beside_exact import Point, beside_exact, compared
-from rappor.experiments.experiment import (
-    Comparison,
-    Experiment,
-    Figure,
-    Outcome,
-    Progress,
-    Table,
-    replicate,
-)
-from rappor.experiments.plots import legend, named
+from rappor.experiments.experiment import Comparison, Experiment, Figure, Outcome, Table
+from rappor.experiments.plots import legend, named, share_axis
+from rappor.experiments.replicate import Progress, replicate
 from rappor.params import Params
 
 PARAMS = Params.preset("exponential")  # p = .5, q = .75, h = 2
@@ -145,8 +138,8 @@ def _figure(points: Points, seeds: int) -> Figure:
     )
     shapes = dict(zip(labels.values(), ("circle", "square", "diamond", "triangle-up"), strict=True))
     place = {
-        "x": _axis("frequency", "Frequency of v in the population"),
-        "y": _axis("rate", "Share of those picked who do not hold v"),
+        "x": share_axis("frequency", "Frequency of v in the population"),
+        "y": share_axis("rate", "Share of those picked who do not hold v"),
     }
     both = {"color": named("f", ink, legend()), "shape": named("f", shapes, legend())}
     layers: list[Spec] = [
@@ -176,15 +169,6 @@ def _figure(points: Points, seeds: int) -> Figure:
     )
 
 
-def _axis(field: str, title: str) -> Spec:
-    return {
-        "field": field,
-        "type": "quantitative",
-        "scale": {"domain": [0, 1]},
-        "axis": percent_axis(title=title),
-    }
-
-
 def _callouts() -> Sequence[Spec]:
     """The two numbers at f = .5, named in the chart."""
     values = [
@@ -212,7 +196,7 @@ def _callouts() -> Sequence[Spec]:
 EXPERIMENT = Experiment(
     name="fdr",
     title="Picking out the clients that hold a string",
-    source='Figure "FDR", §6',
+    source="Figure 7, §6",
     about=(
         "An attacker who knows how frequent a string v is picks all reports in which both of its "
         "bits are set. The figure shows which share of those picked do not hold v, against the "

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
 
-from rappor.decoding.decode import decode
-from rappor.decoding.result import Decoded
+from rappor.experiments.decoded import decode_strings, detected
 from rappor.experiments.replicate import Progress, replicate
 from rappor.params import Params
 from rappor.privacy import learnable_strings, solve_q
 from rappor.simulate import Population, simulate, uniform
 
 BASIC = Params.preset("normal")  # p = .5, q = .75, f = 0: only its channel matters here
-REPORTS, CANDIDATES = 10**6, 1000
+REPORTS, CANDIDATES, ALPHA = 10**6, 1000, 0.05
 POWERS = (0.5, 0.8, 0.95)
 HEAVY, HEAVY_SHARE = 5, 0.5  # heavy hitters, and the share of reports that they hold together
 PLAIN, WITH_HEAVY, WITH_BLOOM = "equal strings", "with heavy hitters", "through a Bloom filter"
@@ -45,9 +43,9 @@ def with_heavy_hitters(strings: int) -> Population:
 def found_share(population: Population, params: Params, kind: str, seed: int) -> float:
     """Share of the equal strings that one collection detects at a family-wise 5 %."""
     counts = simulate(population, params, REPORTS, seed=seed, kind=kind).counts
-    decoded = cast(Decoded, decode(counts, population.candidates, correction="bonferroni"))
+    decoded = decode_strings(counts, population.candidates)
     light = [name for name in population.strings if not name.startswith("heavy")]
-    return len({row.string for row in decoded.detected}.intersection(light)) / len(light)
+    return float(detected(decoded, light, "bonferroni", ALPHA).mean())
 
 
 def one_seed(seed: int) -> dict[str, float]:

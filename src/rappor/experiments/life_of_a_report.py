@@ -11,8 +11,8 @@ from typing import NamedTuple
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table
 from rappor.experiments.life_figure import draw
 from rappor.experiments.replicate import Progress, mean_sd, replicate, spread
-from rappor.mechanism import Encoder, Trace, expected_ones
-from rappor.mechanism.channel import channel
+from rappor.mechanism import Encoder, Trace
+from rappor.mechanism.channel import expected_ones, ones_variance
 from rappor.params import Params
 from rappor.testing import SeededEntropy
 
@@ -73,10 +73,9 @@ def _fate(shown: Trace) -> tuple[int, int]:
 
 def _compare(seen: list[Seen]) -> Iterator[Comparison]:
     f, q = PARAMS.f, PARAMS.q
-    p_star, q_star = (float(number) for number in channel(PARAMS))
-    k, h = PARAMS.k, PARAMS.h
+    h = PARAMS.h
     expected = float(expected_ones(PARAMS, h))
-    sd = math.sqrt((k - h) * p_star * (1 - p_star) + h * q_star * (1 - q_star))
+    sd = math.sqrt(ones_variance(PARAMS, h))
     ones = [each.ones for each in seen]
     yield Comparison(
         "Ones in the 256 bits of a report",

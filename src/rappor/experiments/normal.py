@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
 
@@ -15,10 +15,9 @@ from rappor.decoding.ordinal import decode_ordinal
 from rappor.decoding.shape import smooth
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table
 from rappor.experiments.normal_figures import Panel, draw, draw_smooth
-from rappor.experiments.replicate import Progress, mean_sd, replicate, spread
-from rappor.mechanism.channel import channel
+from rappor.experiments.replicate import Progress, mean_sd, replicate, root_mean_square, spread
 from rappor.params import Params
-from rappor.privacy.limits import standard_error
+from rappor.privacy import epsilon_one, standard_error
 from rappor.simulate import Population, normal, simulate
 
 FloatArray = NDArray[np.float64]
@@ -71,11 +70,11 @@ def one_seed(reports: int, seed: int) -> Run:
             np.sqrt(np.diag(found.covariance)).tolist(),
             prior.tolist(),
         ),
-        _root_mean_square(error),
-        _root_mean_square(prior - truth),
+        root_mean_square(error),
+        root_mean_square(prior - truth),
         float(np.abs(error).sum() / 2),
         float(np.corrcoef(found.share, truth)[0, 1] ** 2),
-        reports * _root_mean_square(found.share[tails]),
+        reports * root_mean_square(found.share[tails]),
         found.mean(),
     )
 
@@ -102,18 +101,13 @@ def run(seeds: int, progress: Progress) -> Outcome:
     )
 
 
-def _root_mean_square(values: FloatArray) -> float:
-    return float(np.sqrt((values**2).mean()))
-
-
 def _privacy() -> Comparison:
-    p, q = channel(PARAMS)
-    ratio = q * (1 - p) / (p * (1 - q))
+    epsilon = epsilon_one(PARAMS, "ordinal")
     return Comparison(
         "ε of a report",
         "ln 3",
-        f"ln {ratio}",
-        ratio == Fraction(3),
+        f"ln {math.exp(epsilon):g}",
+        math.isclose(epsilon, math.log(3), rel_tol=1e-15),
         "Two numbers differ in one bit each way: ε = ln(q(1-p) / (p(1-q))), exactly.",
     )
 

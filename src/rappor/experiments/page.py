@@ -11,12 +11,16 @@ from numbers import Integral, Real
 from typing import Any
 
 from rappor.experiments.experiment import Figure, Table
-from rappor.experiments.style import style_sheet
+from rappor.experiments.style import whole_page
 from rappor.experiments.summary import ENOUGH_SEEDS, Document, Done, entry, verdict_words
 
 PAPER = (
     "Erlingsson, Pihur, Korolova: RAPPOR: Randomized Aggregatable Privacy-Preserving Ordinal "
     "Response, CCS 2014"
+)
+_FOOTER = (
+    "Made by <code>rappor reproduce</code>; the same seeds give the same numbers. The page needs "
+    "no network."
 )
 _MARK = {"agrees": "✓", "differs": "≠"}
 
@@ -49,7 +53,7 @@ def experiment_page(done: Done) -> str:
             parts.append('<h2 id="remarks">Remarks</h2>')
             parts += [f"<p>{escape(paragraph)}</p>" for paragraph in found.text]
     parts.append("</main>")
-    return _whole(item["title"], parts)
+    return whole_page(item["title"], parts, _FOOTER)
 
 
 def index_page(document: Document) -> str:
@@ -80,18 +84,7 @@ def index_page(document: Document) -> str:
             "</section>",
         ]
     parts.append("</main>")
-    return _whole("The paper, reproduced", parts)
-
-
-def _whole(title: str, parts: Iterable[str]) -> str:
-    body = "\n".join(part for part in parts if part)
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)} · rappor</title>\n<style>{style_sheet()}</style></head>\n<body>\n"
-        f"{body}\n<footer>Made by <code>rappor reproduce</code>; the same seeds give the same "
-        "numbers. The page needs no network.</footer>\n</body></html>\n"
-    )
+    return whole_page("The paper, reproduced", parts, _FOOTER)
 
 
 def _run(item: Document) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rappor.charts.marks import percent_axis
 from rappor.charts.theme import Spec, colours
 
 
@@ -34,6 +35,16 @@ def named(field: str, range_of: Mapping[str, object], key: Spec | None) -> Spec:
         "scale": {"domain": list(range_of), "range": list(range_of.values())},
         "sort": list(range_of),
         "legend": key,
+    }
+
+
+def share_axis(field: str, title: str) -> Spec:
+    """An axis from 0 to 100 %."""
+    return {
+        "field": field,
+        "type": "quantitative",
+        "scale": {"domain": [0, 1]},
+        "axis": percent_axis(title=title),
     }
 
 

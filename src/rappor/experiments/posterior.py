@@ -1,24 +1,17 @@
-"""Figure "posterior": how probable v is, given its two bits in one report (§6, R62)."""
+"""Figure 8: how probable v is, given its two bits in one report (§6, R62)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from rappor.attack.finding import Figure as Simulated
-from rappor.attack.posterior import attack, chances, crossing, posterior
-from rappor.charts.marks import percent_axis, wrapped
+from rappor.attack.posterior import attack, crossing, posterior
+from rappor.charts.marks import wrapped
 from rappor.charts.theme import Spec, colours, whole_chart
 from rappor.experiments.beside_exact import Point, beside_exact, compared
-from rappor.experiments.experiment import (
-    Comparison,
-    Experiment,
-    Figure,
-    Outcome,
-    Progress,
-    Table,
-    replicate,
-)
-from rappor.experiments.plots import legend, named
+from rappor.experiments.experiment import Comparison, Experiment, Figure, Outcome, Table
+from rappor.experiments.plots import legend, named, share_axis
+from rappor.experiments.replicate import Progress, replicate
 from rappor.params import Params
 
 PARAMS = Params.preset("exponential")  # f = .5, p = .5, q = .75, h = 2
@@ -40,16 +33,6 @@ def one_seed(seed: int) -> dict[Cell, Simulated]:
         for pattern, figure in zip(PATTERNS, figures, strict=False):  # most bits set first
             found[pattern, x] = figure
     return found
-
-
-def crossing_of(pattern: str) -> float:
-    """The frequency below which "not v" is likelier, given the pattern.
-
-    >>> [round(crossing_of(pattern), 3) for pattern in PATTERNS]
-    [0.401, 0.534, 0.662]
-    """
-    if_held, if_not = chances(PARAMS, pattern.count("1"))
-    return float(if_not / (if_held + if_not))
 
 
 def run(seeds: int, progress: Progress) -> Outcome:
@@ -121,7 +104,8 @@ def _table(points: Points) -> Table:
 
 def _crossings() -> Table:
     rows = tuple(
-        (words, f"{100 * crossing_of(pattern):.1f} %") for pattern, words in PATTERNS.items()
+        (words, f"{100 * crossing(PARAMS, pattern.count('1')):.1f} %")
+        for pattern, words in PATTERNS.items()
     )
     return Table(
         "posterior-crossings",
@@ -150,8 +134,8 @@ def _figure(points: Points, seeds: int) -> Figure:
         for (pattern, x), point in points.items()
     ]
     place = {
-        "x": _axis("frequency", "Frequency of v in the population"),
-        "y": _axis("chance", "Probability, given the report"),
+        "x": share_axis("frequency", "Frequency of v in the population"),
+        "y": share_axis("chance", "Probability, given the report"),
     }
     at = crossing(PARAMS)
     layers: list[Spec] = [
@@ -203,19 +187,10 @@ def _marked(frequency: float, text: str, colour: str, down: int) -> list[Spec]:
     ]
 
 
-def _axis(field: str, title: str) -> Spec:
-    return {
-        "field": field,
-        "type": "quantitative",
-        "scale": {"domain": [0, 1]},
-        "axis": percent_axis(title=title),
-    }
-
-
 EXPERIMENT = Experiment(
     name="posterior",
     title="What one report says about a string",
-    source='Figure "posterior", §6',
+    source="Figure 8, §6",
     about=(
         "The exact probability that a client holds v, and that it does not, given what the two "
         "bits of v show in one report, against the frequency of v; f = .5, p = .5, q = .75, h = 2."

@@ -7,11 +7,9 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-from rappor.decoding.decode import decode
-from rappor.decoding.result import Decoded
-from rappor.decoding.significance import adjust
+from rappor.experiments.decoded import decode_strings, detected
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table
 from rappor.experiments.recall_figures import Point, draw
 from rappor.experiments.replicate import Progress, mean_sd, replicate, spread
@@ -52,16 +50,15 @@ def one_seed(seed: int) -> dict[tuple[Shape, str], Found]:
     """Every setting of k, h and m once."""
     found = {}
     held = population()
-    real = set(held.strings)
+    there = len(held.strings)  # the first of the candidates: absent ones come last
     for shape in GRID:
         counts = simulate(held, params_of(*shape), REPORTS, seed=[seed, *shape]).counts
-        rows = cast(Decoded, decode(counts, held.candidates, correction="bonferroni")).rows
+        decoded = decode_strings(counts, held.candidates)
         for correction in CORRECTIONS:
-            hits = (adjust(rows.p_value, correction) <= ALPHA) & (rows.estimate > 0)
-            names = {rows.strings[i] for i in hits.nonzero()[0].tolist()}
-            right = len(names & real)
-            precision = right / len(names) if names else 1.0
-            found[shape, correction] = Found(right / len(real), precision)
+            hits = detected(decoded, held.candidates, correction, ALPHA)
+            right, number = int(hits[:there].sum()), int(hits.sum())
+            precision = right / number if number else 1.0
+            found[shape, correction] = Found(right / there, precision)
     return found
 
 

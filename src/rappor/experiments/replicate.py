@@ -10,7 +10,7 @@ import math
 import multiprocessing
 import os
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import NamedTuple, TypeVar
@@ -49,13 +49,14 @@ def replicate(
     """The results of `function(seed)`, in the order of the seeds.
 
     Runs in two processes, each with one thread for linear algebra; one after the other where seeds
-    are few or processes cannot be started. The result is the same either way.
+    are few, or processes cannot be started or are killed. The result is the same either way. What
+    `function` itself raises, whatever it is, is raised here.
 
     Args:
         function: a function at the top level of a module, or a `functools.partial` of one: another
             process has to find it.
         seeds: how many (1, 2, ...), or the seeds themselves.
-        progress: called with a line of text after each seed.
+        progress: called with a line of text after each seed, and where processes are of no use.
         label: what is being done, for that line.
     """
     listed = range(1, whole("seeds", seeds, 1) + 1) if isinstance(seeds, int) else list(seeds)
@@ -64,9 +65,16 @@ def replicate(
     if len(listed) < FEW or (os.cpu_count() or 1) < PROCESSES:
         return _one_by_one(function, listed, tell)
     try:
-        return _side_by_side(function, listed, tell)
-    except (BrokenProcessPool, ImportError, OSError, PermissionError):
-        return _one_by_one(function, listed, tell)  # processes are forbidden or were killed
+        pool, futures = _start(function, listed)
+    except (BrokenProcessPool, ImportError, OSError) as error:
+        why = f"processes cannot be started ({error})"
+    else:
+        try:
+            return _results(pool, futures, tell)
+        except BrokenProcessPool:
+            why = "a process ended abruptly"
+    progress(f"{label}: {why}; seeds run one after the other")
+    return _one_by_one(function, listed, tell)
 
 
 def _tell(progress: Progress, label: str, seeds: int, done: int) -> None:
@@ -83,12 +91,23 @@ def _one_by_one(
     return results
 
 
-def _side_by_side(
-    function: Callable[[int], Result], seeds: Sequence[int], tell: Callable[[int], None]
-) -> list[Result]:
+def _start(
+    function: Callable[[int], Result], seeds: Sequence[int]
+) -> tuple[ProcessPoolExecutor, list[Future[Result]]]:
+    """Processes at work; they are started by the first seeds that are handed in."""
     context = multiprocessing.get_context("spawn")  # a fork may copy a lock that a thread holds
-    with ProcessPoolExecutor(PROCESSES, context, _one_thread) as pool:
-        futures: list[Future[Result]] = [pool.submit(function, seed) for seed in seeds]
+    pool = ProcessPoolExecutor(PROCESSES, context, _one_thread)
+    try:
+        return pool, [pool.submit(function, seed) for seed in seeds]
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+
+
+def _results(
+    pool: ProcessPoolExecutor, futures: list[Future[Result]], tell: Callable[[int], None]
+) -> list[Result]:
+    with pool:
         try:
             waiting = set(futures)
             while waiting:
@@ -118,6 +137,15 @@ def spread(values: Sequence[float]) -> Spread:
         raise ParamsError(f"a spread needs at least 2 values, got {len(numbers)}")
     sd = statistics.stdev(numbers)
     return Spread(statistics.fmean(numbers), sd, sd / math.sqrt(len(numbers)))
+
+
+def root_mean_square(values: Iterable[float]) -> float:
+    """The root of the mean of the squares.
+
+    >>> root_mean_square([1.0, 7.0])
+    5.0
+    """
+    return math.sqrt(statistics.fmean(float(value) ** 2 for value in values))
 
 
 def mean_sd(values: Sequence[float], form: str | None = None, unit: str = "") -> str:

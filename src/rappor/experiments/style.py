@@ -1,11 +1,13 @@
 """The look of the pages: one style sheet from the tokens of `rappor.charts.theme`, and dark charts.
 
-Pages have no script and load nothing from elsewhere. Light or dark follows the reader's system;
-paper is always light.
+For `rappor reproduce` and `make regtest`. Pages have no script and load nothing from elsewhere.
+Light or dark follows the reader's system; paper is always light.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from html import escape
 from typing import Any
 
 from rappor.charts.theme import FONT, MONO, TOKENS, Spec, colours
@@ -80,6 +82,24 @@ code { font-family: MONO; font-size: .9em; }
   a { color: inherit; text-decoration: none; }
 }
 """
+
+
+def whole_page(title: str, parts: Iterable[str], footer: str, rules: str = "") -> str:
+    """An HTML document around its parts.
+
+    Args:
+        title: of the window; escaped here.
+        parts: of the body, in HTML.
+        footer: in HTML.
+        rules: further rules of style, for this page alone.
+    """
+    body = "\n".join(part for part in parts if part)
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)} · rappor</title>\n<style>{style_sheet()}{rules}</style></head>\n"
+        f"<body>\n{body}\n<footer>{footer}</footer>\n</body></html>\n"
+    )
 
 
 def style_sheet() -> str:

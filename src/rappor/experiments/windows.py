@@ -8,18 +8,11 @@ import numpy as np
 
 from rappor.decoding.repeats import design_effect
 from rappor.experiments import windows_figures as figures
-from rappor.experiments.best_test import count_for, discovery_level, power
-from rappor.experiments.experiment import (
-    Comparison,
-    Experiment,
-    Outcome,
-    Progress,
-    Table,
-    mean_sd,
-    replicate,
-    spread,
-)
+from rappor.experiments.best_test import count_for, discovery_level, power, sd_found
+from rappor.experiments.decoded import errors_in_words
+from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table
 from rappor.experiments.published_tables import TABLE_2, explain_p_values
+from rappor.experiments.replicate import Progress, mean_sd, replicate, spread
 from rappor.experiments.windows_runs import (
     ALPHA,
     CANDIDATES,
@@ -74,14 +67,19 @@ def _formula() -> float:
 
 def _errors(runs: Sequence[Run]) -> Comparison:
     own = [float(each.error[each.detected].mean()) for each in runs if each.detected.any()]
-    more = spread(own).mean / _formula() - 1
+    printed = [
+        float((each.scale**0.5 * each.error[each.detected]).mean())
+        for each in runs
+        if each.detected.any()
+    ]
+    ours, why = errors_in_words(own, printed, _formula())
     return Comparison(
         "standard error of a detected name's count",
         f"{TABLE_2[0].stdev} (all ten rows)",
-        f"formula {_formula():.1f}; fitted {mean_sd(own, '.0f')}",
-        abs(more) <= CLOSE,
-        f"√(p*(1-p*)N/h)/(q*-p*) is {_formula():.1f}, which the table cuts to {TABLE_2[0].stdev}; "
-        f"a fit with several strings and an intercept adds {100 * more:.1f} %.",
+        ours,
+        abs(spread(own).mean / _formula() - 1) <= CLOSE,
+        f"√(p*(1-p*)N/h)/(q*-p*) is {_formula():.1f}, which the table cuts to {TABLE_2[0].stdev}. "
+        + why,
     )
 
 
@@ -90,7 +88,7 @@ def _number(runs: Sequence[Run]) -> Comparison:
     listed = [int(each.detected[: len(LISTED)].sum()) for each in runs]
     false = [int(each.detected[PRESENT:].sum()) for each in runs]
     best = power(REPORTS * SHARES, _formula(), detection_level())
-    sd = float(np.sqrt((best * (1 - best)).sum()))
+    sd = sd_found(best)
     return Comparison(
         "names detected at a false discovery rate of 5 %",
         str(len(TABLE_2)),

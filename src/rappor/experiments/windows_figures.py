@@ -10,9 +10,10 @@ from rappor.charts.marks import percent_axis, wrapped
 from rappor.charts.theme import MONO, Spec, colours, whole_chart
 from rappor.experiments.best_test import count_for, power
 from rappor.experiments.detection_figure import detection_chart
-from rappor.experiments.experiment import Figure, spread
+from rappor.experiments.experiment import Figure
 from rappor.experiments.plots import legend, named
 from rappor.experiments.published_tables import TABLE_2
+from rappor.experiments.replicate import spread
 from rappor.experiments.windows_runs import PARAMS, REPORTS, SHARES, Run
 from rappor.privacy.limits import standard_error
 

@@ -8,6 +8,7 @@ seeds, so that names which share bits in one collection do not in the next.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +18,7 @@ from rappor.experiments.decoded import decode_strings, places
 from rappor.experiments.published_tables import TABLE_2
 from rappor.params import Params
 from rappor.privacy.limits import critical_value
-from rappor.simulate import simulate
-from rappor.simulate.populations import Population
+from rappor.simulate import Population, Simulated, simulate, zipf
 
 FloatArray = NDArray[np.float64]
 
@@ -34,8 +34,8 @@ _WATCHED = 100  # names, most frequent first, whose intervals are followed wheth
 def shares() -> FloatArray:
     """True shares of the names that machines run, the ten published ones first, shape (1000,)."""
     head = [row.estimate / REPORTS for row in TABLE_2]
-    tail = (np.arange(1, PRESENT - len(head) + 1) + _SHIFT) ** -_POWER
-    return np.concatenate([head, tail * (1 - sum(head)) / tail.sum()])
+    tail = zipf(PRESENT - len(head), power=_POWER, shift=_SHIFT).shares
+    return np.concatenate([head, (1 - sum(head)) * np.array(tail)])
 
 
 SHARES = shares()
@@ -56,6 +56,7 @@ class Run:
         detected: at a false discovery rate of 5 %.
         estimate: counts, also of what is not detected.
         error: standard errors under the noise of the mechanism alone.
+        scale: the factor on variances that the decoder measured and printed, at least 1.
         truth: reports that hold each name.
         low: lower ends of the decoder's 95 % intervals.
         high: upper ends.
@@ -69,6 +70,7 @@ class Run:
     detected: NDArray[np.bool_]
     estimate: FloatArray
     error: FloatArray
+    scale: float
     truth: FloatArray
     low: FloatArray
     high: FloatArray
@@ -80,27 +82,30 @@ class Run:
 
 def distinct_names(seed: int) -> Run:
     """As in the paper: 186,792 reports, a machine reports a name at most once."""
-    return _run(seed, REPORTS, values="distinct", clients=MACHINES)
+    people = population(seed)
+    drawn = simulate(people, PARAMS, REPORTS, seed=[53, seed], values="distinct", clients=MACHINES)
+    return _decoded(people.candidates, drawn)
 
 
 def one_name_each(seed: int) -> Run:
     """What would need a correction: every machine reports its one name 18 times."""
-    return _run(seed, MACHINES * EACH, reports_per_client=EACH)
-
-
-def _run(seed: int, reports: int, **how: object) -> Run:
     people = population(seed)
-    drawn = simulate(people, PARAMS, reports, seed=[53, seed], **how)  # type: ignore[arg-type]
-    decoded = decode_strings(drawn.counts, people.candidates)
-    rows, order = decoded.rows, places(decoded, people.candidates)
+    drawn = simulate(people, PARAMS, MACHINES * EACH, seed=[53, seed], reports_per_client=EACH)
+    return _decoded(people.candidates, drawn)
+
+
+def _decoded(names: Sequence[str], drawn: Simulated) -> Run:
+    decoded = decode_strings(drawn.counts, names)
+    rows, order = decoded.rows, places(decoded, names)
     printed = rows.std_error[order]
     estimate, error = rows.estimate[order], printed / decoded.scale**0.5
-    truth = np.array([drawn.truth[name] for name in people.candidates], np.float64)
+    truth = np.array([drawn.truth[name] for name in names], np.float64)
     off = np.abs(estimate - truth)[:_WATCHED]
     return Run(
         detected=rows.detected[order],
         estimate=estimate,
         error=error,
+        scale=decoded.scale,
         truth=truth,
         low=rows.low[order],
         high=rows.high[order],

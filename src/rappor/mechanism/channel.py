@@ -56,3 +56,15 @@ def expected_ones(params: Params, signal_bits: int) -> Fraction:
     """
     p_star, q_star = channel(params)
     return signal_bits * q_star + (params.k - signal_bits) * p_star
+
+
+def ones_variance(params: Params, signal_bits: int) -> Fraction:
+    """Variance of the ones in a report whose filter has `signal_bits` ones: bits are independent.
+
+    signal_bits q*(1-q*) + (k - signal_bits) p*(1-p*).
+
+    >>> round(float(ones_variance(Params.preset("life-of-a-report"), 4)) ** 0.5, 2)
+    7.93
+    """
+    p_star, q_star = channel(params)
+    return signal_bits * q_star * (1 - q_star) + (params.k - signal_bits) * p_star * (1 - p_star)

@@ -7,9 +7,14 @@ from dataclasses import dataclass
 
 from rappor.errors import ParamsError
 from rappor.params import Params
-from rappor.planning.designs import LEAST_COHORT, SMALL_COHORT, identifying_bits
 from rappor.planning.request import Request
-from rappor.privacy import epsilon_infinity, epsilon_one
+from rappor.privacy import (
+    LEAST_COHORT,
+    SMALL_COHORT,
+    epsilon_infinity,
+    epsilon_one,
+    identifying_bits,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,128 +3,183 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import chi2
 
 from rappor.decoding.decode import decode
+from rappor.decoding.result import Decoded
 from rappor.params import Params
+from rappor.planning.power import NORMAL, Measured
 from rappor.planning.request import Request
 from rappor.privacy import Detectable
 from rappor.simulate import counts
 
-_MOST_PROBES = 8  # of each frequency
+_MOST_PROBES = 8  # strings of one frequency in a collection
 _PROBED_MASS = 0.25
 _MOST_LISTED = 400  # candidates of a simulated decoding; α is scaled to the number requested
+_SMALL = 10  # times as many collections where each holds one probe only, and decodes at once
+_LEAST_DEVIATES = 30
+_DISAGREES = 0.001
 _SEED = 20_141_103
 
 Progress = Callable[[str], None]
 
 
 class Checked(NamedTuple):
-    """Promised and measured power at one frequency; the error is that of a mean of coin tosses."""
+    """Promised and measured power at one frequency, over so many strings of that frequency."""
 
     power: float
     frequency: float
     measured: float
     std_error: float
+    strings: int
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What simulated collections showed."""
+    """What simulated collections showed.
+
+    Attributes:
+        collections: how many were decoded.
+        levels: promised and measured power.
+        corrected: whether the frequencies are those of earlier simulations, which the formula did
+            not agree with.
+    """
 
     collections: int
-    probes: int
     levels: tuple[Checked, ...]
+    corrected: bool = False
 
     @property
     def holds(self) -> bool:
-        """Whether every promise is within 4 standard errors, or 3 points, of what was measured."""
+        """Whether every measured power is within 3 standard errors (or 3 points) of the promise."""
         return all(
-            abs(each.measured - each.power) <= max(0.03, 4 * each.std_error) for each in self.levels
+            abs(each.measured - each.power) <= max(0.03, 3 * each.std_error) for each in self.levels
         )
 
 
-def check(
+@dataclass(frozen=True, slots=True)
+class Simulations:
+    """Collections with strings of some frequencies, decoded: what the test made of each string.
+
+    Attributes:
+        collections: how many.
+        deviates: for each frequency, the normal deviates of its strings' p-values.
+    """
+
+    collections: int
+    deviates: Mapping[Detectable, Sequence[float]]
+
+    def check(self, critical: float, corrected: bool = False) -> Check:
+        """Which share was detected, beside the promise."""
+        levels = tuple(
+            Checked(
+                each.power,
+                each.frequency,
+                sum(deviate >= critical for deviate in made) / len(made),
+                math.sqrt(each.power * (1 - each.power) / len(made)),
+                len(made),
+            )
+            for each, made in self.deviates.items()
+        )
+        return Check(self.collections, levels, corrected)
+
+    def law(self, critical: float) -> Measured | None:
+        """The deviates' law where it is not the promised one (χ², p < .001), else None."""
+        shares = np.concatenate([[each.frequency] * len(z) for each, z in self.deviates.items()])
+        deviates = np.concatenate([np.asarray(z) for z in self.deviates.values()])
+        if len(self.deviates) < 2 or len(deviates) < _LEAST_DEVIATES:
+            return None
+        slope, start = np.polyfit(shares, deviates, 1)
+        spread = float(np.std(deviates - start - slope * shares, ddof=2))
+        off = 0.0
+        for each, made in self.deviates.items():
+            wanted = critical + NORMAL.inv_cdf(each.power) * spread
+            off += (float(np.mean(made)) - wanted) ** 2 * len(made) / spread**2
+        if off < chi2.isf(_DISAGREES, len(self.deviates)) or slope <= 0:
+            return None
+        return Measured(float(start), float(slope), spread)
+
+
+def simulate_promise(
     request: Request,
     params: Params,
     reports: int,
     promised: Sequence[Detectable],
     collections: int,
     progress: Progress,
-) -> Check | None:
+    first: int = 0,
+) -> Simulations:
     """Decode simulated collections that hold strings of the promised frequencies.
 
-    The other strings are those of the request's population. None where nothing can be detected or
-    the frequencies leave no room for others.
+    The other strings are those of the request's population. Where there is no room for strings of
+    every frequency beside others, a collection holds one string of one frequency, in turn.
     """
     mass = sum(each.frequency for each in promised)
-    probes = min(_MOST_PROBES, math.floor(_PROBED_MASS / mass) if mass > 0 else _MOST_PROBES)
-    if request.kind == "boolean":
-        promised, probes = [each for each in promised if each.frequency < 1], 1
-    elif not probes:
-        if mass >= 1:
-            return None
-        probes = 1
-    hits = {each.power: 0 for each in promised}
-    for number in range(collections):
-        progress(f"checking by simulation: {number} of {collections} collections")
-        for power, found in _one(request, params, reports, promised, probes, number):
-            hits[power] += found
-    total = collections * probes
-    levels = []
-    for each in promised:
-        share = hits[each.power] / total
-        error = math.sqrt(each.power * (1 - each.power) / total)
-        levels.append(Checked(each.power, each.frequency, share, error))
-    return Check(collections, total, tuple(levels))
+    room = request.candidates // (2 * len(promised))
+    probes = min(_MOST_PROBES, room, math.floor(_PROBED_MASS / mass))
+    together = probes > 0 and request.kind != "boolean"
+    times = collections if together else collections * _SMALL
+    made: dict[Detectable, list[float]] = {each: [] for each in promised}
+    for number in range(times):
+        progress(f"checking by simulation: {number} of {times} collections")
+        levels = promised if together else [promised[number % len(promised)]]
+        found = _deviates(request, params, reports, levels, max(probes, 1), first + number)
+        for each, deviate in found:
+            made[each].append(deviate)
+    return Simulations(times, {each: deviates for each, deviates in made.items() if deviates})
 
 
-def _one(
+def _deviates(
     request: Request,
     params: Params,
     reports: int,
-    promised: Sequence[Detectable],
+    levels: Sequence[Detectable],
     probes: int,
     number: int,
-) -> list[tuple[float, int]]:
-    """How many probes of each power were detected in one collection."""
+) -> list[tuple[Detectable, float]]:
+    """The frequency of each string that was planted in one collection, and its deviate."""
+    planted = {f"{number}.{place}.{each.power}": each for each in levels for place in range(probes)}
     if request.kind == "boolean":
-        return [(each.power, _boolean(params, reports, each, request, number)) for each in promised]
-    shape = request.shape
-    held = {
-        f"{number}.{place}.{each.power}": each.frequency
-        for each in promised
-        for place in range(probes)
-    }
-    room = 1 - sum(held.values())
-    others = {
-        f"{number}/{name}": share * room
-        for name, share in zip(shape.strings, shape.shares, strict=True)
-    }
-    listed = [*held, *(f"{number}/{name}" for name in shape.candidates)]
-    listed = listed[: min(request.candidates, _MOST_LISTED)]
-    if request.kind == "category":
-        listed = listed[: params.k]
-        kept = {name: share for name, share in (held | others).items() if name in set(listed)}
-        population = {name: kept.get(name, 0.0) for name in listed}
+        (level,) = levels
+        shares, listed = {"false": 1 - level.frequency, "true": level.frequency}, None
+        planted = {"true": level}
     else:
-        population = held | others
-    drawn = counts(population, params, reports, seed=[_SEED, number], kind=request.kind)
-    alpha = request.alpha * len(listed) / request.candidates
-    decoded = decode(drawn, listed, correction="bonferroni", alpha=alpha)
-    found = {row.string for row in decoded.detected}
+        shares, listed = _population(request, planted, number)
+        planted = {f"{number}/{name}": each for name, each in planted.items()}
+    drawn = counts(shares, params, reports, seed=[_SEED, number], kind=request.kind)
+    alpha = request.alpha * (len(listed) / request.candidates if listed else 1)
+    decoded = cast(Decoded, decode(drawn, listed, correction="bonferroni", alpha=min(alpha, 0.5)))
     return [
-        (each.power, sum(f"{number}.{place}.{each.power}" in found for place in range(probes)))
-        for each in promised
+        (each, float(-ndtri(max(decoded.row(name).p_value, 1e-300))))
+        for name, each in planted.items()
     ]
 
 
-def _boolean(params: Params, reports: int, each: Detectable, request: Request, number: int) -> int:
-    population = {"false": 1 - each.frequency, "true": each.frequency}
-    drawn = counts(
-        population, params, reports, seed=[_SEED, number, round(100 * each.power)], kind="boolean"
-    )
-    decoded = decode(drawn, correction="none", alpha=request.alpha)
-    return int(any(row.detected for row in decoded.rows if row.string == "true"))
+def _population(
+    request: Request, planted: dict[str, Detectable], number: int
+) -> tuple[dict[str, float], list[str]]:
+    """Shares of the planted strings and of others, and the list of candidates."""
+    shape = request.shape
+    room = 1 - sum(each.frequency for each in planted.values())
+    others = dict(zip(shape.strings, shape.shares, strict=True))
+    listed = [*planted, *shape.candidates][:_MOST_LISTED]
+    if request.kind == "category":  # every bit has its name, and a report sets one of them
+        listed = [*planted, *shape.candidates][: request.candidates]
+        listed += [f"none of them {place}" for place in range(request.candidates - len(listed))]
+        others = {name: others.get(name, 0.0) for name in listed if name not in planted}
+    total = sum(others.values())
+    shares = {name: each.frequency for name, each in planted.items()}
+    if total > 0:
+        shares |= {name: share * room / total for name, share in others.items()}
+    return _named(shares, number), [*_named(dict.fromkeys(listed, 0.0), number)]
+
+
+def _named(shares: dict[str, float], number: int) -> dict[str, float]:
+    """The same strings under names of their own in each collection: other bits, other luck."""
+    return {f"{number}/{name}": share for name, share in shares.items()}

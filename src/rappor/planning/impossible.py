@@ -68,6 +68,11 @@ def refuse_impossible(given: dict[str, Any]) -> None:
         if is_real(given[name]) and given[name] <= 0:
             raise ParamsError(_no_epsilon(name, given))
     reports, frequency = given["reports"], given["frequency"]
+    if is_real(frequency) and frequency >= 1:
+        raise ParamsError(
+            f"frequency = {frequency} is impossible: a share of reports is below 1. The nearest is "
+            "what nearly everybody holds, frequency = 0.99"
+        )
     if is_real(reports) and reports <= 0:
         raise ParamsError(_no_reports(given))
     if is_real(frequency) and frequency <= 0:

@@ -107,16 +107,21 @@ def _rounded(goal: Goal, shape: Params, kind: str, f: float, middle: float, widt
     p = round(low, digits)
     if f == 0:
         p = max(p, unit)  # p = 0 without a permanent step is no privacy
-    top = math.floor(min(1.0 if f > 0 else 1 - unit, p + width + unit) / unit + 0.5)
+    most = 1.0 if f > 0 else 1 - unit
 
     def at(units: int) -> Params:
         return Params(shape.k, shape.h, shape.m, f, p, round(units * unit, digits))
 
-    low_q = round(p / unit) + 1  # hardly any signal
-    made = at(_largest(lambda units: epsilon_one(at(units), kind) <= goal.epsilon_one, low_q, top))
+    def fits(units: int) -> bool:
+        return epsilon_one(at(units), kind) <= goal.epsilon_one
+
+    while not fits(round(p / unit) + 1):  # a p that was rounded to nearly 0 tells too much
+        p = round(2 * p + unit, digits)
+    top = math.floor(min(most, p + width + unit) / unit + 0.5)
+    made = at(_largest(fits, round(p / unit) + 1, max(top, round(p / unit) + 1)))
     while epsilon_infinity(made, kind) > goal.epsilon_infinity:
-        f = round(f + 10.0 ** -_digits(min(f, 1 - f)), 15)
-        made = Params(shape.k, shape.h, shape.m, f, p, made.q)
+        f = f * (1 + 1e-4) if f < 0.5 else f + (1 - f) * 1e-4
+        made = at(round(made.q / unit))
     return made
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from rappor.checks import whole
 from rappor.planning.cautions import cautions, refuse_unsound
-from rappor.planning.check import Check
-from rappor.planning.check import check as run_check
-from rappor.planning.designs import Design, designs
+from rappor.planning.check import Check, Simulations, simulate_promise
+from rappor.planning.designs import Design, best_first, designs
 from rappor.planning.found import Crowd, expected
 from rappor.planning.impossible import Settled, refuse_impossible, settle
 from rappor.planning.plans import Plan, Plans
@@ -21,6 +22,7 @@ from rappor.simulate.populations import Population
 
 POWERS = (0.5, 0.8, 0.95)
 CHECKED_COLLECTIONS = 20
+MOST_SHARE = 0.9  # what can be planted beside others
 
 
 def plan(
@@ -36,7 +38,7 @@ def plan(
     one_time: bool = False,
     n: Iterable[int] = (7, 30, 365),
     population: Population | None = None,
-    most_bytes: int = 512,
+    most_bytes: int = 128,
     platform: str = "device",
     values: str = "fixed",
     shared: bool = False,
@@ -109,9 +111,10 @@ def plan(
     refuse_unsound(request)
     settled = settle(request, crowd, say)
     made = designs(request, crowd, settled.goal, settled.reports)
-    plans = tuple(_plan(request, crowd, settled, each) for each in _worth_showing(made))
-    checked = _check(request, settled, plans[0], times, say)
-    return Plans(plans, request, settled, checked)
+    made = best_first(made, request.frequency or math.inf)
+    best, *others = (_plan(request, crowd, settled, each) for each in _worth_showing(made))
+    best, checked = _confirmed(best, request, settled, times, say)
+    return Plans((best, *others), request, settled, checked)
 
 
 def _worth_showing(made: list[Design]) -> list[Design]:
@@ -138,10 +141,30 @@ def _plan(request: Request, crowd: Crowd, settled: Settled, design: Design) -> P
     )
 
 
-def _check(
-    request: Request, settled: Settled, best: Plan, times: int, say: Callable[[str], None]
-) -> Check | None:
-    promised = [each for each in best.detectable if each.power in POWERS and each.frequency < 1]
-    if not times or not promised or settled.reports >= 2**60:  # beyond what can be drawn
-        return None
-    return run_check(request, best.params, settled.reports, promised, times, say)
+def _confirmed(
+    plan: Plan, request: Request, settled: Settled, times: int, say: Callable[[str], None]
+) -> tuple[Plan, Check | None]:
+    """The best plan with what simulations make of its promise.
+
+    Where they disagree with the formula, the plan's frequencies become those that they show, and
+    are checked again with other collections.
+    """
+    if not times or settled.reports >= 2**60:  # beyond what can be drawn
+        return plan, None
+    critical = plan.detector.critical
+
+    def simulate(first: int) -> Simulations | None:
+        promised = [each for each in plan.detectable if each.frequency < MOST_SHARE]
+        if not promised:
+            return None
+        asked = (request, plan.params, settled.reports, promised, times)
+        return simulate_promise(*asked, progress=say, first=first)
+
+    simulated = simulate(0)
+    law = simulated.law(critical) if simulated and request.kind == "string" else None
+    if law is not None:
+        detector = replace(plan.detector, measured=law)
+        detectable = tuple(detector.detectable(each.power) for each in plan.detectable)
+        plan = replace(plan, detector=detector, detectable=detectable)
+        simulated = simulate(times * 100)  # other collections than those that gave the law
+    return plan, simulated.check(critical, law is not None) if simulated else None

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import NamedTuple
 
 from rappor.mechanism.channel import channel
 from rappor.params import Params
@@ -26,6 +27,14 @@ from rappor.privacy import Detectable
 NORMAL = NormalDist()
 _STEPS, _LEAST_STEP = 200, 1e-6
 _HALF_NORMAL = 1 / math.sqrt(2 * math.pi)  # the mean of max(0, X), X standard normal
+
+
+class Measured(NamedTuple):
+    """A test's deviate as simulations showed it: normal, with a mean linear in the share."""
+
+    intercept: float
+    slope: float
+    spread: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,7 @@ class Detector:
         hashed: whether values share bits, as strings do.
         fitted: A, how many other strings are detected.
         unrest: Σ s'² over strings that are there and not detected.
+        measured: what simulations showed, where they did not agree with the formula.
     """
 
     p_star: float
@@ -55,6 +65,7 @@ class Detector:
     hashed: bool
     fitted: float = 0.0
     unrest: float = 0.0
+    measured: Measured | None = None
 
     @property
     def bits(self) -> int:
@@ -86,6 +97,9 @@ class Detector:
         >>> round(paper.power(0.012), 2)
         0.77
         """
+        if self.measured is not None:
+            start, slope, spread = self.measured
+            return NORMAL.cdf((start + slope * share - self.critical) / spread)
         return NORMAL.cdf((share - self.threshold() * self.absent()) / self.present(share))
 
     def threshold(self) -> float:
@@ -105,8 +119,12 @@ class Detector:
 
         Solves s = threshold + z_power times the standard error at s, as privacy.detectable does.
         """
-        floor = self.threshold() * self.absent()
         quantile = NORMAL.inv_cdf(power)
+        if self.measured is not None:
+            start, slope, spread = self.measured
+            share = max(0.0, self.critical + quantile * spread - start) / slope
+            return Detectable(power, share * self.reports, share)
+        floor = self.threshold() * self.absent()
         share = floor
         for _ in range(_STEPS):
             before = share

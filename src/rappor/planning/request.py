@@ -14,12 +14,13 @@ from rappor.checks import between_0_and_1, is_real, show, whole
 from rappor.errors import ParamsError
 from rappor.planning.noise import Goal
 from rappor.privacy import critical_value
-from rappor.simulate.populations import Population, exponential
+from rappor.simulate.populations import Population, exponential, uniform, zipf
 
 # ε∞ where only ε1 is given: about the paper's 4.39 / 1.07.
 RATIO = 4.0
 MOST_REPORTS = 10**24
-MOST_EPSILON = 50.0
+LEAST_EPSILON, MOST_EPSILON = 1e-6, 20.0
+MOST_FOR_EVER = 80.0
 KINDS = ("string", "category", "boolean")
 PLATFORMS = ("device", "web")
 VALUES = ("fixed", "slow", "fast")
@@ -40,7 +41,7 @@ class Request:
     one_time: bool = False
     n: tuple[int, ...] = (7, 30, 365)
     population: Population | None = field(default=None, repr=False)
-    most_bytes: int = 512
+    most_bytes: int = 128
     platform: str = "device"
     values: str = "fixed"
     shared: bool = False
@@ -80,13 +81,19 @@ class Request:
                 continue
             if not is_real(given) or not given > 0 or math.isinf(given):
                 raise ParamsError(f"{name} must be a number above 0, got {show(given)}")
-            if given > MOST_EPSILON:
+            most = MOST_EPSILON if name == "epsilon_one" else MOST_FOR_EVER
+            if not LEAST_EPSILON <= given <= most:
+                why = "promises nothing" if given > most else "needs more reports than there are"
                 raise ParamsError(
-                    f"{name} = {given:g} promises nothing (e^{given:g} times likelier): plan at "
-                    f"most {MOST_EPSILON:g}; values in the literature go from .01 to 10"
+                    f"{name} = {given:g} {why}: plan from {LEAST_EPSILON:g} to {most:g}; values in "
+                    "the literature go from .01 to 10"
                 )
             set_to(name, float(given))
         once, ever = self.epsilon_one, self.epsilon_infinity
+        if once is None and ever is not None and not self.one_time and self.frequency is None:
+            # Nothing else is asked for: one report may tell a quarter of what all of them may.
+            once = min(ever / RATIO, MOST_EPSILON)
+            set_to("epsilon_one", once)
         if self.one_time and ever not in (None, math.inf):
             raise ParamsError(
                 f"epsilon_infinity = {ever:g} is about repeated reports, and a one-time collection "
@@ -123,11 +130,23 @@ class Request:
         """The population that strings are expected to be found in: the paper's, by default."""
         if self.population is not None:
             return self.population
-        strings = max(1, self.candidates // 2) if self.kind != "boolean" else 1
-        strings = min(strings, 100_000)
-        return exponential(
-            strings, decay=0.9505 ** (100 / strings), absent=min(self.candidates, 200_000) - strings
-        )
+        return usual_population("exponential", 1 if self.kind == "boolean" else self.candidates)
+
+
+def usual_population(shape: str, candidates: int) -> Population:
+    """Half of the candidates are there, in one of three shapes; the others are not.
+
+    Exponential frequencies fall over all strings as those of the paper's 100 do. Beyond 200,000
+    candidates the population stays as it is: more are too rare to matter.
+    """
+    listed = min(candidates, 200_000)
+    strings = max(1, listed // 2)
+    absent = listed - strings
+    if shape == "uniform":
+        return uniform(strings, absent=absent)
+    if shape == "zipf":
+        return zipf(strings, absent=absent)
+    return exponential(strings, decay=0.9505 ** (100 / strings), absent=absent)
 
 
 def _setter(request: Request) -> Any:

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rappor.planning.designs import LEAST_COHORT, designs
+from rappor.planning.designs import designs
 from rappor.planning.found import Crowd
 from rappor.planning.noise import Goal
-from rappor.planning.request import MOST_EPSILON, MOST_REPORTS, RATIO, Request
+from rappor.planning.request import LEAST_EPSILON, MOST_EPSILON, MOST_REPORTS, RATIO, Request
+from rappor.privacy import LEAST_COHORT
 
-_LEAST_EPSILON = 1e-4
 _HALVINGS = 60
 _CLOSE = 1e-4  # relative
 
@@ -47,7 +47,7 @@ class Solver:
         most = MOST_EPSILON / RATIO if ever is None else min(ever, MOST_EPSILON)
         if not enough(most):
             return None
-        once = _between(enough, min(_LEAST_EPSILON, most), most)
+        once = _between(enough, min(100 * LEAST_EPSILON, most), most)
         digits = 3 - math.floor(math.log10(once))  # four significant ones, rounded up
         return _goal(min(math.ceil(once * 10**digits) / 10**digits, most), ever)
 

@@ -1,5 +1,12 @@
 """What a client's reports can give away (paper §3): ε for every kind, history and ledger."""
 
+from rappor.privacy.crowds import (
+    LEAST_COHORT,
+    SMALL_COHORT,
+    hides_a_shared_value,
+    identifying_bits,
+    reports_in_a_cell,
+)
 from rappor.privacy.deniability import (
     Deniability,
     candidates_per_pattern,
@@ -33,6 +40,8 @@ from rappor.privacy.schedule import (
 )
 
 __all__ = [
+    "LEAST_COHORT",
+    "SMALL_COHORT",
     "Charge",
     "Deniability",
     "Detectable",
@@ -51,8 +60,11 @@ __all__ = [
     "epsilon_infinity",
     "epsilon_n",
     "epsilon_one",
+    "hides_a_shared_value",
+    "identifying_bits",
     "learnable_strings",
     "patterns",
+    "reports_in_a_cell",
     "smallest_count",
     "solve_q",
     "spend",

@@ -32,7 +32,7 @@ _MOST_REPORTS = 2**62
 class Section(NamedTuple):
     """Clients of one cohort that report equally often.
 
-    Clients and reports are numbered through all sections; `number` is the section's own.
+    Clients are numbered through all sections; `number` is the section's own.
     """
 
     number: int
@@ -40,7 +40,6 @@ class Section(NamedTuple):
     clients: int
     each: int
     first_client: int
-    first_report: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,11 +284,10 @@ def _in_proportion(relative: NDArray[np.float64], total: int) -> IntArray:
 def _sections(sizes: IntArray, each: int, more: int) -> Iterator[Section]:
     """Clients by cohort: first those with `each` reports, then those with one more."""
     extra = _in_proportion(sizes.astype(np.float64), more) if more else np.zeros_like(sizes)
-    number = first_client = first_report = 0
+    number = first_client = 0
     for cohort, (size, longer) in enumerate(zip(sizes.tolist(), extra.tolist(), strict=True)):
         for clients, times in ((size - longer, each), (longer, each + 1)):
             if clients and times:
-                yield Section(number, cohort, clients, times, first_client, first_report)
+                yield Section(number, cohort, clients, times, first_client)
                 number += 1
-                first_report += clients * times
             first_client += clients

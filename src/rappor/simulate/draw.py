@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from rappor.aggregate.counts import Counts
 from rappor.mechanism.channel import channel
+from rappor.mechanism.prr import flip_probability
 from rappor.params import Params
 from rappor.simulate.crowd import Crowd, Members, Section, Seed, gather
 from rappor.simulate.filters import IntArray
@@ -189,12 +190,35 @@ def _reported(
     group: _Group, params: Params, times: int, generator: np.random.Generator
 ) -> IntArray:
     """Noisy ones, shape (m, k)."""
-    absent = group.holders[:, None] - group.truly
+    holders = group.holders[:, None]
     if times == 1:
         p_star, q_star = (float(number) for number in channel(params))
-        return generator.binomial(group.truly, q_star) + generator.binomial(absent, p_star)
-    f, p, q = (float(number) for number in params.exact)
-    kept = generator.binomial(group.truly, 1 - f / 2) + generator.binomial(absent, f / 2)
-    return generator.binomial(times * kept, q) + generator.binomial(
-        times * (group.holders[:, None] - kept), p
-    )
+        sent = generator.binomial(group.truly, q_star)
+        return sent + generator.binomial(holders - group.truly, p_star)
+    return reported_ones(group.truly, holders, params, times, generator)
+
+
+def reported_ones(
+    truly: IntArray,
+    holders: IntArray | int,
+    params: Params,
+    times: int,
+    generator: np.random.Generator,
+) -> IntArray:
+    """Ones in the reports on bits that `truly` of so many clients have: B -> B' -> S, by counts.
+
+    Args:
+        truly: of each bit, in how many clients it is truly 1; any shape.
+        holders: clients of each bit, in a shape that fits.
+        params: the parameters of the collection.
+        times: reports that each client makes, all with one B'.
+        generator: of the noise.
+
+    >>> windows = Params.preset("windows")  # q* = .6875, p* = .5625
+    >>> reported_ones(np.array([1000, 0]), 1000, windows, 1, np.random.default_rng(1)).tolist()
+    [700, 536]
+    """
+    flip = float(flip_probability(params))
+    kept = generator.binomial(truly, 1 - flip) + generator.binomial(holders - truly, flip)
+    sent = generator.binomial(times * kept, params.q)
+    return sent + generator.binomial(times * (holders - kept), params.p)

@@ -174,15 +174,16 @@ def google_shape(
     ranks = range(1, number + 1)
     match shape:
         case "unif":
-            shares = [1.0 for _ in ranks]
+            shares = uniform(number).shares
         case "exp":
-            shares = [math.exp(-5 * i / number) for i in ranks]
+            shares = exponential(number, decay=math.exp(-5 / number)).shares
         case "gauss":
-            shares = [math.exp(-(((i - number / 2) * 6 / number) ** 2) / 2) for i in ranks]
+            density = [math.exp(-(((i - number / 2) * 6 / number) ** 2) / 2) for i in ranks]
+            shares = tuple(density)
         case "zipf1":
-            shares = [1 / i for i in ranks]
+            shares = zipf(number).shares
         case "zipf1.5":
-            shares = [i**-1.5 for i in ranks]
+            shares = zipf(number, power=1.5).shares
         case _:
             raise ParamsError(f"shape must be one of {', '.join(GOOGLE_SHAPES)}; got {show(shape)}")
     return _made(shape, shares, absent, unlisted, prefix)

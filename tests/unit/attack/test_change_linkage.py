@@ -117,3 +117,32 @@ def test_limits_of_the_settings_are_refused_by_name() -> None:
     ):
         with pytest.raises(ParamsError, match=f"{name} must be a whole number"):
             module.attack(WINDOWS, **settings)
+
+
+@pytest.mark.parametrize(
+    ("params", "reports"),
+    [
+        (Params(4096, 1, 64, 0.2385, 0.2336, 0.5373), 1),
+        (Params(2048, 2, 1, 0.5, 0.45, 0.55), 7),
+    ],
+)
+def test_many_bits_do_not_blind_the_attacker(params, reports):
+    """The rule with whole-number scores is as good as the rule with floats, simulated 400 times."""
+    flip = params.f / 2
+    scores = change.same_scores(params, reports, flip + (1 - 2 * flip) * params.h / params.k)
+    rng = np.random.default_rng(7)
+
+    def memo(first):
+        truly = np.zeros((400, params.k), bool)
+        truly[:, first : first + params.h] = True
+        return truly ^ (rng.random(truly.shape) < flip)
+
+    def ones(kept):
+        return rng.binomial(reports, np.where(kept, params.q, params.p))
+
+    same, other = memo(0), memo(params.h)
+    unchanged = (scores[ones(same), ones(same)].sum(axis=1) > 0).mean()
+    changed = (scores[ones(same), ones(other)].sum(axis=1) <= 0).mean()
+    balanced = sum(change.rates(params, reports)) / 2
+    error = np.sqrt(balanced * (1 - balanced) / 800)
+    assert abs((unchanged + changed) / 2 - balanced) < 4 * error

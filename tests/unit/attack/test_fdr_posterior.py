@@ -1,4 +1,4 @@
-"""The figures "FDR" and "posterior" of the paper, recomputed (R61-R62)."""
+"""Figures 7 and 8 of the paper, recomputed (R61-R62)."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -10,7 +10,8 @@ import pytest
 from rappor import Params, ParamsError
 from rappor.attack import fdr, posterior
 from rappor.attack.fdr import false_discovery_rate, picked_share
-from rappor.attack.posterior import accuracy, crossing
+from rappor.attack.posterior import crossing
+from rappor.attack.targeting import guess_accuracy
 from rappor.mechanism import channel
 from rappor.privacy import epsilon_one
 
@@ -33,6 +34,21 @@ def test_not_v_is_likelier_below_the_crossing() -> None:
     assert posterior.posterior(WINDOWS, 0.40, "11") < 0.5 < posterior.posterior(WINDOWS, 0.41, "11")
 
 
+@pytest.mark.parametrize(("pattern", "frequency"), [("11", 0.401), ("10", 0.534), ("00", 0.662)])
+def test_both_are_equally_likely_at_the_crossing_of_each_pattern(
+    pattern: str, frequency: float
+) -> None:
+    at = crossing(WINDOWS, pattern.count("1"))
+    assert at == pytest.approx(frequency, abs=5e-4)
+    assert posterior.posterior(WINDOWS, at, pattern) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("set_bits", [-1, 3, 1.5, True, "1"])
+def test_a_crossing_for_other_than_0_to_h_bits_is_refused(set_bits: Any) -> None:
+    with pytest.raises(ParamsError, match="set_bits must be a whole number from 0 to 2"):
+        crossing(WINDOWS, set_bits)
+
+
 @pytest.mark.parametrize("params", [WINDOWS, Params(16, 3, 1, 0.3, 0.1, 0.6)])
 def test_posteriors_are_bayes_rule_over_every_pattern(params: Params) -> None:
     x = Fraction(1, 8)
@@ -50,7 +66,7 @@ def test_posteriors_are_bayes_rule_over_every_pattern(params: Params) -> None:
         total += seen
         right += max(x * if_held, (1 - x) * if_not)
     assert total == 1
-    assert accuracy(params, 0.125) == pytest.approx(float(right), rel=1e-12)
+    assert guess_accuracy(params, 0.125) == pytest.approx(float(right), rel=1e-12)
 
 
 def test_fdr_is_what_the_posterior_leaves() -> None:
@@ -87,6 +103,6 @@ def test_patterns_that_are_not_h_bits_are_refused(pattern: Any) -> None:
 
 @pytest.mark.parametrize("frequency", [-0.1, 1.1, float("nan"), "0.1", None, True])
 def test_frequencies_outside_0_to_1_are_refused(frequency: Any) -> None:
-    for function in (false_discovery_rate, accuracy):
+    for function in (false_discovery_rate, guess_accuracy):
         with pytest.raises(ParamsError, match=r"frequency must be a number from 0 to 1"):
             function(WINDOWS, frequency)

@@ -10,7 +10,7 @@ from rappor import Params, ParamsError
 from rappor.attack import poisoning, targeting
 from rappor.attack.binomials import binomial_sum
 from rappor.attack.poisoning import alarm_rate, exposed_share, forged_weight, mimic_chance
-from rappor.attack.posterior import accuracy
+from rappor.attack.posterior import chances
 from rappor.attack.targeting import estimate_error, guess_accuracy
 from rappor.mechanism import channel
 from rappor.privacy import standard_error
@@ -85,7 +85,12 @@ def test_repeated_reports_help_until_the_memo_stops_them() -> None:
 @pytest.mark.parametrize("params", [WINDOWS, Params(16, 3, 1, 0.3, 0.1, 0.6)])
 @pytest.mark.parametrize("frequency", [0.0, 0.1, 0.45, 0.7, 1.0])
 def test_the_guess_about_one_person_is_the_posterior_rule(params: Params, frequency: float) -> None:
-    assert guess_accuracy(params, frequency) == pytest.approx(accuracy(params, frequency), abs=1e-9)
+    by_pattern = 0.0
+    for set_bits in range(params.h + 1):
+        if_held, if_not = chances(params, set_bits)
+        likelier = max(frequency * float(if_held), (1 - frequency) * float(if_not))
+        by_pattern += math.comb(params.h, set_bits) * likelier
+    assert guess_accuracy(params, frequency) == pytest.approx(by_pattern, abs=1e-9)
     assert guess_accuracy(params, frequency, 30) >= guess_accuracy(params, frequency) - 1e-9
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 from rappor import Params, decode
 from rappor.attack.finding import Figure
 from rappor.experiments.beside_exact import beside_exact, compared
-from rappor.experiments.best_test import count_for, discovery_level, number_found, power
+from rappor.experiments.best_test import count_for, discovery_level, number_found, power, sd_found
 from rappor.experiments.decoded import decode_strings, detected
 from rappor.experiments.published_tables import TABLE_1, TABLE_2, explain_p_values
 from rappor.privacy.limits import standard_error
@@ -41,6 +41,8 @@ def test_the_number_found_is_the_sum_over_all_outcomes():
             [c if o else 1 - c for c, o in zip(chances, outcome, strict=True)]
         )
     assert number_found(chances) == pytest.approx(law)
+    mean = law @ np.arange(5)
+    assert sd_found(chances) == pytest.approx(np.sqrt(law @ (np.arange(5) - mean) ** 2))
 
 
 def test_the_discovery_level_keeps_the_false_discovery_rate():

@@ -17,16 +17,7 @@ from rappor.experiments.chrome_runs import (
 )
 from rappor.experiments.write import check_names
 from rappor.privacy.limits import standard_error
-
-
-@pytest.fixture(scope="module")
-def outcome():
-    return module.EXPERIMENT.run(2, lambda _: None)
-
-
-def by_what(outcome, start):
-    (found,) = (each for each in outcome.comparisons if each.what.startswith(start))
-    return found
+from support.outcomes import by_what
 
 
 def test_the_stand_ins_are_labelled_everywhere(outcome):

@@ -1,20 +1,9 @@
-"""Figure "FDR" (R61), with two seeds."""
-
-import pytest
+"""Figure 7 (R61), with two seeds."""
 
 from rappor.charts.render import to_svg
 from rappor.experiments import fdr as module
 from rappor.experiments.write import check_names
-
-
-@pytest.fixture(scope="module")
-def outcome():
-    return module.EXPERIMENT.run(2, lambda _: None)
-
-
-def by_what(outcome, start):
-    (found,) = (each for each in outcome.comparisons if each.what.startswith(start))
-    return found
+from support.outcomes import by_what
 
 
 def test_the_two_numbers_of_the_papers_parameters(outcome):

@@ -14,12 +14,9 @@ from rappor.experiments.replicate import spread
 from rappor.experiments.style import darkened
 from rappor.experiments.write import check_names
 from rappor.privacy import epsilon_one
+from support.outcomes import silent
 
 SEEDS = 2
-
-
-def silent(_: str) -> None:
-    pass
 
 
 @pytest.fixture(scope="module")

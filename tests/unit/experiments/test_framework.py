@@ -1,4 +1,4 @@
-"""Running experiments and writing their pages: escaping, failures, merging, verdict words."""
+"""Running experiments and writing their files: the registry, failures, merging, the command."""
 
 from __future__ import annotations
 
@@ -11,56 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from rappor.charts.theme import TOKENS, whole_chart
 from rappor.cli.main import main
 from rappor.errors import ParamsError
 from rappor.experiments import NAMES, load, reproduce
-from rappor.experiments.experiment import Comparison, Experiment, Figure, Outcome, Table
-from rappor.experiments.page import experiment_page, index_page
-from rappor.experiments.style import darkened, style_sheet
-from rappor.experiments.summary import Done, document, entry, merged, verdict_words
+from rappor.experiments.experiment import Experiment, Figure, Outcome, Table
+from rappor.experiments.summary import entry, merged
 from rappor.experiments.write import check_names
-
-HOSTILE = "<script>alert(\"1\")</script> & 'x'"
-SPEC = whole_chart(
-    {
-        "data": {"values": [{"a": 1}]},
-        "mark": {"type": "point", "color": TOKENS["c1"][0]},
-        "encoding": {"x": {"field": "a", "type": "quantitative"}},
-    },
-    "title",
-    [],
-    "light",
-)
-
-
-def silent(_: str) -> None:
-    pass
-
-
-def an_outcome(text: str = "text", agrees: bool = True) -> Outcome:
-    return Outcome(
-        (Comparison(text, text, text, agrees, text),),
-        (Figure("a-figure", text, text, SPEC),),
-        (Table("a-table", text, (text, "n"), tuple((text, i) for i in range(40)), text, show=3),),
-        (text,),
-    )
-
-
-def an_experiment(
-    outcome: Outcome | Exception, text: str = "text", name: str = "fdr"
-) -> Experiment:
-    def run(_seeds: int, _progress: object) -> Outcome:
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    return Experiment(name, text, text, text, run, stand_in=text)
-
-
-def done(outcome: Outcome | None, text: str = "text", error: Exception | None = None) -> Done:
-    experiment = an_experiment(outcome or ValueError(), text)
-    return Done("fdr", experiment, outcome, error, 20, 1.0)
+from support.fake_experiments import SPEC, an_experiment, an_outcome, done
+from support.outcomes import silent
 
 
 @pytest.fixture
@@ -94,6 +52,18 @@ def test_an_experiment_is_found_under_its_own_name(name: str) -> None:
     assert experiment.about
 
 
+def test_the_page_on_experiments_names_the_same_figures_and_tables_as_they_do() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([a-z-]+)` \| ([^|]+) \|", text, re.MULTILINE))
+    assert tuple(rows) == NAMES
+    for name, where in rows.items():
+        assert re.findall(r"(?:Figure|Table) \d", where) == re.findall(
+            r"(?:Figure|Table) \d", load(name).source
+        )
+    figures = [number for where in rows.values() for number in re.findall(r"Figure (\d)", where)]
+    assert figures == [str(number) for number in range(1, 9)]  # the paper has eight, in this order
+
+
 @pytest.mark.parametrize("name", ["windows", "chrome"])
 def test_private_data_have_a_labelled_stand_in(name: str) -> None:
     assert load(name).stand_in
@@ -104,57 +74,6 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
         load("normall")
     with pytest.raises(ParamsError, match="there are life-of-a-report"):
         load("zzz")
-
-
-def test_every_word_of_an_outcome_is_escaped() -> None:
-    page = experiment_page(done(an_outcome(HOSTILE), HOSTILE))
-    index = index_page(document({"fdr": entry(done(an_outcome(HOSTILE), HOSTILE))}))
-    failed = experiment_page(done(None, HOSTILE, ValueError(HOSTILE)))
-    for html in (page, index, failed):
-        assert "<script" not in html
-        assert "&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; &#x27;x&#x27;" in html
-
-
-def test_a_page_puts_published_ours_verdict_and_reason_side_by_side() -> None:
-    outcome = Outcome((Comparison("what", "2806", "2807 ± 3", False, "because"),), (), ())
-    page = experiment_page(done(outcome))
-    cells = re.search(r"<tbody><tr>(.*?)</tr>", page)
-    assert cells is not None
-    words = re.sub(r"<[^>]+>", "|", cells[1])
-    assert [word.strip() for word in words.split("|") if word.strip()] == [
-        "what",
-        "2806",
-        "2807 ± 3",
-        "≠ differs",
-        "because",
-    ]
-
-
-def test_a_stand_in_is_labelled_on_both_pages() -> None:
-    page = experiment_page(done(an_outcome(), "synthetic data"))
-    index = index_page(document({"fdr": entry(done(an_outcome(), "synthetic data"))}))
-    for html in (page, index):
-        assert "<strong>Stand-in data.</strong> synthetic data" in html
-
-
-def test_a_run_with_few_seeds_says_so() -> None:
-    few = Done("fdr", an_experiment(an_outcome()), an_outcome(), None, 5, 1.0)
-    assert "a quick look: 20 are usual" in experiment_page(few)
-    assert "a quick look" not in experiment_page(done(an_outcome()))
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "words"),
-    [
-        ([True], "1 agrees"),
-        ([True, True, False], "2 agree, 1 differs"),
-        ([False, False], "2 differ"),
-        ([], "nothing to compare"),
-    ],
-)
-def test_verdicts_are_counted_in_words(verdicts: list[bool], words: str) -> None:
-    outcome = Outcome(tuple(Comparison("", "", "", each, "") for each in verdicts), (), ())
-    assert verdict_words(entry(done(outcome))) == words
 
 
 def test_files_of_an_experiment_are_written(tmp_path: Path, fakes: dict[str, Experiment]) -> None:
@@ -279,23 +198,6 @@ def test_the_command_shows_the_traceback_when_asked(
     fakes["fdr"] = an_experiment(ValueError("nothing there"))
     assert main(["reproduce", "fdr", "--output", str(tmp_path), "--debug"]) == 1
     assert "Traceback" in capsys.readouterr().err
-
-
-def test_dark_charts_have_no_light_colour_left() -> None:
-    lights = {light.lower() for light, _ in TOKENS.values()}
-    text = json.dumps(darkened(SPEC)).lower()
-    assert not [colour for colour in lights if f'"{colour}"' in text]
-    assert darkened(SPEC)["data"] == SPEC["data"]
-
-
-def test_the_style_sheet_has_both_themes_and_paper_and_loads_nothing() -> None:
-    sheet = style_sheet()
-    assert "prefers-color-scheme: dark" in sheet
-    assert "@media print" in sheet
-    assert TOKENS["bg"][0] in sheet
-    assert TOKENS["bg"][1] in sheet
-    assert "url(" not in sheet
-    assert "@import" not in sheet
 
 
 def test_experiments_are_imported_only_when_asked_for() -> None:

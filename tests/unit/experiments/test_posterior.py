@@ -1,20 +1,11 @@
-"""Figure "posterior" (R62), with two seeds."""
+"""Figure 8 (R62), with two seeds."""
 
 import pytest
 
 from rappor.charts.render import to_svg
 from rappor.experiments import posterior as module
 from rappor.experiments.write import check_names
-
-
-@pytest.fixture(scope="module")
-def outcome():
-    return module.EXPERIMENT.run(2, lambda _: None)
-
-
-def by_what(outcome, start):
-    (found,) = (each for each in outcome.comparisons if each.what.startswith(start))
-    return found
+from support.outcomes import by_what
 
 
 def test_not_v_is_the_likelier_below_forty_percent(outcome):
@@ -31,7 +22,7 @@ def test_at_ten_percent_v_is_much_less_likely(outcome):
 
 @pytest.mark.parametrize("pattern", ["11", "10", "00"])
 def test_both_are_equally_likely_at_the_crossing(pattern):
-    at = module.crossing_of(pattern)
+    at = module.crossing(module.PARAMS, pattern.count("1"))
     assert module.posterior(module.PARAMS, at, pattern) == pytest.approx(0.5)
 
 

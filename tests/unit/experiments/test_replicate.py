@@ -11,13 +11,10 @@ import pytest
 from rappor.errors import ParamsError
 from rappor.experiments import replicate as module
 from rappor.experiments.replicate import FEW, PROCESSES, mean_sd, replicate, spread
-from support.processes import die_unless, process_id, threads
+from support.outcomes import silent
+from support.processes import die_unless, fail_unless, process_id, threads
 
 MANY = 12
-
-
-def silent(_: str) -> None:
-    pass
 
 
 def test_two_processes_give_what_one_gives_in_the_order_of_seeds() -> None:
@@ -38,9 +35,11 @@ def test_other_processes_have_one_thread_each_and_this_one_is_left_alone() -> No
     assert os.environ.get("OPENBLAS_NUM_THREADS") == before
 
 
-def test_where_processes_are_killed_seeds_run_one_by_one() -> None:
+def test_where_processes_are_killed_seeds_run_one_by_one_and_it_is_said() -> None:
+    told: list[str] = []
     fragile = functools.partial(die_unless, os.getpid())
-    assert replicate(fragile, MANY, silent, "fragile") == list(range(1, MANY + 1))
+    assert replicate(fragile, MANY, told.append, "fragile") == list(range(1, MANY + 1))
+    assert "fragile: a process ended abruptly; seeds run one after the other" in told
 
 
 def test_seeds_can_be_listed() -> None:
@@ -60,15 +59,30 @@ def test_a_failure_under_one_seed_is_raised(seeds: list[int]) -> None:
         replicate(math.sqrt, seeds, silent, "roots")
 
 
+@pytest.mark.parametrize(
+    "error", [OSError("no such file"), PermissionError("not yours"), ImportError("no such module")]
+)
+def test_an_experiments_own_error_is_raised_and_no_seed_run_again(error: Exception) -> None:
+    """In this process the same seeds would do, so that running them again would hide the error."""
+    told: list[str] = []
+    with pytest.raises(type(error), match=str(error)):
+        replicate(functools.partial(fail_unless, os.getpid(), error), MANY, told.append, "failing")
+    assert not [line for line in told if "one after the other" in line]
+
+
 @pytest.mark.parametrize("error", [OSError("no semaphores"), ImportError("no _multiprocessing")])
-def test_where_processes_cannot_start_seeds_run_one_by_one(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
+@pytest.mark.parametrize("name", ["__init__", "submit"])
+def test_where_processes_cannot_start_seeds_run_one_by_one_and_it_is_said(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, name: str
 ) -> None:
     def refuse(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(module, "ProcessPoolExecutor", refuse)
-    assert replicate(math.sqrt, MANY, silent, "roots")[-1] == math.sqrt(MANY)
+    monkeypatch.setattr(module.ProcessPoolExecutor, name, refuse)
+    told: list[str] = []
+    assert replicate(math.sqrt, MANY, told.append, "roots")[-1] == math.sqrt(MANY)
+    line = f"roots: processes cannot be started ({error}); seeds run one after the other"
+    assert line in told
 
 
 def test_no_seeds_are_refused() -> None:

@@ -1,5 +1,7 @@
 """Table 2 (R53), on its stand-in, with few seeds."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -18,16 +20,7 @@ from rappor.experiments.windows_runs import (
 )
 from rappor.experiments.write import check_names
 from rappor.privacy.limits import standard_error
-
-
-@pytest.fixture(scope="module")
-def outcome():
-    return module.EXPERIMENT.run(2, lambda _: None)
-
-
-def by_what(outcome, start):
-    (found,) = (each for each in outcome.comparisons if each.what.startswith(start))
-    return found
+from support.outcomes import by_what
 
 
 def test_the_stand_in_is_labelled_everywhere(outcome):
@@ -60,6 +53,10 @@ def test_no_machine_reports_a_name_twice():
 def test_the_standard_error_is_within_two_percent_of_1213(outcome):
     found = by_what(outcome, "standard error")
     assert found.agrees
+    own, printed = (float(each) for each in re.findall(r"(\d+) ±", found.ours))
+    assert abs(own / 1212.84 - 1) <= 0.02
+    assert own < printed < 1.05 * 1212.84
+    assert "with its scale max(1, χ²/dof)" in found.ours
     assert standard_error(PARAMS, REPORTS) == pytest.approx(1212.84, abs=0.005)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from rappor import Encoder, EntropyError, Params
 from rappor.mechanism import channel, expected_ones
+from rappor.mechanism.channel import ones_variance
 from rappor.mechanism.irr import instantaneous_response
 from rappor.mechanism.prr import flip_probability, permanent_response
 from rappor.testing import ScriptedEntropy, SeededEntropy
@@ -112,6 +113,23 @@ def test_lemma_1_is_the_composition_of_both_steps():
 
 def test_the_published_report_has_the_expected_number_of_ones():
     assert expected_ones(Params.preset("life-of-a-report"), 4) == Fraction(289, 2)
+
+
+@pytest.mark.parametrize("signal", [0b0000, 0b0110, 0b1111])
+def test_mean_and_variance_of_the_ones_are_those_over_every_report(signal):
+    params = Params(4, 2, 1, 0.5, 0.25, 0.75)
+    p_star, q_star = channel(params)
+    moments = [Fraction(0)] * 3
+    for report in range(16):
+        chance = Fraction(1)
+        for bit in range(4):
+            one = q_star if signal >> bit & 1 else p_star
+            chance *= one if report >> bit & 1 else 1 - one
+        for power in range(3):
+            moments[power] += chance * report.bit_count() ** power
+    assert moments[0] == 1
+    assert moments[1] == expected_ones(params, signal.bit_count())
+    assert moments[2] - moments[1] ** 2 == ones_variance(params, signal.bit_count())
 
 
 class NoEntropy:

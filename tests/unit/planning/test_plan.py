@@ -52,7 +52,7 @@ def test_plans_are_ranked_by_what_they_detect_and_the_best_is_short():
 def test_each_of_the_three_is_solved_from_the_others():
     by_reports = plan(**PAPER, reports=10**6)
     assert by_reports.settled.solved == "frequency"
-    frequency = by_reports.best.at(0.8).frequency
+    frequency = min(each.at(0.8).frequency for each in by_reports)
     by_frequency = plan(**PAPER, frequency=frequency)
     assert by_frequency.settled.solved == "reports"
     assert by_frequency.settled.reports == pytest.approx(10**6, rel=0.01)
@@ -69,6 +69,14 @@ def test_all_three_that_fit_together_are_accepted():
     found = plan(**PAPER, reports=10**6, frequency=0.01)
     assert found.settled.solved == ""
     assert found.best.at(0.8).frequency <= 0.01
+    # What only a longer report detects is not refused.
+    rarest = min(each.at(0.8).frequency for each in found)
+    assert plan(**PAPER, reports=10**6, frequency=rarest).best.at(0.8).frequency <= rarest
+
+
+def test_epsilon_for_ever_alone_is_a_goal():
+    goal = plan(epsilon_infinity=4, reports=10**6, candidates=200, check=0).settled.goal
+    assert (goal.epsilon_one, goal.epsilon_infinity) == (1, 4)
 
 
 def test_more_of_anything_detects_less_frequent_strings():
@@ -101,7 +109,10 @@ def test_the_population_counts_what_is_found_and_disturbs():
     assert found(uniform(20, absent=180)).expected.family_wise == pytest.approx(20, abs=0.1)
     assert found(zipf(1000, absent=100)).expected.family_wise < 40
     unlisted = uniform(400, unlisted=300)
-    assert found(unlisted).at(0.8).frequency > found(uniform(20, absent=180)).at(0.8).frequency
+    calm, disturbed = found(uniform(20, absent=180)), found(unlisted)
+    assert disturbed.detector.unrest > 0 == calm.detector.unrest
+    # More bits in all are worth their price where unlisted strings fall on them.
+    assert disturbed.params.k * disturbed.params.m > calm.params.k * calm.params.m
 
 
 def test_the_same_request_gives_the_same_plans():
@@ -164,9 +175,10 @@ def test_the_nearest_that_is_named_is_possible():
         ({"kind": "category", "candidates": 5000}, "plan kind string"),
         ({"epsilon_one": float("nan")}, "epsilon_one must be a number above 0"),
         ({"epsilon_one": 100, "epsilon_infinity": 400}, "promises nothing"),
+        ({"epsilon_one": 1e-9}, "needs more reports than there are"),
         ({"epsilon_one": "1"}, "epsilon_one must be a number above 0"),
         ({"reports": 1.5}, "reports must be a whole number"),
-        ({"frequency": 2}, "frequency must be a number above 0 and below 1"),
+        ({"frequency": 2}, "a share of reports is below 1"),
         ({"platform": "toaster"}, "platform must be one of device, web"),
         ({"values": "wild"}, "values must be one of fixed, slow, fast"),
         ({"one_time": True}, "epsilon_infinity = 4.3944 is about repeated reports"),
@@ -244,9 +256,35 @@ def test_the_check_counts_what_the_decoder_detects():
 def test_a_false_promise_would_be_noticed():
     from rappor.planning.check import Check, Checked
 
-    good = Checked(0.8, 0.01, 0.79, 0.01)
-    assert Check(100, 1600, (good,)).holds
-    assert not Check(100, 1600, (good, Checked(0.8, 0.01, 0.74, 0.01))).holds
+    good = Checked(0.8, 0.01, 0.79, 0.01, 1600)
+    assert Check(100, (good,)).holds
+    assert not Check(100, (good, Checked(0.8, 0.01, 0.74, 0.01, 1600))).holds
+
+
+@pytest.mark.parametrize(
+    ("candidates", "kind"), [(1, "string"), (3, "string"), (5, "category"), (1, "boolean")]
+)
+def test_short_lists_are_checked_with_one_string_at_a_time(candidates, kind):
+    checked = plan(1, 4, reports=10**5, candidates=candidates, kind=kind, check=6).checked
+    assert checked.collections == 60
+    assert all(each.strings == 20 for each in checked.levels)
+    assert checked.holds
+
+
+def test_a_formula_that_is_wrong_is_replaced_by_what_simulations_show():
+    """At ε = 8 and 20,000 reports bits hold one or two: a count of them is far from normal."""
+    asked = {"epsilon_one": 8, "reports": 20_000, "candidates": 100}
+    formula, found = plan(**asked, check=0), plan(**asked, check=4)
+    assert formula.best.detector.measured is None
+    assert found.checked.corrected
+    assert found.checked.holds
+    assert found.best.at(0.8).frequency > 1.05 * formula.best.at(0.8).frequency
+    assert found.best.detector.power(found.best.at(0.8).frequency) == pytest.approx(0.8)
+
+
+def test_the_requested_chance_is_checked_too():
+    checked = plan(**{**PAPER, "check": 2}, reports=10**5, power=0.9).checked
+    assert [each.power for each in checked.levels] == [0.5, 0.8, 0.9, 0.95]
 
 
 def test_the_chart_shows_the_request_and_one_line_for_each_number_of_hashes(tmp_path):
