@@ -34,7 +34,7 @@ def test_the_whole_paper_is_reproduced(tmp_path: Path) -> None:
         assert item["failed"] is None, name
         assert item["seeds"] == 20
         assert item["comparisons"], name
-        assert {each["verdict"] for each in item["comparisons"]} <= {"agrees", "differs"}
+        assert {each["verdict"] for each in item["comparisons"]} <= {"agrees", "differs", "extra"}
         assert all(each["ours"] and each["why"] for each in item["comparisons"]), name
         written = {file.suffix for file in (tmp_path / name).iterdir()}
         assert written == {".html", ".png", ".svg", ".csv"}, name
@@ -42,6 +42,7 @@ def test_the_whole_paper_is_reproduced(tmp_path: Path) -> None:
         each["verdict"] == "agrees"
         for item in summary["experiments"].values()
         for each in item["comparisons"]
+        if each["verdict"] != "extra"
     ]
     assert sum(agreeing) > len(agreeing) / 2
 

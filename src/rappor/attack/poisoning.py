@@ -152,6 +152,7 @@ def attack(
         rate = alarm_rate(params, many, number, chance)
         figures.append(share_figure(label, rate, alarms, count))
     weight = forged_weight(params)
+    beyond = " (estimates are not cut at 100 %: forged bits can count for more than there are)"
     return Finding(
         name="poisoning",
         title="forged reports that push a value up",
@@ -170,8 +171,9 @@ def attack(
         meaning=(
             f"Each forged report counts for {weight:.3g} honest clients, so "
             f"{percent(liars / many)} of all reports lift v from {percent(share)} to "
-            f"{percent(exact)}; crude forgery raises an alarm {percent(figures[1].exact)} of the "
-            f"time, careful forgery {percent(figures[3].exact)}."
+            f"{percent(exact)}{beyond if exact > 1 else ''}; "
+            f"crude forgery raises an alarm {percent(figures[1].exact)} of the time, careful "
+            f"forgery {percent(figures[3].exact)}."
         ),
         table={
             "honest clients that one forged report is worth": weight,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from rappor.attack.finding import Figure
-from rappor.experiments.experiment import Comparison
+from rappor.experiments.experiment import Comparison, extra
 from rappor.experiments.replicate import spread
 
 _CLOSE = 4  # standard errors of the mean of seeds
@@ -50,7 +50,7 @@ def compared(points: Collection[Point], seeds: int, trials: int) -> Comparison:
         "curves only",
         f"{len(off)} points within {most:.1f} standard errors, {typical:.2f} in the root mean "
         f"square ({seeds} seeds)",
-        most < _CLOSE,
+        extra(most < _CLOSE),
         f"{trials:,} clients for each point and seed; a root mean square near 1 is what chance "
         "alone gives.",
     )

@@ -11,6 +11,11 @@ from rappor.charts.theme import Spec, colours, whole_chart
 from rappor.experiments.best_test import power
 
 _COLOUR = colours()
+WHY_BELOW = (
+    "Most dots lie a little below the line: it is for a test that knows the noise, every other "
+    "string and the level at which the false discovery rate settles; a decoder has to learn all "
+    "three from the same counts."
+)
 
 
 def detection_chart(

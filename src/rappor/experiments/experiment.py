@@ -21,14 +21,15 @@ class Comparison:
         what: what the number is, "standard error of a count".
         published: the number as the paper prints it, "2806", or "no figure".
         ours: our number with its spread over seeds, "2807 ± 3 (20 seeds)".
-        agrees: the verdict.
+        agrees: the verdict; None where nothing was published to agree with, or agreement follows
+            from how the experiment was set up.
         why: one or two sentences: what agrees, or why it differs.
     """
 
     what: str
     published: str
     ours: str
-    agrees: bool
+    agrees: bool | None
     why: str
 
     @property
@@ -37,8 +38,21 @@ class Comparison:
 
         >>> Comparison("ones in a report", "145", "144.5", True, "Rounded.").verdict
         'agrees'
+        >>> Comparison("points simulated", "curves only", "44", None, "Near the curves.").verdict
+        'extra'
         """
+        if self.agrees is None:
+            return "extra"
         return "agrees" if self.agrees else "differs"
+
+
+def extra(sound: bool) -> bool | None:
+    """The verdict on what the paper does not have: none, unless it contradicts itself.
+
+    >>> extra(True), extra(False)
+    (None, False)
+    """
+    return None if sound else False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +106,7 @@ class Experiment:
         about: what the paper did, one paragraph.
         run: called with the number of seeds (20 or more by default) and a progress function.
         stand_in: where the paper's data are private, what the synthetic data are instead.
+        replicates: how many collections a number of seeds draws, in words: some draw more of them.
     """
 
     name: str
@@ -100,3 +115,4 @@ class Experiment:
     about: str
     run: Callable[[int, Progress], Outcome]
     stand_in: str = ""
+    replicates: Callable[[int], str] = "{} seeds".format

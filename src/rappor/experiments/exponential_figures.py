@@ -16,6 +16,9 @@ from rappor.experiments.plots import legend, named
 FloatArray = NDArray[np.float64]
 _COLOUR = colours()
 _WIDTH = 660
+_X = (  # a cross that stands on its feet, in the legend too
+    "M-.6,-1L0,-.4L.6,-1L1,-.6L.4,0L1,.6L.6,1L0,.4L-.6,1L-1,.6L-.4,0L-1,-.6Z"
+)
 _FOUND, _MISSED, _FALSE = "detected", "not detected", "detected, but held by nobody"
 
 
@@ -48,9 +51,9 @@ def _panel(shares: FloatArray, hits: NDArray[np.bool_], rule: str) -> Spec:
     ]
     true = int(hits[:present].sum())
     ink = {_FOUND: _COLOUR["bad"], _MISSED: _COLOUR["bar"], _FALSE: _COLOUR["c4"]}
-    what = named(
-        "what", ink, legend(orient="top-right", direction="vertical", fillColor=_COLOUR["bg"])
-    )
+    key = legend(orient="top-right", direction="vertical", fillColor=_COLOUR["bg"])
+    what = named("what", ink, key)
+    shape = named("what", {_FOUND: "square", _MISSED: "square", _FALSE: _X}, key)
     rank = {
         "field": "rank",
         "type": "quantitative",
@@ -87,13 +90,11 @@ def _panel(shares: FloatArray, hits: NDArray[np.bool_], rule: str) -> Spec:
                 "data": {"values": false},
                 "mark": {
                     "type": "point",
-                    "shape": "cross",
-                    "angle": 45,
-                    "size": 70,
+                    "size": 110,
                     "filled": True,
                     "opacity": 1,
                 },
-                "encoding": {"x": rank, "y": share, "color": what},
+                "encoding": {"x": rank, "y": share, "color": what, "shape": shape},
             },
         ],
     }
@@ -170,7 +171,7 @@ def over_seeds(found: Mapping[str, Sequence[tuple[int, int]]], published: int) -
         },
     ]
     seeds = len(next(iter(found.values())))
-    words = [f"A dot is one of {seeds} seeds, the black tick their mean."]
+    words = [f"A dot is one of {seeds} seeds, the tall tick their mean."]
     parts: Spec = {
         "width": 520,
         "height": {"step": 64},

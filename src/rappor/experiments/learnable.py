@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from rappor.experiments.best_test import power
-from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table
+from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table, extra
 from rappor.experiments.learnable_figures import draw_lines, draw_power, draw_rule
 from rappor.experiments.learnable_runs import (
     BASIC,
@@ -145,7 +145,7 @@ def _powers(found: Mapping[str, list[float]]) -> Iterator[Comparison]:
             f"{strings} equal strings in {REPORTS:,} reports: share that is found",
             "no figure" if each != 0.5 else "no figure: the limit itself",
             f"{mean_sd(shares, '.1f', ' %')}; formula {100 * each:g} %",
-            off <= 4 * spread(shares).se + 1,
+            extra(off <= 4 * spread(shares).se + 1),
             f"Simulated Basic One-time RAPPOR, M = {CANDIDATES:,}."
             + (
                 " The paper’s limit is a 50 % statement: of so many strings, half are found."

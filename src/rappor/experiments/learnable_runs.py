@@ -26,9 +26,9 @@ def bloom_params() -> Params:
 
 
 def strings_at(power: float, params: Params = BASIC, heavy_share: float = 0.0) -> int:
-    """How many equally frequent strings are each found with this power, rounded to the nearest."""
+    """How many equally frequent strings are each found with this power, rounded down."""
     found = learnable_strings(params, REPORTS, CANDIDATES, power, heavy_share=heavy_share)
-    return round(found)
+    return math.floor(found)
 
 
 def with_heavy_hitters(strings: int) -> Population:

@@ -6,11 +6,12 @@ import hashlib
 import itertools
 import math
 from collections.abc import Iterator
+from statistics import fmean
 from typing import NamedTuple
 
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table
 from rappor.experiments.life_figure import draw
-from rappor.experiments.replicate import Progress, mean_sd, replicate, spread
+from rappor.experiments.replicate import Progress, mean_sd, replicate
 from rappor.mechanism import Encoder, Trace
 from rappor.mechanism.channel import expected_ones, ones_variance
 from rappor.params import Params
@@ -20,6 +21,7 @@ VALUE = "68"
 PARAMS = Params.preset("life-of-a-report")
 CLIENTS = 250  # for each seed: clients that each report VALUE once
 PUBLISHED_ONES, PUBLISHED_KEPT, PUBLISHED_SENT = 145, 2, 2
+_UNUSUAL = 0.05
 
 
 class Seen(NamedTuple):
@@ -72,44 +74,50 @@ def _fate(shown: Trace) -> tuple[int, int]:
 
 
 def _compare(seen: list[Seen]) -> Iterator[Comparison]:
-    f, q = PARAMS.f, PARAMS.q
-    h = PARAMS.h
+    """The published run beside the law of one report; and our means beside what they should be."""
+    f, q, h = PARAMS.f, PARAMS.q, PARAMS.h
+    clients = CLIENTS * len(seen)
     expected = float(expected_ones(PARAMS, h))
     sd = math.sqrt(ones_variance(PARAMS, h))
     ones = [each.ones for each in seen]
+    off = _off(ones, expected, sd / math.sqrt(clients))
     yield Comparison(
         "Ones in the 256 bits of a report",
         f"{PUBLISHED_ONES} (one random run)",
-        f"{expected:g} expected; {mean_sd(ones, '.2f')}",
-        abs(PUBLISHED_ONES - expected) < 2 * sd and _near(ones, expected),
+        f"{expected:g} ± {sd:.1f} expected of one report; means of {CLIENTS}: "
+        f"{mean_sd(ones, '.2f')}",
+        abs(PUBLISHED_ONES - expected) < 2 * sd and not off,
         f"4 q* + 252 p* = {expected:g}, and one report varies around it by {sd:.1f}: the published "
-        f"run is {abs(PUBLISHED_ONES - expected) / sd:.2f} standard deviations away.",
+        f"run is {abs(PUBLISHED_ONES - expected) / sd:.2f} standard deviations away.{off}",
     )
     stays = 1 - f / 2
     kept = [each.kept for each in seen]
+    off = _off(kept, h * stays, math.sqrt(h * stays * (1 - stays) / clients))
     at_most = sum(_binomial(h, count, stays) for count in range(PUBLISHED_KEPT + 1))
+    usual = "nothing unusual" if at_most > _UNUSUAL else "unusual"
     yield Comparison(
         "Bits of B that are still 1 in B', of 4",
         f"{PUBLISHED_KEPT} (one random run)",
-        f"{h * stays:g} expected; {mean_sd(kept, '.2f')}",
-        at_most > 0.05 and _near(kept, h * stays),
+        f"{h * stays:g} expected; means of {CLIENTS}: {mean_sd(kept, '.2f')}",
+        at_most > _UNUSUAL and not off,
         f"Each stays with probability 1-f/2 = {stays:g}, so {PUBLISHED_KEPT} or fewer stay in "
-        f"{at_most:.0%} of clients: nothing unusual.",
+        f"{at_most:.0%} of clients: {usual}.{off}",
     )
     sent = [each.sent for each in seen]
+    off = _off(sent, q, math.sqrt(q * (1 - q) / (clients * h * stays)))
     yield Comparison(
         "Share of those bits that are 1 in S",
         f"{PUBLISHED_SENT} of {PUBLISHED_KEPT} (one random run)",
-        f"q = {q:g} expected; {mean_sd(sent, '.3f')}",
-        q**PUBLISHED_SENT > 0.05 and _near(sent, q),
-        f"Both of two are 1 in q² = {q**2:.0%} of reports.",
+        f"q = {q:g} expected; means of {CLIENTS}: {mean_sd(sent, '.3f')}",
+        q**PUBLISHED_SENT > _UNUSUAL and not off,
+        f"Both of two are 1 in q² = {q**2:.0%} of reports.{off}",
     )
 
 
-def _near(values: list[float], expected: float) -> bool:
-    """Whether the mean over seeds is within 4 standard errors of what is expected."""
-    found = spread(values)
-    return abs(found.mean - expected) <= 4 * found.se
+def _off(values: list[float], expected: float, error: float) -> str:
+    """Words where the mean over seeds is not within 4 standard errors, known from the law."""
+    sigmas = abs(fmean(values) - expected) / error
+    return "" if sigmas <= 4 else f" But our own mean is off by {sigmas:.1f} standard errors."
 
 
 def _binomial(n: int, count: int, share: float) -> float:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rappor.decoding.histogram import Estimate, Histogram
 from rappor.decoding.ordinal import decode_ordinal
 from rappor.decoding.shape import smooth
-from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table
+from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table, extra
 from rappor.experiments.normal_figures import Panel, draw, draw_smooth
 from rappor.experiments.replicate import Progress, mean_sd, replicate, root_mean_square, spread
 from rappor.params import Params
@@ -152,7 +152,7 @@ def _coverage(means: list[Estimate]) -> Comparison:
         "no figure",
         f"covers 50 in {sum(covered)} of {len(covered)} seeds; mean "
         f"{mean_sd([each.value for each in means], '.2f')}",
-        sum(covered) >= 0.9 * len(covered),
+        extra(sum(covered) >= 0.9 * len(covered)),
         f"The mean is known to ±{1.96 * spread([each.std_error for each in means]).mean:.1f}: "
         "far numbers are as noisy as near ones, and weigh more.",
     )
@@ -230,4 +230,5 @@ EXPERIMENT = Experiment(
     "reported once by Basic RAPPOR with q = 0.75 and p = 0.5. The paper shows the estimated shape "
     "for 10,000, 100,000 and a million reports, without assuming that it is normal.",
     run=run,
+    replicates=lambda seeds: f"{seeds} seeds, {COVERAGE_SEEDS} for the interval of the mean",
 )

@@ -22,7 +22,7 @@ _FOOTER = (
     "Made by <code>rappor reproduce</code>; the same seeds give the same numbers. The page needs "
     "no network."
 )
-_MARK = {"agrees": "✓", "differs": "≠"}
+_MARK = {"agrees": "✓", "differs": "≠", "extra": "+"}
 
 
 def experiment_page(done: Done) -> str:
@@ -61,10 +61,13 @@ def index_page(document: Document) -> str:
     items: Document = document["experiments"]
     verdicts = [each["verdict"] for item in items.values() for each in item["comparisons"]]
     failed = sum(item["failed"] is not None for item in items.values())
+    extra = verdicts.count("extra")
     total = (
-        f"{len(verdicts)} published figures and statements were set beside ours: "
+        f"{len(verdicts) - extra} published figures and statements were set beside ours: "
         f"{verdicts.count('agrees')} agree and {verdicts.count('differs')} differ, each with the "
-        "reason." + f" {failed} of the experiments failed." * (failed > 0)
+        f"reason. {extra} more are not in the paper, or agree by construction (marked: extra)."
+        + f" {failed} of the experiments failed."
+        * (failed > 0)
     )
     parts = [
         "<header><h1>The paper, reproduced</h1>",
@@ -89,7 +92,8 @@ def index_page(document: Document) -> str:
 
 def _run(item: Document) -> str:
     few = "" if item["seeds"] >= ENOUGH_SEEDS else f" (a quick look: {ENOUGH_SEEDS} are usual)"
-    return f"{item['seeds']} seeds{few}, {item['seconds']:g} s"
+    replicates = item.get("replicates", f"{item['seeds']} seeds")
+    return f"{escape(replicates)}{few}, {item['seconds']:g} s"
 
 
 def _labels(item: Document) -> str:

@@ -41,11 +41,9 @@ def draw(
     # Else the panels of a row would share one legend.
     apart: Spec = {"scale": {"color": "independent", "shape": "independent"}}
     parts: Spec = {
-        "vconcat": [
-            {"hconcat": row, "spacing": 30, "resolve": apart}
-            for row in ([_population(shares), panels[0]], panels[1:])
-        ],
-        "spacing": 24,
+        "concat": [_population(shares), *panels],
+        "columns": 2,
+        "spacing": {"row": 24, "column": 30},
         "resolve": apart,
     }
     return Figure(
@@ -59,12 +57,17 @@ def draw(
     )
 
 
+def _heading(text: str) -> Spec:
+    """A panel's title, where its axes begin."""
+    return {"text": text, "fontSize": 13, "frame": "group", "offset": 10}
+
+
 def _population(shares: Sequence[float]) -> Spec:
     colour = colours()
     return {
         "width": _SIDE,
         "height": _SIDE - 60,
-        "title": {"text": "Population: 100 strings, 100 absent", "fontSize": 13, "offset": 6},
+        "title": _heading("Population: 100 strings, 100 absent"),
         "data": {
             "values": [
                 {"rank": rank, "share": share}
@@ -82,6 +85,7 @@ def _population(shares: Sequence[float]) -> Spec:
             "y": {
                 "field": "share",
                 "type": "quantitative",
+                "scale": {"domain": [0, 1.1 * max(shares)], "nice": False},
                 "axis": percent_axis(title="Share of the population"),
             },
         },
@@ -102,7 +106,7 @@ def _points(
     return {
         "width": _SIDE,
         "height": _SIDE - 60,
-        "title": {"text": f"By {about}", "fontSize": 13, "offset": 6},
+        "title": _heading(f"By {about}"),
         "data": {
             "values": [
                 {
@@ -114,7 +118,14 @@ def _points(
                 for point in points
             ]
         },
-        "mark": {"type": "point", "filled": True, "size": 60, "opacity": 0.85},
+        "mark": {  # an edge and some light: many settings lie on top of each other
+            "type": "point",
+            "filled": True,
+            "size": 64,
+            "fillOpacity": 0.7,
+            "stroke": colour["bg"],
+            "strokeWidth": 0.8,
+        },
         "encoding": {
             "x": {
                 "field": "recall",

@@ -9,10 +9,12 @@ import functools
 import math
 import multiprocessing
 import os
+import signal
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
 from rappor.checks import whole
@@ -50,7 +52,8 @@ def replicate(
 
     Runs in two processes, each with one thread for linear algebra; one after the other where seeds
     are few, or processes cannot be started or are killed. The result is the same either way. What
-    `function` itself raises, whatever it is, is raised here.
+    `function` itself raises, whatever it is, is raised here. Processes do not outlive this call: an
+    interrupt (Ctrl-C) ends them at once.
 
     Args:
         function: a function at the top level of a module, or a `functools.partial` of one: another
@@ -98,10 +101,31 @@ def _start(
     context = multiprocessing.get_context("spawn")  # a fork may copy a lock that a thread holds
     pool = ProcessPoolExecutor(PROCESSES, context, _one_thread)
     try:
-        return pool, [pool.submit(function, seed) for seed in seeds]
+        with _interrupts_held():
+            return pool, [pool.submit(function, seed) for seed in seeds]
     except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
+        _end(pool)
         raise
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C waits; processes started meanwhile never see one: it is the parent that ends them."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """End the processes, whatever they are doing, and do not wait for them."""
+    for process in list((pool._processes or {}).values()):
+        process.kill()
+    pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _results(
@@ -116,7 +140,7 @@ def _results(
                     future.result()  # the first failure ends the run
                 tell(len(futures) - len(waiting))
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            _end(pool)
             raise
         return [future.result() for future in futures]
 

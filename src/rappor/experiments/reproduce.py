@@ -39,12 +39,26 @@ def reproduce(name: str, directory: Path, seeds: int, progress: Progress) -> Don
         seeds: how many, 2 or more; 20 or more for figures that are to be believed.
         progress: called with a line of text now and then.
     """
+    new = [each for each in (directory, *directory.parents) if not each.exists()]
     directory.mkdir(parents=True, exist_ok=True)  # before the work: it may be forbidden
-    done = run(name, seeds, progress)
-    progress("drawing")
-    done = _written(done, directory)
-    write_summary(directory, {name: entry(done)})
+    try:
+        done = run(name, seeds, progress)
+        progress("drawing")
+        done = _written(done, directory)
+        write_summary(directory, {name: entry(done)})
+    except BaseException:  # an interrupt, or a disk that is full
+        _remove_empty(new)
+        raise
     return done
+
+
+def _remove_empty(directories: list[Path]) -> None:
+    """Remove the directories that hold nothing, innermost first."""
+    for each in directories:
+        try:
+            each.rmdir()
+        except OSError:
+            return
 
 
 def _written(done: Done, directory: Path) -> Done:

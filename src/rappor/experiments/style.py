@@ -44,14 +44,15 @@ th { color: var(--muted); font-weight: 600; font-size: .8125rem; }
 tbody th { color: var(--text); font-size: inherit; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .verdicts { table-layout: fixed; }
-.verdicts th:nth-child(1) { width: 18%; } .verdicts th:nth-child(2) { width: 16%; }
-.verdicts th:nth-child(3) { width: 23%; } .verdicts th:nth-child(4) { width: 11%; }
+.verdicts thead th:nth-child(1) { width: 18%; } .verdicts thead th:nth-child(2) { width: 16%; }
+.verdicts thead th:nth-child(3) { width: 23%; } .verdicts thead th:nth-child(4) { width: 11%; }
 .data { width: auto; }
 .data td, .data th { white-space: nowrap; padding-right: 2rem; }
 .verdict { display: inline-block; padding: .05rem .55rem; border-radius: 999px; font-weight: 600;
   font-size: .8125rem; white-space: nowrap; }
 .agrees { background: var(--ok-bg); color: var(--ok); }
 .differs { background: var(--warn-bg); color: var(--warn); }
+.extra { background: var(--surface); color: var(--muted); }
 .failure { background: var(--bad-bg); color: var(--bad); }
 figure { margin: 1rem 0 1.5rem; }
 figure .scroll { border: 1px solid var(--line); border-radius: 8px; background: var(--bg);

@@ -54,6 +54,7 @@ def entry(done: Done) -> Document:
         "source": about.source if about else "",
         "stand_in": about.stand_in if about else "",
         "seeds": done.seeds,
+        "replicates": about.replicates(done.seeds) if about else f"{done.seeds} seeds",
         "seconds": round(done.seconds, 1),
         "failed": done.failure,
         "page": f"{done.name}/index.html",
@@ -106,8 +107,10 @@ _WORDS = ("what", "published", "ours", "verdict", "why")
 
 def _is_sound(old: Any) -> bool:
     """Whether an entry read from a file is one that `entry` could have made."""
+    words = [each[word] for each in old["comparisons"] for word in _WORDS]
+    words.append(old.get("replicates", ""))  # which early files do not have
     return all(isinstance(old[key], types) for key, types in _TYPES.items()) and all(
-        isinstance(each[word], str) for each in old["comparisons"] for word in _WORDS
+        isinstance(each, str) for each in words
     )
 
 
@@ -116,6 +119,10 @@ def verdict_words(item: Document) -> str:
 
     >>> verdict_words({"failed": None, "comparisons": [{"verdict": "agrees"}] * 3})
     '3 agree'
+    >>> verdict_words(
+    ...     {"failed": None, "comparisons": [{"verdict": "extra"}, {"verdict": "agrees"}]}
+    ... )
+    '1 agrees, 1 not in the paper'
     """
     if item["failed"] is not None:
         return "failed"
@@ -125,4 +132,6 @@ def verdict_words(item: Document) -> str:
         for verdict, word in (("agrees", "agree"), ("differs", "differ"))
         if verdict in verdicts
     ]
+    if "extra" in verdicts:
+        counted.append(f"{verdicts.count('extra')} not in the paper")
     return ", ".join(counted) or "nothing to compare"

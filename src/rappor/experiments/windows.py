@@ -10,7 +10,7 @@ from rappor.decoding.repeats import design_effect
 from rappor.experiments import windows_figures as figures
 from rappor.experiments.best_test import count_for, discovery_level, power, sd_found
 from rappor.experiments.decoded import errors_in_words
-from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table
+from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table, extra
 from rappor.experiments.published_tables import TABLE_2, explain_p_values
 from rappor.experiments.replicate import Progress, mean_sd, replicate, spread
 from rappor.experiments.windows_runs import (
@@ -127,7 +127,7 @@ def _bad_apple(runs: Sequence[Run]) -> Comparison:
         f"{mean_sd(estimates, ',.0f')} reports, "
         f"{100 * float(np.mean(estimates)) / REPORTS:.2f} %; detected in {sum(found)} of "
         f"{len(runs)} seeds",
-        abs(float(np.mean(estimates)) - row.estimate) <= 3 * spread(estimates).se,
+        extra(abs(float(np.mean(estimates)) - row.estimate) <= 3 * spread(estimates).se),
         "Its share is an input of the stand-in, so the mean says that estimates are right on "
         "average, and the spread what one collection can tell. "
         f"The 95 % interval covers the true count in {100 * np.mean(covered):.0f} % of seeds.",
@@ -244,6 +244,7 @@ EXPERIMENT = Experiment(
         "BADAPPLE.COM."
     ),
     run=run,
+    replicates=lambda seeds: f"{MORE_SEEDS * seeds} seeds ({MORE_SEEDS} times {seeds})",
     stand_in=(
         "Synthetic. The paper's data are private. The stand-in has as many machines and reports, "
         "and a machine reports a name at most once. Ten names carry the published shares and "

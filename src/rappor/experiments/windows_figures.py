@@ -9,7 +9,7 @@ import numpy as np
 from rappor.charts.marks import percent_axis, wrapped
 from rappor.charts.theme import MONO, Spec, colours, whole_chart
 from rappor.experiments.best_test import count_for, power
-from rappor.experiments.detection_figure import detection_chart
+from rappor.experiments.detection_figure import WHY_BELOW, detection_chart
 from rappor.experiments.experiment import Figure
 from rappor.experiments.plots import legend, named
 from rappor.experiments.published_tables import TABLE_2
@@ -120,6 +120,8 @@ def detection(runs: Sequence[Run], level: float, expected: float) -> Figure:
         "windows-detection",
         "How frequent a process must be",
         f"A name of {100 * expected:g} % is found in {chance:.0f} % of collections; the curve "
-        f"reaches one half at {half:.1f} % and four fifths at {most:.1f} %.",
+        f"reaches one half at {half:.1f} % and four fifths at {most:.1f} %. {WHY_BELOW} A share of "
+        f"{len(runs)} seeds is itself uncertain by up to {50 / len(runs) ** 0.5:.0f} points (one "
+        "standard error).",
         spec,
     )

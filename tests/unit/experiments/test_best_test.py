@@ -108,5 +108,6 @@ def test_one_fit_serves_every_correction(correction):
 def test_a_simulation_that_is_off_is_seen():
     right = [Figure("", 0.5, 0.5 + off, 0.01) for off in (0.012, -0.004, 0.003)]
     wrong = [Figure("", 0.5, 0.5 + off, 0.01) for off in (0.032, 0.026, 0.023)]
-    assert compared([beside_exact(right)], 3, 100).agrees
-    assert not compared([beside_exact(right), beside_exact(wrong)], 3, 100).agrees
+    assert compared([beside_exact(right)], 3, 100).verdict == "extra"
+    both = compared([beside_exact(right), beside_exact(wrong)], 3, 100)
+    assert both.verdict == "differs"

@@ -58,9 +58,26 @@ def test_an_outcome_is_complete(outcomes: dict[str, Outcome], name: str) -> None
 
 def test_a_report_has_the_published_number_of_ones(outcomes: dict[str, Outcome]) -> None:
     ones = about(outcomes["life-of-a-report"], "Ones in the 256 bits")
-    assert ones.ours.startswith("144.5 expected; 14")
+    assert ones.ours.startswith("144.5 ± 7.9 expected of one report; means of 250: 14")
     assert ones.published.startswith("145")
     assert ones.agrees
+
+
+def test_two_seeds_judge_the_published_report_by_its_law_and_not_by_their_own_noise() -> None:
+    """Three of four bits stay on average; means of 3.1 are 2.6 standard errors off, with no sd."""
+    alike = [life_of_a_report.Seen(144.5, 3.1, 0.75)] * 2
+    assert [each.verdict for each in life_of_a_report._compare(alike)] == ["agrees"] * 3
+
+
+@pytest.mark.parametrize(
+    ("planted", "wrong"),
+    [((146.5, 3.0, 0.75), 0), ((144.5, 3.25, 0.75), 1), ((144.5, 3.0, 0.8), 2)],
+)
+def test_a_client_that_is_off_is_seen(planted: tuple[float, float, float], wrong: int) -> None:
+    """Over 500 clients the errors are .35, .039 and .011: each planted one is above 4 of them."""
+    found = list(life_of_a_report._compare([life_of_a_report.Seen(*planted)] * 2))
+    assert [at for at, each in enumerate(found) if not each.agrees] == [wrong]
+    assert "our own mean is off" in found[wrong].why
 
 
 def test_the_report_drawn_fared_as_the_one_in_the_paper() -> None:
@@ -127,8 +144,20 @@ def test_frequencies_need_about_the_published_reports(frequency: float, publishe
     assert half < published < learnable.reports_needed(frequency, 10**4, 0.95)
 
 
+def test_verdicts_and_the_table_count_strings_alike(outcomes: dict[str, Outcome]) -> None:
+    found = outcomes["learnable"]
+    simulated = [
+        int(each.what.split()[0]) for each in found.comparisons if "equal strings in" in each.what
+    ]
+    row = next(row for row in found.tables[0].rows if row[1:3] == (10**6, 1000))
+    assert simulated == list(row[3:]) == [128, 105, 90]
+    assert {each.verdict for each in found.comparisons if "equal strings in" in each.what} == {
+        "extra"
+    }
+
+
 def test_the_limit_has_a_power_of_one_half_in_simulation() -> None:
-    """129 strings × 8 seeds: sd √(.25/1032) = .016 between runs, so 4 sd is .062."""
+    """128 strings × 8 seeds: sd √(.25/1024) = .016 between runs, so 4 sd is .062."""
     from rappor.experiments.learnable_runs import one_seed
 
     runs = [one_seed(seed) for seed in range(8)]
@@ -144,13 +173,14 @@ def test_the_interval_of_the_mean_covers_50(outcomes: dict[str, Outcome]) -> Non
     found = re.match(r"covers 50 in (\d+) of 100 seeds", covered.ours)
     assert found is not None
     assert int(found[1]) >= 90
-    assert covered.agrees
+    assert covered.verdict == "extra"
 
 
 def test_an_interval_that_misses_is_noticed() -> None:
     from rappor.decoding.histogram import Estimate
 
-    assert not normal._coverage([Estimate(48.0, 0.6, 46.8, 49.2)] * 100).agrees
+    missed = normal._coverage([Estimate(48.0, 0.6, 46.8, 49.2)] * 100)
+    assert missed.verdict == "differs"
 
 
 def test_the_normal_collection_costs_exactly_ln_3(outcomes: dict[str, Outcome]) -> None:

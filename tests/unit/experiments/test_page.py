@@ -8,6 +8,7 @@ import re
 import pytest
 
 from rappor.charts.theme import TOKENS
+from rappor.experiments import load
 from rappor.experiments.experiment import Comparison, Outcome
 from rappor.experiments.page import experiment_page, index_page
 from rappor.experiments.style import darkened, style_sheet
@@ -41,6 +42,37 @@ def test_a_page_puts_published_ours_verdict_and_reason_side_by_side() -> None:
     ]
 
 
+def test_what_the_paper_does_not_have_is_counted_apart() -> None:
+    rows = tuple(Comparison("what", "no figure", "3", each, "") for each in (True, False, None))
+    item = entry(done(Outcome(rows, (), ())))
+    assert [each["verdict"] for each in item["comparisons"]] == ["agrees", "differs", "extra"]
+    page = index_page(document({"fdr": item}))
+    assert "2 published figures and statements were set beside ours: 1 agree and 1 differ" in page
+    assert "1 more are not in the paper" in page
+    assert '<span class="verdict extra">+ extra</span>' in page
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("fdr", "20 seeds"),
+        ("exponential", "60 seeds (3 times 20)"),
+        ("windows", "100 seeds (5 times 20)"),
+        ("normal", "20 seeds, 100 for the interval of the mean"),
+    ],
+)
+def test_the_number_of_seeds_is_the_real_one(name: str, words: str) -> None:
+    item = entry(Done(name, load(name), an_outcome(), None, 20, 1.0))
+    assert f"· {words}, 1 s" in index_page(document({name: item}))
+    old = {key: value for key, value in item.items() if key != "replicates"}
+    assert "· 20 seeds, 1 s" in index_page(document({name: old}))
+
+
+def test_widths_of_columns_do_not_reach_the_cards_of_a_phone() -> None:
+    """There a row's title is a block: a rule for the first cell of any row would squeeze it."""
+    assert re.findall(r"\.verdicts ([a-z ]*)th:nth-child", style_sheet()) == ["thead "] * 4
+
+
 def test_a_stand_in_is_labelled_on_both_pages() -> None:
     page = experiment_page(done(an_outcome(), "synthetic data"))
     index = index_page(document({"fdr": entry(done(an_outcome(), "synthetic data"))}))
@@ -60,10 +92,11 @@ def test_a_run_with_few_seeds_says_so() -> None:
         ([True], "1 agrees"),
         ([True, True, False], "2 agree, 1 differs"),
         ([False, False], "2 differ"),
+        ([None, True, False, None], "1 agrees, 1 differs, 2 not in the paper"),
         ([], "nothing to compare"),
     ],
 )
-def test_verdicts_are_counted_in_words(verdicts: list[bool], words: str) -> None:
+def test_verdicts_are_counted_in_words(verdicts: list[bool | None], words: str) -> None:
     outcome = Outcome(tuple(Comparison("", "", "", each, "") for each in verdicts), (), ())
     assert verdict_words(entry(done(outcome))) == words
 

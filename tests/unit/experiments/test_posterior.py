@@ -10,8 +10,10 @@ from support.outcomes import by_what
 
 def test_not_v_is_the_likelier_below_forty_percent(outcome):
     found = by_what(outcome, "strings for which not v")
-    assert found.ours == "all with less than 40.1 %"
-    assert not found.agrees
+    assert found.ours == "all with less than 40.1 %, those below 10 % among them"
+    assert found.agrees
+    crossing = by_what(outcome, "frequency at which the curves")
+    assert (crossing.ours, crossing.verdict) == ("40.1 %", "extra")
 
 
 def test_at_ten_percent_v_is_much_less_likely(outcome):
@@ -32,7 +34,7 @@ def test_one_bit_is_as_good_as_the_other():
 
 
 def test_simulated_clients_agree_and_another_pattern_would_not(outcome):
-    assert by_what(outcome, "the attack simulated").agrees
+    assert by_what(outcome, "the attack simulated").verdict == "extra"
     cells = module.one_seed(1)
     assert set(cells) == {(p, x) for p in module.PATTERNS for x in module.FREQUENCIES}
     both, one = cells["11", 0.5], cells["10", 0.5]

@@ -60,6 +60,10 @@ def test_the_standard_error_is_within_two_percent_of_1213(outcome):
     assert standard_error(PARAMS, REPORTS) == pytest.approx(1212.84, abs=0.005)
 
 
+def test_a_share_that_went_in_is_no_agreement_when_it_comes_out(outcome):
+    assert by_what(outcome, "BADAPPLE.COM").verdict == "extra"
+
+
 def test_one_and_a_half_percent_are_2_3_standard_errors_and_rarely_found(outcome):
     found = by_what(outcome, "smallest share expected")
     assert found.ours.startswith("2.31 standard errors")
