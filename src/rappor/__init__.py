@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rappor import planning as planning
     from rappor import simulate as simulate
     from rappor.aggregate.counts import Counts as Counts
+    from rappor.client.client import Client as Client
     from rappor.decoding.compare import compare as compare
     from rappor.decoding.decode import decode as decode
     from rappor.decoding.diagnose import diagnose as diagnose
@@ -63,9 +64,10 @@ __all__ = [
     "privacy",
 ]
 
-# name -> (module that is it or defines it, what it needs); all come with the analysis extra
+# name -> (module that is it or defines it, what it needs, which the analysis extra brings)
 _NUMPY = ("numpy",)
 _LAZY = {
+    "Client": ("rappor.client.client", ()),
     "Counts": ("rappor.aggregate.counts", _NUMPY),
     "Decoded": ("rappor.decoding.result", _NUMPY),
     "aggregate": ("rappor.aggregate", _NUMPY),

@@ -1,10 +1,15 @@
-"""Numbers from outside, checked: the error names the field, what was given and what is allowed."""
+"""Numbers from outside, checked: the error names the field, what was given and what is allowed.
+
+And the words that several messages share.
+"""
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
 import operator
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -96,3 +101,22 @@ def encodable(value: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def plural(number: int, one: str, many: str) -> str:
+    """A number with its noun.
+
+    >>> plural(1200, "line", "lines")
+    '1,200 lines'
+    """
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def did_you_mean(given: object, names: Iterable[str]) -> str:
+    """A hint at the name that is most like what was given; nothing where none is.
+
+    >>> did_you_mean("paln", ["plan", "privacy"])
+    ' (did you mean plan?)'
+    """
+    near = difflib.get_close_matches(str(given), list(names), 1)
+    return f" (did you mean {near[0]}?)" if near else ""

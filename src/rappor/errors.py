@@ -33,6 +33,14 @@ class StoreError(RapporError):
     """The durable store refused, or what it holds is damaged."""
 
 
+class StoreFull(StoreError):
+    """No room on the disk: what was being written is rolled back; later calls may succeed."""
+
+
+class StoreBroken(StoreError):
+    """The disk failed to write or to sync: nothing is retried, and the process has to end."""
+
+
 class DecodeError(RapporError, ValueError):
     """Counts or candidates that cannot be decoded."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rappor import formats
-from rappor.checks import is_real, show, whole
+from rappor.checks import did_you_mean, is_real, show, whole
 from rappor.errors import ParamsError
 
 MAX_K = 4096
@@ -222,4 +222,5 @@ def preset(name: str) -> Preset:
         return PRESETS[name]
     except (KeyError, TypeError, ValueError):
         names = ", ".join(PRESETS)
-        raise ParamsError(f"preset must be one of {names}; got {show(name)}") from None
+        hint = did_you_mean(name, PRESETS) if isinstance(name, str) else ""
+        raise ParamsError(f"preset must be one of {names}; got {show(name)}{hint}") from None

@@ -354,7 +354,7 @@ BASH = shutil.which("bash")
     ("line", "expected"),
     [
         ("rappor pri", ["privacy"]),
-        ("rappor e", ["explain", "encode"]),
+        ("rappor e", ["explain", "encode", "export"]),
         ("rappor --v", ["--version"]),
         ("rappor privacy --pre", ["--preset"]),
         ("rappor privacy --preset w", ["windows"]),

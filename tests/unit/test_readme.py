@@ -19,7 +19,7 @@ from rappor.privacy import epsilon_infinity, epsilon_n, epsilon_one
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FENCES = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-PYTHON = [code for language, code in FENCES if language == "python"]
+PYTHON = [code for language, code in FENCES if language == "python" and "Client" not in code]
 COMMANDS = [
     line for _, code in FENCES for line in code.splitlines() if re.match(r"(rappor|make) ", line)
 ]

@@ -119,7 +119,7 @@ def aggregate_files(
         reports_per_client=reports_per_client,
     )
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    files = [(str(name), *_reader(name)) for name in given]
+    files = [(str(name), *reader_of(name)) for name in given]
     totals, ones = counts.totals.copy(), counts.ones.copy()
     account = _Account(strict)
     for module in ("kernel_numba", "lines_numba"):
@@ -136,7 +136,8 @@ def aggregate_files(
     return Aggregated(counts, counts.reports, account.count, examples, dict(account.reasons))
 
 
-def _reader(name: str | os.PathLike[str]) -> tuple[Path, Reader]:
+def reader_of(name: str | os.PathLike[str]) -> tuple[Path, Reader]:
+    """The path, and what reads a file whose name ends so; DecodeError where nothing does."""
     path = Path(name).expanduser()
     ends = "".join(path.suffixes[-2:]).lower()
     for ending, reader in _READERS.items():

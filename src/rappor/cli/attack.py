@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib.util
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from rappor.checks import did_you_mean
 from rappor.cli.arguments import UsageError, add_params, count, params_from
 from rappor.cli.output import Ticker, paint, say, say_json, table, up
 from rappor.errors import MissingExtraError
@@ -61,8 +61,7 @@ def run(args: argparse.Namespace) -> int:
         _list(args.json)
         return 0
     if args.name != EVERY and args.name not in ATTACKS:
-        near = difflib.get_close_matches(args.name, [*ATTACKS, EVERY], 1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
+        hint = did_you_mean(args.name, [*ATTACKS, EVERY])
         raise UsageError(f"no attack {args.name[:60]!r}{hint}; see: rappor attack --list")
     params, _ = params_from(args)
     given = _settings(args)

@@ -7,6 +7,7 @@ import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
 
+from rappor.checks import plural
 from rappor.cli.arguments import UsageError, add_params, params_from
 from rappor.cli.output import note, say_json
 from rappor.errors import MissingExtraError
@@ -103,7 +104,7 @@ def _build(candidates: Candidates, params: Params, dialect: str) -> Design:
 
 
 def _about(groups: list[list[str]]) -> list[str]:
-    from rappor.decoding.candidates import plural, quoted
+    from rappor.decoding.candidates import quoted
 
     if not groups:
         return []

@@ -8,6 +8,8 @@ import math
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from rappor.checks import plural
+from rappor.cli import decode_store
 from rappor.cli.arguments import UsageError, add_kind, add_params, count, ranges_from
 from rappor.cli.decode_inputs import check_targets, design_from, read_counts
 from rappor.cli.output import Ticker, note, say, say_json
@@ -41,13 +43,15 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         epilog="Examples: rappor decode --params params.csv --counts counts.csv "
         "--candidates candidates.txt --dialect google; rappor decode --params params.csv "
         "--counts counts.csv --map map.csv --output results.csv --plot results.svg; "
-        "rappor decode --params params.csv --counts counts.csv --categories red,green,blue. "
+        "rappor decode --params params.csv --counts counts.csv --categories red,green,blue; "
+        "rappor decode homepage --data data --period 2026-11-16 --candidates candidates.txt. "
         "Exit code 4: nothing was detected (with --exit-code).",
         allow_abbrev=False,
     )
     _add_inputs(parser)
     _add_tests(parser)
     _add_outputs(parser)
+    decode_store.add_options(parser)
     parser.set_defaults(run=run)
     return parser
 
@@ -58,7 +62,6 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--counts",
         action="append",
-        required=True,
         metavar="FILE",
         help="counts as .csv, or as .parquet or .npz, which bring their parameters along; may be "
         "repeated for several periods, or for several p and q",
@@ -152,14 +155,23 @@ def run(args: argparse.Namespace) -> int:
     """Read, decode, write, summarise."""
     if args.json and args.output == "-":
         raise UsageError("--json and --output - both print: give one of them")
+    from_store = decode_store.wanted(args)
+    if not from_store and args.counts is None:
+        raise UsageError("the following arguments are required: --counts")
     check_targets(args)
     if any(importlib.util.find_spec(package) is None for package in ("numpy", "scipy")):
         raise MissingExtraError("decode", "analysis")
-    from rappor.cli import result_files, result_table
-
+    if from_store:
+        return decode_store.run(args)
     parts = read_counts(args)
     _check_kind(args, parts[0].kind)
-    found = _decode(args, parts)
+    return show(args, _decode(args, parts))
+
+
+def show(args: argparse.Namespace, found: Decoded | Histogram) -> int:
+    """Write and print what was found, and say what is to be said about it."""
+    from rappor.cli import result_files, result_table
+
     diagnosis = _diagnosis(found) if args.diagnose else None
     judged = _judgement(found, args.truth) if args.truth is not None else None
     if args.output is not None:
@@ -170,16 +182,20 @@ def run(args: argparse.Namespace) -> int:
         document = result_files.document(found, every=args.all)
         document |= {} if diagnosis is None else {"diagnosis": diagnosis}
         say_json(document | ({} if judged is None else {"judgement": _as_document(judged)}))
+    elif judged is not None:
+        for line in (*result_table.beside_truth(judged, every=args.all), ""):
+            say(line)
+        say(f"Truth: {judged}")
+        for line in result_table.in_words(found):
+            say(line)
     elif args.output is None:
         for line in result_table.lines(found, every=args.all):
             say(line)
+    if args.output is None and not args.json:
         say()
         say(result_table.summary(found))
     if diagnosis is not None and not args.json:
         for line in ("", *diagnosis):
-            say(line)
-    if judged is not None and not args.json:
-        for line in ("", *result_table.beside_truth(judged), "", f"Truth: {judged}"):
             say(line)
     for warning in (*found.warnings, *_suspicion(found)):
         note(f"note: {_in_options(warning)}")
@@ -244,7 +260,14 @@ def _judgement(found: Decoded | Histogram, name: str) -> Judgement:
     from rappor.cli.result_files import plain
     from rappor.simulate.judge import judge, read_truth
 
-    return judge(plain(found), read_truth(name))
+    decoded, truth = plain(found), read_truth(name)
+    held = sum(truth.values())
+    if held != decoded.reports:
+        note(
+            f"note: {name} is the truth of {plural(held, 'report', 'reports')}, but "
+            f"{decoded.reports:,} were decoded: is it that of another run?"
+        )
+    return judge(decoded, truth)
 
 
 def _as_document(judged: Judgement) -> dict[str, Any]:
@@ -255,7 +278,8 @@ def _as_document(judged: Judgement) -> dict[str, Any]:
 
 def _suspicion(found: Decoded | Histogram) -> list[str]:
     """What to check where the counts hold something, and none of it is on the list."""
-    if found.detected or not getattr(found, "robust", False):
+    unexplained = any("hold more than noise" in warning for warning in found.warnings)
+    if found.detected or not unexplained:
         return []
     return [
         "nothing fits, though the counts hold more than noise: is the dialect the clients' own?"

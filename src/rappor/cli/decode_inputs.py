@@ -25,7 +25,7 @@ _COMPARED = 100  # candidates whose bits are compared where a map and a dialect 
 
 def check_targets(args: argparse.Namespace) -> None:
     """UsageError, or what the system says, where results could not be written in the end."""
-    inputs = [*args.counts, args.candidates, args.map, args.params]
+    inputs = [*(args.counts or ()), args.candidates, args.map, args.params]
     taken = {_resolved(name) for name in inputs if name is not None}
     for option, endings in (("output", OUTPUTS), ("plot", PLOTS)):
         name = getattr(args, option)

@@ -6,7 +6,6 @@ Exit codes: 0 success, 1 failure, 2 usage, 3 invalid input.
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import sys
 import traceback
@@ -14,19 +13,30 @@ from collections.abc import Sequence
 from typing import Any, NoReturn, TextIO
 
 from rappor._version import __version__
+from rappor.checks import did_you_mean
 from rappor.cli import (
     aggregate,
     attack,
+    backup,
     candidates,
+    client,
+    collect,
+    collection,
     completion,
     decode,
     demo,
     encode,
     explain,
+    export,
+    import_,
     plan,
     privacy,
     reproduce,
+    restore,
+    retain,
+    serve,
     simulate,
+    status,
 )
 from rappor.cli.arguments import UsageError
 from rappor.cli.output import note, showable
@@ -45,6 +55,16 @@ _VERBS = (
     simulate,
     attack,
     reproduce,
+    collection,
+    client,
+    collect,
+    serve,
+    status,
+    import_,
+    export,
+    retain,
+    backup,
+    restore,
     demo,
     completion,
 )
@@ -65,6 +85,12 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: {message}\n  see: {self.prog} --help\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            names = [str(each) for each in action.choices]
+            hint = did_you_mean(value, names) or f" (choose from {', '.join(names)})"
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint}")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         stream: TextIO | None = file or sys.stderr
@@ -102,8 +128,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.exit(USAGE)
     if unknown:
         known = [option for action in args.parser._actions for option in action.option_strings]
-        near = difflib.get_close_matches(unknown[0].split("=")[0], known, 1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
+        hint = did_you_mean(unknown[0].split("=")[0], known)
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     return args
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import sys
 import time
@@ -26,7 +27,6 @@ _PLAIN = str.maketrans(
         "×": "x",
         "≥": ">=",
         "≤": "<=",
-        "²": "^2",
         "α": "alpha",
         "—": "-",
         "…": "...",
@@ -34,8 +34,33 @@ _PLAIN = str.maketrans(
         "χ": "chi",
         "–": "-",
         "−": "-",
+        "§": "section ",
+        "√": "sqrt ",
+        "Σ": "sum ",
+        "Π": "product ",
+        "Φ": "Phi",
+        "φ": "phi",
+        "κ": "kappa",
+        "λ": "lambda",
+        "μ": "mu",
+        "π": "pi",
+        "ρ": "rho",
+        "τ": "tau",
+        "ψ": "psi",
+        "∝": "~",
+        "≈": "~",
+        "≠": "!=",
+        "‘": "'",
+        "“": '"',
+        "”": '"',
+        "✓": "+",
+        "■": "#",
+        "□": ".",
+        "\u00a0": " ",
     }
 )
+_RAISED = re.compile("[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_LOWERED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 def showable(text: str, stream: TextIO) -> str:
@@ -44,7 +69,8 @@ def showable(text: str, stream: TextIO) -> str:
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
-        return text.translate(_PLAIN).encode(encoding, "replace").decode(encoding)
+        plain = _RAISED.sub(lambda found: f"^{found[0].translate(_LOWERED)}", text)
+        return plain.translate(_PLAIN).encode(encoding, "replace").decode(encoding)
     return text
 
 
@@ -100,7 +126,11 @@ def bar(share: float, width: int = 32) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Rows as aligned lines; the first `left` columns are left-aligned, the others right."""
+    """Rows as aligned lines; the first `left` columns are left-aligned, the others right.
+
+    Cells are put into letters that standard output can show first: ε may become longer by that.
+    """
+    rows = [[showable(cell, sys.stdout) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
     for row in rows:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
+from rappor.checks import did_you_mean
 from rappor.cli.arguments import UsageError, count, need_analysis
 from rappor.cli.output import Ticker, note, say, say_json
 from rappor.cli.plan_table import describe, document
+from rappor.cli.result_files import replacing, target_of
+from rappor.errors import ParamsError
 
 if TYPE_CHECKING:
     from rappor.simulate.populations import Population
@@ -105,6 +109,10 @@ def run(args: argparse.Namespace) -> int:
     """Plan, then print."""
     if args.plot is not None and not args.plot.lower().endswith(_ENDINGS):
         raise UsageError(f"--plot writes {', '.join(_ENDINGS)}, got {args.plot}")
+    if args.plot is not None:  # before the work
+        target_of(args.plot)
+        if not args.plot.lower().endswith(".json"):
+            need_analysis("charts", "vl_convert")
     kind = args.kind
     candidates = args.candidates or (1 if kind == "boolean" else 100)
     try:
@@ -138,8 +146,6 @@ def run(args: argparse.Namespace) -> int:
             progress=progress,
         )
     if args.plot is not None:
-        from rappor.cli.result_files import replacing
-
         with replacing(args.plot) as path:
             found.plot().save(path)
         note(f"wrote {args.plot}")
@@ -156,7 +162,13 @@ def _population(name: str, candidates: int) -> Population:
     from rappor.planning.request import usual_population
     from rappor.simulate.population_files import read_population
 
-    return usual_population(name, candidates) if name in SHAPES else read_population(name)
+    if name in SHAPES:
+        return usual_population(name, candidates)
+    if not os.path.exists(os.path.expanduser(name)):
+        hint = did_you_mean(name, SHAPES)
+        shapes = ", ".join(SHAPES)
+        raise ParamsError(f"--population must be {shapes} or a file; no file {name}{hint}")
+    return read_population(name)
 
 
 def _number(text: str) -> float | int:

@@ -6,6 +6,7 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from rappor.checks import plural
 from rappor.cli.output import percent, percent_up, table, up
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def describe(found: Plans) -> list[str]:
     answer = {"reports": f"{reports:,}", "epsilon": f"{goal.epsilon_one:g}"}.get(solved)
     lines = [
         f"Goal: ε1 up to {goal.epsilon_one:g}, {ever}; {reports:,} reports, "
-        f"{request.candidates:,} candidates ({request.kind}).",
+        f"{plural(request.candidates, 'candidate', 'candidates')} ({request.kind}).",
     ]
     if solved_for:
         lines.append(f"{solved_for} to detect {percent(frequency)} of them: {answer}.")

@@ -6,6 +6,7 @@ import argparse
 import math
 from typing import Any
 
+from rappor.checks import plural
 from rappor.cli.arguments import UsageError, add_kind, add_params, count, params_from
 from rappor.cli.output import bar, percent, percent_up, say, say_json, table, up
 from rappor.mechanism import channel
@@ -155,7 +156,7 @@ def _detectable_lines(facts: dict[str, Any]) -> list[str]:
     lines = [
         "",
         f"Smallest true count that {limits['reports']:,} reports reveal among "
-        f"{limits['candidates']:,} candidates (family-wise error 5 %):",
+        f"{plural(limits['candidates'], 'candidate', 'candidates')} (family-wise error 5 %):",
         "",
         *(f"  {line}" for line in table(rows)),
     ]

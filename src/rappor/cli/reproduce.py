@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rappor.experiments.replicate import Progress
     from rappor.experiments.summary import Document
 
-SEEDS = 20
+SEEDS, FEWEST = 20, 2
 ALL = "all"
 _NEEDED = ("numpy", "scipy", "vl_convert")
 
@@ -39,7 +39,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument("--output", metavar="DIR", help="where to write; made if need be")
     parser.add_argument(
         "--seeds",
-        type=count,
+        type=_seeds,
         default=SEEDS,
         metavar="N",
         help="replicates of whatever depends on chance, 2 or more (default: %(default)s)",
@@ -48,6 +48,15 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
     return parser
+
+
+def _seeds(text: str) -> int:
+    """A whole number from 2 on: one value has no spread."""
+    number = 0 if text == "0" else count(text)
+    if number < FEWEST:
+        message = f"{text!r} is too few: {FEWEST} or more show a spread"
+        raise argparse.ArgumentTypeError(message)
+    return number
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,8 +71,6 @@ def run(args: argparse.Namespace) -> int:
         return _list(args.json)
     names = _chosen(args.name)
     directory = _directory(args.output)
-    if args.seeds < 2:
-        raise UsageError(f"--seeds must be 2 or more, to show a spread; got {args.seeds}")
     return _reproduce(names, directory, args)
 
 

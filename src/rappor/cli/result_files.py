@@ -5,6 +5,7 @@ The same input gives the same bytes. Files appear whole or not at all.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -15,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rappor.cli.arguments import UsageError
 from rappor.cli.output import finite
 from rappor.errors import DecodeError
 
@@ -190,10 +192,25 @@ def draw(found: Result, name: str) -> None:
         found.plot().save(path)
 
 
+def target_of(name: str) -> Path:
+    """The file of this name, which need not exist; an error where its folder does not."""
+    try:
+        target = Path(name).expanduser().resolve()
+    except RuntimeError:
+        raise UsageError(f"{name}: no such home directory") from None
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "Is a directory", name)
+    if not target.parent.exists():
+        raise FileNotFoundError(errno.ENOENT, "its folder does not exist", name)
+    if not target.parent.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "its folder is a file", name)
+    return target
+
+
 @contextmanager
 def replacing(name: str) -> Iterator[Path]:
     """A file to write beside the one that it takes the place of once it is whole."""
-    target = Path(name).expanduser().resolve()
+    target = target_of(name)
     if target.exists() and not target.is_file():  # a pipe or a device
         yield target
         return

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import shutil
+import sys
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
 from rappor.charts.numbers import MINUS, NO_BREAK, show_count, show_share
-from rappor.cli.output import percent, table
+from rappor.checks import plural
+from rappor.cli.output import percent, showable, table
 from rappor.cli.result_files import described, plain, shows_all
 
 if TYPE_CHECKING:
@@ -26,12 +28,12 @@ _RATES = {
     "bonferroni": "family-wise error {alpha}, Bonferroni",
     "none": "p < {alpha}, not corrected",
 }
-_NOUNS = {  # what a row is, and what all of them are
-    "string": ("string", "candidates"),
-    "category": ("category", "categories"),
-    "boolean": ("value", "values"),
-    "ordinal": ("range", "ranges"),
-    "bits": ("bit", "bits"),
+_NOUNS = {  # what a row is, and what one and all of those tested are
+    "string": ("string", "candidate", "candidates"),
+    "category": ("category", "category", "categories"),
+    "boolean": ("value", "value", "values"),
+    "ordinal": ("range", "range", "ranges"),
+    "bits": ("bit", "bit", "bits"),
 }
 _NONE_OF = {"string": "unlisted", "category": "in no category", "ordinal": "in no range"}
 
@@ -41,9 +43,9 @@ def lines(found: Result, *, every: bool) -> list[str]:
     decoded = plain(found)
     whole = shows_all(found, every)
     rows: list[Row] = list(decoded.rows) if whole else decoded.detected
-    one, many = _NOUNS[decoded.kind]
+    one, *tested = _NOUNS[decoded.kind]
     if not rows:
-        return [f"Nothing was detected among {decoded.candidates:,} {many}."]
+        return [f"Nothing was detected among {plural(decoded.candidates, *tested)}."]
     shown = rows if every else rows[:MOST_ROWS]
     head = (one, *_HEAD, "detected") if whole else (one, *_HEAD)
     drawn = _align([head, *(_cells(row, whole) for row in shown)])
@@ -51,9 +53,13 @@ def lines(found: Result, *, every: bool) -> list[str]:
     if left:
         noun = "rows" if whole else "detected"
         drawn.append(f"… and {left:,} more {noun} (--all prints, --output FILE writes every one)")
-    if decoded is not found and decoded.reports:
-        drawn += ["", *_described(found)]
-    return drawn
+    return drawn + in_words(found)
+
+
+def in_words(found: Result) -> list[str]:
+    """An empty line, then the mean and the quantiles of a histogram; nothing for other results."""
+    decoded = plain(found)
+    return ["", *_described(found)] if decoded is not found and decoded.reports else []
 
 
 def _cells(row: Row, whole: bool) -> tuple[str, ...]:
@@ -90,7 +96,9 @@ def _align(rows: list[tuple[str, ...]]) -> list[str]:
     """A table whose strings are cut to what the terminal has room for."""
     numbers = table([row[1:] for row in rows], left=0)
     room = shutil.get_terminal_size((_WIDE, 24)).columns - max(map(len, numbers)) - 2
-    strings = [_cut(row[0], max(room, _LEAST_WIDTH)) for row in rows]
+    shown = [showable(row[0], sys.stdout) for row in rows]
+    mark = showable("…", sys.stdout)
+    strings = [_cut(text, max(room, _LEAST_WIDTH), mark) for text in shown]
     width = max(map(_width, strings))
     return [
         f"{string}{' ' * (width - _width(string))}  {rest}"
@@ -106,28 +114,36 @@ def _width(text: str) -> int:
     )
 
 
-def _cut(text: str, width: int) -> str:
+def _cut(text: str, width: int, mark: str) -> str:
     """A text of at most so many columns, with a mark where it was cut."""
     if _width(text) <= width:
         return text
-    kept = text[: width - 1]
-    while _width(kept) > width - 1:
+    room = width - len(mark)
+    kept = text[:room]
+    while _width(kept) > room:
         kept = kept[:-1]
-    return kept + "…"
+    return kept + mark
 
 
-def beside_truth(judged: Judgement) -> list[str]:
-    """Detected strings with their truth, then the largest that were missed."""
-    shown = [row for row in judged.rows if row.verdict != "missed"][:MOST_ROWS]
+def beside_truth(judged: Judgement, *, every: bool = False) -> list[str]:
+    """Detected strings with their truth, at most 50; then the largest that were missed.
+
+    All of both where every one was asked for.
+    """
+    found = [row for row in judged.rows if row.verdict != "missed"]
+    shown = found if every else found[:MOST_ROWS]
     missed = [row for row in judged.rows if row.verdict == "missed"]
     cells: list[tuple[str, ...]] = [("string", "estimate", "95 % interval", "truth", "verdict")]
-    for row in (*shown, *missed[:_MISSED_SHOWN]):
+    named = missed if every else missed[:_MISSED_SHOWN]
+    for row in (*shown, *named):
         shown_as = show_count(row.estimate, row.low, row.high)
         value, interval = ("–", "–") if row.verdict == "missed" else shown_as
         cells.append((visible(row.string), value, interval, f"{row.truth:,}", row.verdict))
     lines = _align(cells)
-    if len(missed) > _MISSED_SHOWN:
-        lines.append(f"… and {len(missed) - _MISSED_SHOWN:,} rarer ones missed")
+    if len(found) > len(shown):
+        lines.append(f"… and {len(found) - len(shown):,} more detected (--all prints every one)")
+    if len(missed) > len(named):
+        lines.append(f"… and {len(missed) - len(named):,} rarer ones missed")
     return lines
 
 
@@ -153,7 +169,8 @@ def summary(found: Result) -> str:
     decoded = plain(found)
     rate = _RATES[decoded.correction].format(alpha=percent(decoded.alpha))
     said = [
-        f"{decoded.reports:,} reports, {decoded.candidates:,} {_NOUNS[decoded.kind][1]}: "
+        f"{plural(decoded.reports, 'report', 'reports')}, "
+        f"{plural(decoded.candidates, *_NOUNS[decoded.kind][1:])}: "
         f"{len(decoded.detected):,} detected ({rate})"
     ]
     left = decoded.unlisted

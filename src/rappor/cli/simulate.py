@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rappor.checks import did_you_mean, plural
 from rappor.cli.arguments import UsageError, add_kind, add_params, count, params_from
 from rappor.cli.output import Ticker, note, say, say_json
 from rappor.errors import MissingExtraError
@@ -176,6 +177,11 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--steps goes with --format google and its reports.csv")
     if args.dialect is not None and kind != "string":
         raise UsageError(f"--dialect does not go with kind {kind}")
+    if kind == "boolean" and args.population in SHAPES:
+        raise UsageError(
+            "kind boolean needs a file for --population: a .csv with string,frequency, or text "
+            "with one value a line; its strings are true and false"
+        )
     population = population_from(args)
     seed = secrets.randbits(59) if args.seed is None else args.seed
     asked = {
@@ -198,6 +204,9 @@ def run(args: argparse.Namespace) -> int:
     with Ticker() as tick:
         done = write(job, crowd, asked, tick)
     seconds = time.perf_counter() - start
+    if args.clients is not None and args.clients > args.reports:
+        silent = args.clients - args.reports
+        note(f"note: more clients than reports: {silent:,} of {args.clients:,} report nothing")
     clients = sum(section.clients for section in crowd.sections)
     if args.json:
         say_json(
@@ -223,12 +232,15 @@ def run(args: argparse.Namespace) -> int:
         )
         return 0
     say(
-        f"{done.counts.reports:,} reports of {clients:,} clients in {params.m} cohorts, seed {seed}"
+        f"{plural(done.counts.reports, 'report', 'reports')} of "
+        f"{plural(clients, 'client', 'clients')} in {plural(params.m, 'cohort', 'cohorts')}, "
+        f"seed {seed}"
     )
     say(
-        f"population {population.name}: {len(population.strings):,} strings, "
-        f"{len(population.unlisted):,} of them unlisted; {len(population.candidates):,} "
-        f"candidates, {len(population.absent):,} of them absent"
+        f"population {population.name}: {plural(len(population.strings), 'string', 'strings')}, "
+        f"{len(population.unlisted):,} of them unlisted; "
+        f"{plural(len(population.candidates), 'candidate', 'candidates')}, "
+        f"{len(population.absent):,} of them absent"
     )
     say(f"in {job.folder}: {', '.join(done.files)}")
     say(f"next: {shlex.join(done.following)}")
@@ -252,5 +264,6 @@ def population_from(args: argparse.Namespace) -> Population:
     if args.strings is not None:
         raise UsageError(f"--strings does not go with --population {shape}")
     if not Path(shape).expanduser().exists():
-        raise UsageError(f"--population must be {', '.join(SHAPES)} or a file; no file {shape}")
+        hint, shapes = did_you_mean(shape, SHAPES), ", ".join(SHAPES)
+        raise UsageError(f"--population must be {shapes} or a file; no file {shape}{hint}")
     return simulate.read_population(shape, **lists)

@@ -9,7 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from rappor.decoding.candidates import plural, quoted
+from rappor.checks import plural
+from rappor.decoding.candidates import quoted
 from rappor.errors import DecodeError, MissingExtraError
 
 COLUMNS = ("string", "candidate", "value")  # how the column of candidates may be called

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 
-from rappor.checks import show
+from rappor.checks import plural, show
 from rappor.errors import DecodeError
 
 _EXAMPLES = 3  # as many strings as a note quotes
@@ -134,12 +134,3 @@ def quoted(strings: Sequence[str]) -> str:
     """
     shown = ", ".join(show(text) for text in strings[:_EXAMPLES])
     return shown + (", ..." if len(strings) > _EXAMPLES else "")
-
-
-def plural(number: int, one: str, many: str) -> str:
-    """A number with its noun.
-
-    >>> plural(1200, "line", "lines")
-    '1,200 lines'
-    """
-    return f"{number:,} {one if number == 1 else many}"

@@ -16,9 +16,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rappor.checks import show
+from rappor.checks import plural, show
 from rappor.decoding.candidate_files import csv_rows, read_utf8
-from rappor.decoding.candidates import collected, plural
+from rappor.decoding.candidates import collected
 from rappor.decoding.design import Design, design_of
 from rappor.decoding.placement import CHUNK, Positions
 from rappor.errors import DecodeError

@@ -1,0 +1,122 @@
+"""`rappor client inspect DIR`: what a client sent and would send, for the person it is about."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rappor.cli.arguments import UsageError
+from rappor.cli.output import say, say_json, table, up
+from rappor.errors import ParamsError
+
+
+def register(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb and its action."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "client",
+        help="show what a client sent and would send (inspect)",
+        description="Looks into the directory of a client. Nothing in it is changed.",
+        epilog="Example: rappor client inspect ~/.app/rappor",
+        allow_abbrev=False,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
+    action: argparse.ArgumentParser = actions.add_parser(
+        "inspect",
+        help="exactly what was sent and what waits, and what it cost in ε",
+        description="Shows every report that was sent lately and every one that waits, bit by bit, "
+        "with all that goes with it, and what the ledger holds. The secret is never shown, and "
+        "neither are values: the directory holds none.",
+        epilog="Example: rappor client inspect ~/.app/rappor --json",
+        allow_abbrev=False,
+    )
+    action.add_argument("directory", metavar="DIR", help="the client's directory")
+    action.add_argument("--json", action="store_true", help="print JSON, with the bytes as sent")
+    action.add_argument(
+        "--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS
+    )
+    action.set_defaults(run=run, parser=action)
+    parser.set_defaults(run=_no_action)
+    return parser
+
+
+def _no_action(_: argparse.Namespace) -> int:
+    raise UsageError("say what to do: inspect (see: rappor client --help)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show a client's directory."""
+    from rappor.client.folder import Folder
+    from rappor.client.identity import SECRET
+    from rappor.client.preview import describe, look
+    from rappor.client.problems import PROBLEMS
+    from rappor.client.seen import look_at
+
+    folder = Folder(args.directory)
+    if not Path(folder.path).is_dir():
+        raise ParamsError(f"{args.directory} is not a directory")
+    own = folder.read(SECRET) is not None
+    seen = look_at(folder)
+    if seen.problem == "secret-missing" and not own:
+        seen = look_at(folder, account_secret=True)  # it may be an account's, which lies elsewhere
+    sent, waiting = look(folder)
+    secret = "own" if own else "none here"
+    state = "opted out" if seen.opted_out else "stopped" if seen.problem else "as it should be"
+    if args.json:
+        say_json(
+            {
+                "directory": str(args.directory),
+                "state": state,
+                "problem": seen.problem,
+                "secret": secret,
+                "epsilon": seen.ledger.epsilon(),
+                "collections": _collections(seen.ledger),
+                "batches": dict(seen.batches),
+                "sent": [asdict(each) for each in sent],
+                "waiting": [asdict(each) for each in waiting],
+            }
+        )
+        return 0
+    say(f"Client in {args.directory}: {state}")
+    if seen.problem:
+        say(f"  {PROBLEMS[seen.problem]}")
+    about = "in the file `secret`, not shown" if own else "none in this directory"
+    say(f"Secret: {about}. Values: none are kept, only keyed fingerprints.")
+    say()
+    rows = [
+        (each["name"], str(each["values"]), str(each["reports"]), up(each["epsilon"]))
+        for each in _collections(seen.ledger)
+    ]
+    for line in table([("collection", "values", "reports", "ε"), *rows]):
+        say(line)
+    say(f"ε over all of them, for whoever saw every report: {up(seen.ledger.epsilon())}")
+    for title, batches in (("Sent", sent), ("Waiting to be sent", waiting)):
+        say()
+        say(f"{title}: {len(batches) or 'nothing'}")
+        for batch in batches:
+            for line in describe(batch):
+                say(f"  {line}")
+    if seen.batches:
+        say()
+        say("Batches so far: " + ", ".join(f"{n} {what}" for what, n in seen.batches.items()))
+    return 0
+
+
+def _collections(ledger: Any) -> list[dict[str, Any]]:
+    names = sorted({each.collection for each in ledger.accounts} | set(ledger.carried))
+    return [
+        {
+            "name": name,
+            "values": sum(each.distinct for each in ledger.accounts if each.collection == name),
+            "reports": sum(
+                term.made
+                for each in ledger.accounts
+                if each.collection == name
+                for term in each.terms
+            ),
+            "epsilon": ledger.epsilon([name]),
+            "carried": ledger.carried.get(name, 0.0),
+        }
+        for name in names
+    ]

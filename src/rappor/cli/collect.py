@@ -1,0 +1,199 @@
+"""`rappor collect`: the HTTP service that takes reports (R17-R19)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+from rappor.cli.arguments import UsageError, count
+from rappor.cli.output import note, say, say_json
+from rappor.errors import MissingExtraError
+
+_EXAMPLE = """examples:
+  rappor collect --data data --collections collections
+  rappor collect --data data --collections collections --host :: --port 443 \\
+      --tls-cert chain.pem --tls-key key.pem
+  rappor collect --keys keys.json --new-key my-app
+
+The log goes to standard error, one JSON object a line. SIGTERM stops it, SIGHUP reads collections
+and keys again. docs/operate.md is the operator's guide."""
+
+
+def register(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "collect",
+        help="take reports over HTTP and store them",
+        description="Take batches of reports over HTTP, validate, store and acknowledge them.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_options(parser)
+    parser.add_argument("--bench", action="store_true", help="serve POST /v1/noop for load tests")
+    new = parser.add_argument_group("ingest keys")
+    new.add_argument(
+        "--new-key", metavar="NAME", help="make a key, add it to --keys, print it, end"
+    )
+    new.add_argument(
+        "--key-for",
+        metavar="COLLECTION",
+        action="append",
+        default=[],
+        help="a collection that the new key may send to (repeat it; default: all)",
+    )
+    new.add_argument(
+        "--key-rate", metavar="N", type=count, help="batches a second with the new key"
+    )
+    new.add_argument("--json", action="store_true", help="print the new key as JSON")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What `collect` and `serve` share."""
+    parser.add_argument("--data", metavar="DIR", help="the data folder, made if missing")
+    parser.add_argument("--collections", metavar="DIR", help="the folder of collection files")
+    parser.add_argument("--host", default="127.0.0.1", help="address (default: %(default)s)")
+    parser.add_argument(
+        "--port",
+        type=_port,
+        default=8765,
+        metavar="N",
+        help="port; 0: any free one (default: %(default)s)",
+    )
+    parser.add_argument("--tls-cert", metavar="FILE", help="PEM certificate chain, for HTTPS")
+    parser.add_argument("--tls-key", metavar="FILE", help="its private key")
+    parser.add_argument("--keys", metavar="FILE", help="ask for an ingest key of this file")
+    parser.add_argument(
+        "--rate",
+        type=_rate,
+        default=50.0,
+        metavar="N",
+        help="batches a second from one address prefix, 0: any number (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--forwarded",
+        action="store_true",
+        help="the address is the last entry of X-Forwarded-For (behind a proxy of yours only)",
+    )
+    parser.add_argument(
+        "--connections",
+        type=count,
+        default=1024,
+        metavar="N",
+        help="connections at once (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--queue",
+        type=count,
+        default=4096,
+        metavar="N",
+        help="batches that may wait for a commit (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--log-level",
+        default="info",
+        choices=("debug", "info", "warning", "error"),
+        help="(default: %(default)s)",
+    )
+
+
+def options_again(args: argparse.Namespace) -> list[str]:
+    """The shared options as a command line, for a process that is started with them."""
+    made = ["--data", args.data, "--collections", args.collections]
+    made += ["--host", args.host, "--port", str(args.port), "--rate", repr(args.rate)]
+    made += ["--connections", str(args.connections), "--queue", str(args.queue)]
+    made += ["--log-level", args.log_level]
+    for option, value in {
+        "--tls-cert": args.tls_cert,
+        "--tls-key": args.tls_key,
+        "--keys": args.keys,
+    }.items():
+        made += [] if value is None else [option, value]
+    return [*made, "--forwarded"] if args.forwarded else made
+
+
+def check_options(args: argparse.Namespace) -> None:
+    """What argparse cannot see."""
+    missing = [f"--{name}" for name in ("data", "collections") if getattr(args, name) is None]
+    if missing:
+        raise UsageError(f"missing: {', '.join(missing)}")
+    if (args.tls_cert is None) != (args.tls_key is None):
+        raise UsageError("--tls-cert and --tls-key go together")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until stopped, or make a key."""
+    if args.new_key is not None:
+        return _new_key(args)
+    if args.key_for or args.key_rate or args.json:
+        raise UsageError("--key-for, --key-rate and --json go with --new-key")
+    check_options(args)
+    for package in ("numpy", "uvicorn", "httptools"):
+        if find_spec(package) is None:
+            raise MissingExtraError("collector", "server")
+    os.environ.setdefault(
+        "OPENBLAS_NUM_THREADS", "1"
+    )  # before numpy: its threads only get in the way
+    from rappor.collector import process
+    from rappor.collector.settings import Settings
+
+    code = process.run(
+        Settings(
+            data=_file(args.data),
+            collections=_file(args.collections),
+            host=args.host,
+            port=args.port,
+            tls_cert=_file(args.tls_cert),
+            tls_key=_file(args.tls_key),
+            keys=_file(args.keys),
+            rate=args.rate,
+            forwarded=args.forwarded,
+            queue_batches=args.queue,
+            most_connections=args.connections,
+            bench=args.bench,
+            log_level=args.log_level,
+        )
+    )
+    if code:  # the store failed: closing it in order would sync what must not be synced again
+        sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def _new_key(args: argparse.Namespace) -> int:
+    if args.keys is None:
+        raise UsageError("--new-key needs --keys FILE, where its digest is kept")
+    from rappor.collector.keys import new_key
+
+    key = new_key(args.keys, args.new_key, tuple(args.key_for), float(args.key_rate or 0))
+    if args.json:
+        say_json({"name": args.new_key, "key": key})
+    else:
+        say(key)
+        note(f"this is the only time it is shown: {args.keys} keeps a digest of it")
+    return 0
+
+
+def _file(text: str | None) -> Any:
+    """A path with ~ expanded."""
+    return None if text is None else os.path.expanduser(text)
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text[:9]) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+    return int(text)
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = -1.0
+    if not 0 <= rate < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+    return rate

@@ -1,0 +1,242 @@
+"""Charging: may this report be made, and what does it cost? Asked before the report exists.
+
+A pure function from ledger to ledger: whoever makes the report first makes the new ledger durable,
+so that a crash can lose a report but never a charge (DESIGN, choices 6, 10, 11).
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from rappor.client.accounts import NULL, Account, Ledger, Term, loss_of
+from rappor.collection import Collection, days_of, period_of
+from rappor.params import Params
+from rappor.privacy.loss import add_up
+
+WITHOUT_END = 10**6  # reports of a collection that never expires: ε_n is ε∞ by then, or vast
+_KEPT_PERIODS = 128
+
+
+class Answer(Enum):
+    """What became of a request."""
+
+    YES = "made"
+    FULL = "the reports of this period are made"
+    CAPPED = "the limit on values or ε is reached"
+    EXPIRED = "the collection has expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """Limits beyond those of a single collection.
+
+    Attributes:
+        total: the most ε over all collections of the client.
+        shared: whether an account's devices share the secret (R59).
+    """
+
+    total: float = float("inf")
+    shared: bool = False
+
+
+def ask(
+    ledger: Ledger, collection: Collection, day: datetime.date, value: str, caps: Caps
+) -> tuple[Answer, Ledger]:
+    """Whether a report may be made, and the ledger that has to be durable before it is.
+
+    Args:
+        ledger: what was charged so far.
+        collection: the definition in force.
+        day: the UTC day of the `report()` call.
+        value: its fingerprint, or NULL.
+        caps: limits over all collections.
+    """
+    period = period_of(collection.period, day)
+    if collection.expires is not None and day >= collection.expires:
+        return Answer.EXPIRED, ledger
+    if used_up(ledger, collection, period):
+        return Answer.FULL, ledger
+    account = _account(ledger, collection)
+    if value != NULL and value not in account.values and account.distinct >= collection.most_values:
+        return Answer.CAPPED, ledger
+    account, number = _term(account, collection, day, caps)
+    account = _charge(account, value, number)
+    if collection.null_reports:  # charged at once: "no value" must still be sayable at the cap
+        account = _charge(account, NULL, number)
+    changed = _with(ledger, account, collection.group)
+    if _beyond(changed, collection, caps):
+        return Answer.CAPPED, ledger
+    return Answer.YES, _count(changed, collection.name, period)
+
+
+def used_up(ledger: Ledger, collection: Collection, period: str) -> bool:
+    """Whether the agreed reports of a period were made; a clock set back does not undo that."""
+    used = ledger.used.get(collection.name, {})
+    if collection.one_time:
+        return bool(used) or collection.name in ledger.floors
+    if period <= ledger.floors.get(collection.name, ""):
+        return True
+    return used.get(period, 0) >= collection.reports_per_period
+
+
+def _account(ledger: Ledger, collection: Collection) -> Account:
+    found = ledger.find(collection.name, collection.memo_digest)
+    if found is None:
+        return Account(collection.name, collection.memo_digest, collection.kind, collection.params)
+    return found
+
+
+def _term(
+    account: Account, collection: Collection, day: datetime.date, caps: Caps
+) -> tuple[Account, int]:
+    """The account with a term that has room on this day, with one more report made in it."""
+    period = period_of(collection.period, day)
+    params = collection.params_for(period)
+    own = period if collection.budget else None
+    fitting = [
+        number
+        for number, term in enumerate(account.terms)
+        if (term.p, term.q, term.period) == (params.p, params.q, own) and term.made < term.limit
+    ]
+    if fitting:
+        number = fitting[0]
+        term = account.terms[number]
+    else:
+        number = len(account.terms)
+        limit = _limit(collection, day, params, caps)
+        charged = limit if collection.one_time else limit * devices(collection, caps)
+        term = Term(params.p, params.q, own, limit, charged)
+    made = replace(term, made=term.made + 1)
+    terms = (*account.terms[:number], made, *account.terms[number + 1 :])
+    return replace(account, terms=terms), number
+
+
+def devices(collection: Collection, caps: Caps) -> int:
+    """How many devices may report under this secret."""
+    return collection.clients_per_person if caps.shared else 1
+
+
+def _limit(collection: Collection, day: datetime.date, params: Params, caps: Caps) -> int:
+    """The most reports of a term: up to its last period, and no more than ε allows (R31)."""
+    if collection.one_time or collection.budget:
+        return collection.reports_per_period
+    most = min(WITHOUT_END, collection.reports_per_period * _periods_left(collection, day))
+    times = collection.most_values + collection.null_reports
+
+    def fits(n: int) -> bool:
+        step = (params.p, params.q, n * devices(collection, caps))
+        loss = loss_of(collection.params, (step,), collection.kind)
+        return add_up([(loss, times)]) <= collection.most_epsilon
+
+    if fits(most):
+        return most
+    low, high = 1, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _periods_left(collection: Collection, day: datetime.date) -> int:
+    """Periods from this day to the end of the phase or of the collection, this one included."""
+    period = period_of(collection.period, day)
+    ends = [] if collection.expires is None else [collection.expires - datetime.timedelta(days=1)]
+    ends += [
+        days_of(phase.first_period)[0] - datetime.timedelta(days=1)
+        for phase in collection.schedule
+        if phase.first_period > period
+    ]
+    if not ends:
+        return WITHOUT_END
+    first, last = days_of(period)[0], days_of(period_of(collection.period, min(ends)))[0]
+    return (last - first).days // (1 if collection.period == "day" else 7) + 1
+
+
+def _charge(account: Account, value: str, number: int) -> Account:
+    charged = account.values.get(value, ())
+    if number in charged:
+        return account
+    values = {**account.values, value: (*charged, number)}
+    return replace(account, values=dict(sorted(values.items())))  # not in the order of use
+
+
+def _with(ledger: Ledger, account: Account, group: str | None) -> Ledger:
+    """The ledger with an account put in or exchanged; one collection is in one group."""
+    others = [
+        each
+        for each in ledger.accounts
+        if (each.collection, each.memo) != (account.collection, account.memo)
+    ]
+    ordered = sorted((*others, account), key=lambda each: (each.collection, each.memo))
+    groups = {name: each for name, each in ledger.groups.items() if name != account.collection}
+    if group is not None:
+        groups[account.collection] = group
+    return replace(ledger, accounts=tuple(ordered), groups=groups)
+
+
+def _beyond(ledger: Ledger, collection: Collection, caps: Caps) -> bool:
+    """Whether some cap is passed: the collection's, which covers its group, or the client's."""
+    names = {collection.name}
+    if collection.group is not None:
+        names |= ledger.group(collection.group)
+    return ledger.epsilon(names) > collection.most_epsilon or ledger.epsilon() > caps.total
+
+
+def _count(ledger: Ledger, name: str, period: str) -> Ledger:
+    """One more report in a period; what is long past becomes a floor."""
+    used = dict(ledger.used.get(name, {}))
+    used[period] = used.get(period, 0) + 1
+    floors = dict(ledger.floors)
+    while len(used) > _KEPT_PERIODS:
+        oldest = min(used)
+        del used[oldest]
+        floors[name] = max(floors.get(name, ""), oldest)
+    counted = replace(
+        ledger,
+        batches=ledger.batches + 1,
+        used={**ledger.used, name: dict(sorted(used.items()))},
+        floors=floors,
+    )
+    return _settle(counted, name) if floors != ledger.floors else counted
+
+
+def _settle(ledger: Ledger, name: str) -> Ledger:
+    """Move the ε of budget periods that are closed for good into one sum."""
+    floor = ledger.floors[name]
+    accounts, settled = [], [(ledger.carried.get(name, 0.0), 1)]
+    for account in ledger.accounts:
+        closed = {
+            number
+            for number, term in enumerate(account.terms)
+            if account.collection == name and term.period is not None and term.period <= floor
+        }
+        if closed:
+            settled += replace(account, values=_only(account.values, closed)).losses()
+            account = _without(account, closed)
+        accounts.append(account)
+    if len(settled) == 1:
+        return ledger
+    return replace(
+        ledger, accounts=tuple(accounts), carried={**ledger.carried, name: add_up(settled)}
+    )
+
+
+def _only(values: Mapping[str, Iterable[int]], kept: set[int]) -> dict[str, tuple[int, ...]]:
+    return {
+        value: tuple(number for number in numbers if number in kept)
+        for value, numbers in values.items()
+    }
+
+
+def _without(account: Account, closed: set[int]) -> Account:
+    left = [number for number in range(len(account.terms)) if number not in closed]
+    place = {old: new for new, old in enumerate(left)}
+    kept = _only(account.values, set(left))
+    return replace(
+        account,
+        terms=tuple(account.terms[number] for number in left),
+        values={value: tuple(place[number] for number in kept[value]) for value in kept},
+    )

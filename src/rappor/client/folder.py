@@ -1,0 +1,229 @@
+"""Folder: a client's directory, written so that a crash leaves each file old or new, never half.
+
+A file is written beside its place, synced, renamed and the directory synced. Only the owner can
+read it. One lock file serves all threads and processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+_NEW = ".new-"  # how the names of unfinished files begin
+_NO_LINKS = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+
+
+class Busy(OSError):
+    """Another process has held the lock for too long."""
+
+
+class Disk(Protocol):
+    """What a client needs of its directory. Names are relative, with / between parts."""
+
+    def read(self, name: str) -> bytes | None:
+        """The file's bytes, or None if there is none."""
+
+    def create(self, name: str, data: bytes) -> None:
+        """Write a file that is not there yet, durably and at once; else FileExistsError."""
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Write a file, durably and at once: after a crash it is the old or the new one."""
+
+    def move(self, old: str, new: str) -> None:
+        """Rename a file, at once."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+
+    def names(self, folder: str) -> list[str]:
+        """The files of a folder, sorted, with the folder's name; none if there is no folder."""
+
+    def lock(self, name: str, wait: float) -> AbstractContextManager[None]:
+        """Hold a lock against all other threads and processes; `Busy` after `wait` seconds."""
+
+
+class Folder:
+    """The real directory."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Take the path; nothing is written yet."""
+        self.path = Path(path).expanduser()
+        self._held: set[int] = set()
+
+    def read(self, name: str) -> bytes | None:
+        """The file's bytes, or None if there is none."""
+        try:
+            return (self.path / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def create(self, name: str, data: bytes) -> None:
+        """Write a file that is not there yet, durably and at once; else FileExistsError."""
+        target = self.path / name
+        unfinished = self._write(target, data)
+        try:
+            try:
+                os.link(unfinished, target)  # atomic, and never over another file
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                if target.exists():
+                    raise FileExistsError(errno.EEXIST, "file exists", str(target)) from None
+                os.rename(unfinished, target)
+        finally:
+            with contextlib.suppress(OSError):
+                unfinished.unlink()
+        _sync_folder(target.parent)
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Write a file, durably and at once: after a crash it is the old or the new one."""
+        target = self.path / name
+        unfinished = self._write(target, data)
+        try:
+            os.replace(unfinished, target)
+        except OSError:
+            with contextlib.suppress(OSError):
+                unfinished.unlink()
+            raise
+        _sync_folder(target.parent)
+
+    def move(self, old: str, new: str) -> None:
+        """Rename a file, at once."""
+        target = self.path / new
+        _make(target.parent)
+        os.replace(self.path / old, target)
+        _sync_folder(target.parent)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with contextlib.suppress(FileNotFoundError):
+            (self.path / name).unlink()
+
+    def names(self, folder: str) -> list[str]:
+        """The files of a folder, sorted, with the folder's name; none if there is no folder."""
+        prefix = f"{folder}/" if folder else ""
+        try:
+            with os.scandir(self.path / folder) as entries:
+                return sorted(
+                    prefix + entry.name
+                    for entry in entries
+                    if entry.is_file(follow_symlinks=False) and not entry.name.startswith(_NEW)
+                )
+        except FileNotFoundError:
+            return []
+
+    @contextlib.contextmanager
+    def lock(self, name: str, wait: float) -> Iterator[None]:
+        """Hold a lock against all other threads and processes; `Busy` after `wait` seconds."""
+        _make(self.path)
+        descriptor = os.open(self.path / name, os.O_RDWR | os.O_CREAT, 0o600)
+        self._held.add(descriptor)
+        try:
+            _acquire(lambda: _try_lock(descriptor), wait)
+            try:
+                yield
+            finally:
+                _unlock(descriptor)  # by name: a fork may have left a copy of the descriptor
+        finally:
+            self._held.discard(descriptor)
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+    def after_fork(self) -> None:
+        """In the child: let go of the parent's lock without releasing it."""
+        for descriptor in self._held:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+        self._held = set()
+
+    def _write(self, target: Path, data: bytes) -> Path:
+        """The bytes, synced, in a file beside the target."""
+        _make(target.parent)
+        unfinished = target.parent / f"{_NEW}{os.urandom(8).hex()}"
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb", closefd=True) as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            with contextlib.suppress(OSError):
+                unfinished.unlink()
+            raise
+        return unfinished
+
+    def sweep(self, older_than: float = 3600) -> None:
+        """Remove what crashes left unfinished; recent files may still be in another's hands."""
+        for folder in ("", "outbox", "sent", "once"):
+            with contextlib.suppress(OSError), os.scandir(self.path / folder) as entries:
+                for entry in entries:
+                    if (
+                        entry.name.startswith(_NEW)
+                        and time.time() - entry.stat().st_mtime > older_than
+                    ):
+                        os.unlink(entry.path)
+
+
+def _make(path: Path) -> None:
+    """The directory, for the owner only, and known to the disk."""
+    if path.is_dir():
+        return
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(OSError):
+        _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    if sys.platform == "win32":  # directories cannot be synced there, renames are journalled
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _acquire(attempt: Callable[[], bool], wait: float) -> None:
+    deadline = time.monotonic() + wait
+    pause = 0.001
+    while not attempt():
+        if time.monotonic() >= deadline:
+            raise Busy(errno.EAGAIN, "another process holds the lock")
+        time.sleep(pause)
+        pause = min(2 * pause, 0.02)
+
+
+if sys.platform == "win32":  # pragma: no cover - the tests run elsewhere
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -1,0 +1,65 @@
+"""Identity: the client's secret, drawn once, kept for ever, and refused when damaged (R6, R58).
+
+Every B' and cohort follows from it. One that is missing after its first use, or damaged, stops the
+client: a new one would draw every B' anew, and each new draw costs another ε∞.
+"""
+
+from __future__ import annotations
+
+from rappor.client.folder import Disk
+from rappor.client.problems import Stopped
+from rappor.client.sealed import seal, unseal
+from rappor.mechanism.entropy import derive_key, new_secret
+
+SECRET, USED, LEDGER = "secret", "used", "ledger"
+LEAST_BYTES = 16
+
+
+def load_secret(disk: Disk, account_secret: bytes | None) -> bytes:
+    """The secret; drawn and made durable if this is the first time. Call it under the lock.
+
+    Raises:
+        Stopped: missing after first use, damaged, or not the one that the directory belongs to.
+    """
+    secret = account_secret if account_secret is not None else _own(disk)
+    mark = disk.read(USED)
+    if mark is not None and mark != _mark(secret):
+        raise Stopped("marker-damaged" if unseal("used", mark) is None else "secret-changed")
+    return secret
+
+
+def _own(disk: Disk) -> bytes:
+    data = disk.read(SECRET)
+    if data is None:
+        if disk.read(USED) is not None or disk.read(LEDGER) is not None:
+            raise Stopped("secret-missing")
+        disk.create(SECRET, seal("secret", new_secret().hex().encode("ascii") + b"\n"))
+        data = disk.read(SECRET) or b""
+    return parse_secret(data)
+
+
+def parse_secret(data: bytes) -> bytes:
+    """The secret in a file's bytes, or Stopped."""
+    body = unseal("secret", data)
+    try:
+        secret = bytes.fromhex((body or b"").decode("ascii"))
+    except ValueError:
+        secret = b""
+    if len(secret) < LEAST_BYTES:
+        raise Stopped("secret-damaged")
+    return secret
+
+
+def mark_used(disk: Disk, secret: bytes) -> None:
+    """Write durably, before the first report, that this secret is the one in use."""
+    if disk.read(USED) is None:
+        disk.create(USED, _mark(secret))
+
+
+def check_of(secret: bytes) -> str:
+    """What tells secrets apart and gives none away: 128 bits of a key derived for this alone."""
+    return derive_key(secret, b"client check")[:16].hex()
+
+
+def _mark(secret: bytes) -> bytes:
+    return seal("used", check_of(secret).encode("ascii") + b"\n")

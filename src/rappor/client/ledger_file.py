@@ -1,0 +1,175 @@
+"""The ledger on disk: one sealed JSON document, replaced as a whole; read strictly or not at all.
+
+It holds, for each value, one 128-bit keyed fingerprint and which terms it was charged for; nothing
+else about values, and nothing in the order in which they were reported (DESIGN, choice 6).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from rappor import formats
+from rappor.client.accounts import NULL, Account, Ledger, Term
+from rappor.client.folder import Disk
+from rappor.client.identity import LEDGER, USED, check_of
+from rappor.client.problems import Stopped
+from rappor.client.sealed import seal, unseal
+from rappor.errors import RapporError
+from rappor.mechanism.entropy import derive_key
+from rappor.params import Params
+
+FORGOTTEN = "forgotten"
+_FINGERPRINT = 16  # bytes
+
+
+def load_ledger(disk: Disk, secret: bytes) -> Ledger:
+    """The ledger of this secret; a new one if the secret was never used. Call it under the lock.
+
+    Raises:
+        Stopped: missing after first use, damaged, or the ledger of another secret.
+    """
+    data = disk.read(LEDGER)
+    if data is None:
+        if disk.read(USED) is not None:
+            raise Stopped("ledger-missing")
+        return replace(load_forgotten(disk), secret=check_of(secret))
+    ledger = parse_ledger(data)
+    if ledger.secret != check_of(secret):
+        raise Stopped("secret-changed")
+    return ledger
+
+
+def save_ledger(disk: Disk, ledger: Ledger) -> None:
+    """Make the ledger durable."""
+    disk.replace(LEDGER, seal("ledger", _to_json(ledger)))
+
+
+def parse_ledger(data: bytes) -> Ledger:
+    """The ledger in a file's bytes, or Stopped."""
+    body = unseal("ledger", data)
+    if body is None:
+        raise Stopped("ledger-damaged")
+    try:
+        return _from_json(formats.parse_json(body.decode("utf-8")))
+    except (RapporError, KeyError, TypeError, ValueError, AttributeError, IndexError):
+        raise Stopped("ledger-damaged") from None
+
+
+def fingerprints(secret: bytes, collection: str, memo: str) -> Callable[[bytes], str]:
+    """The function from a value's memo bytes to its 128-bit fingerprint under this secret."""
+    key = derive_key(secret, b"client fingerprint", collection.encode(), bytes.fromhex(memo))
+
+    def fingerprint(data: bytes) -> str:
+        return hashlib.blake2b(data, key=key, digest_size=_FINGERPRINT).hexdigest()
+
+    return fingerprint
+
+
+def save_forgotten(disk: Disk, carried: Mapping[str, float], groups: Mapping[str, str]) -> None:
+    """Keep what forgotten secrets have cost: the next one's ε adds to it (R58)."""
+    kept = {
+        "carried": {name: _number(epsilon) for name, epsilon in sorted(carried.items())},
+        "groups": dict(sorted(groups.items())),
+    }
+    disk.replace(FORGOTTEN, seal(FORGOTTEN, json.dumps(kept).encode("ascii")))
+
+
+def load_forgotten(disk: Disk) -> Ledger:
+    """A ledger with what forgotten secrets have cost, and nothing else."""
+    data = disk.read(FORGOTTEN)
+    if data is None:
+        return Ledger("")
+    body = unseal(FORGOTTEN, data)
+    try:
+        found = formats.parse_json((body or b"").decode("ascii"))
+        carried = {_text(name): _epsilon(value) for name, value in found["carried"].items()}
+        return Ledger("", carried=carried, groups=_texts(found["groups"]))
+    except (RapporError, KeyError, ValueError, AttributeError, TypeError):
+        raise Stopped("ledger-damaged") from None
+
+
+def _to_json(ledger: Ledger) -> bytes:
+    document = asdict(ledger)
+    document["carried"] = {name: _number(value) for name, value in ledger.carried.items()}
+    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def _from_json(found: Any) -> Ledger:
+    return Ledger(
+        secret=_text(found["secret"]),
+        since=None if found["since"] is None else _text(found["since"]),
+        batches=_whole(found["batches"]),
+        carried={_text(name): _epsilon(value) for name, value in found["carried"].items()},
+        accounts=tuple(_account(each) for each in found["accounts"]),
+        used={
+            _text(name): {_text(period): _whole(made) for period, made in periods.items()}
+            for name, periods in found["used"].items()
+        },
+        groups=_texts(found["groups"]),
+        floors=_texts(found["floors"]),
+    )
+
+
+def _account(found: Any) -> Account:
+    terms = tuple(
+        Term(
+            float(each["p"]),
+            float(each["q"]),
+            None if each["period"] is None else _text(each["period"]),
+            _whole(each["limit"]),
+            _whole(each["charged"]),
+            _whole(each["made"]),
+        )
+        for each in found["terms"]
+    )
+    values = {
+        _fingerprint(value): tuple(_whole(number, len(terms) - 1) for number in numbers)
+        for value, numbers in found["values"].items()
+    }
+    return Account(
+        _text(found["collection"]),
+        _text(found["memo"]),
+        _text(found["kind"]),
+        Params.from_dict(found["params"]),
+        terms,
+        values,
+    )
+
+
+def _fingerprint(value: str) -> str:
+    if value != NULL and len(bytes.fromhex(value)) != _FINGERPRINT:
+        raise ValueError("not a fingerprint")
+    return value
+
+
+def _texts(found: Any) -> dict[str, str]:
+    return {_text(name): _text(value) for name, value in found.items()}
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value
+
+
+def _whole(value: Any, most: int = 10**18) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise ValueError("not a whole number")
+    return value
+
+
+def _number(epsilon: float) -> float | str:
+    return "inf" if epsilon == math.inf else epsilon
+
+
+def _epsilon(value: Any) -> float:
+    if value == "inf":
+        return math.inf
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+        raise ValueError("not an ε")
+    return float(value)

@@ -1,0 +1,156 @@
+"""Preview: exactly what was sent and what would be, for the person whose data it is (R22).
+
+A request is its headers and these bytes, nothing else. The secret and B' are never shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rappor.client.folder import Disk
+from rappor.client.outbox import OUTBOX, SENT, parse_batch
+from rappor.collection import Collection
+from rappor.wire import BINARY, Batch, to_text, unpack
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One batch as a person can read it, and as the bytes that are sent.
+
+    Attributes:
+        state: "sent"; "waiting"; "waiting for the end of the period".
+        collection: its name.
+        version: of the collection.
+        period: the day or week, the only time that is sent.
+        dimensions: sent in clear, outside ε.
+        cohort: which of the collection's hash functions were used.
+        bits: the report, bit k-1 first.
+        token: 128 random bits that let the collector count a repeated upload once.
+        body: all bytes of the request's body, in hex.
+    """
+
+    state: str
+    collection: str
+    version: int
+    period: str
+    dimensions: dict[str, str]
+    cohort: int
+    bits: str
+    token: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What a collection would send next: everything but the random bits."""
+
+    collection: str
+    version: int
+    description: str
+    dimensions: dict[str, str]
+    bits: int
+    most_reports: int
+    period: str
+    epsilon_one: float
+    most_epsilon: float
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What leaves a client.
+
+    Attributes:
+        upload_to: the address, or None.
+        headers: of every request, besides Host, Content-Length and Connection.
+        sent: the latest batches that were sent, oldest first.
+        waiting: the batches that would be sent next, oldest first.
+        next: for each collection, what a further report would carry.
+    """
+
+    upload_to: str | None
+    headers: dict[str, str]
+    sent: tuple[Shown, ...]
+    waiting: tuple[Shown, ...]
+    next: tuple[Next, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [f"Reports go to {self.upload_to or 'nowhere (no upload_to)'}."]
+        for title, batches in (("Sent", self.sent), ("Waiting", self.waiting)):
+            lines.append(f"{title}: {len(batches) or 'nothing'}")
+            lines += [f"  {line}" for batch in batches for line in describe(batch)]
+        for each in self.next:
+            lines.append(
+                f"Next, from {each.collection} version {each.version}: {each.bits} randomized "
+                f"bits, at most {each.most_reports} a {each.period}"
+            )
+        return "\n".join(lines)
+
+
+def describe(batch: Shown) -> list[str]:
+    """A batch in two lines for a person."""
+    cell = ", ".join(f"{name} = {value}" for name, value in batch.dimensions.items())
+    return [
+        f"{batch.collection} version {batch.version}, {batch.period}"
+        f"{', ' + cell if cell else ''}, cohort {batch.cohort} ({batch.state})",
+        f"  {batch.bits}",
+    ]
+
+
+def look(disk: Disk) -> tuple[tuple[Shown, ...], tuple[Shown, ...]]:
+    """The batches that were sent and those that wait, from a client's directory."""
+    return tuple(_all(disk, SENT)), tuple(_all(disk, OUTBOX))
+
+
+def coming(collections: Iterable[Collection], dimensions: Mapping[str, str]) -> tuple[Next, ...]:
+    """What each collection would send."""
+    return tuple(
+        Next(
+            each.name,
+            each.version,
+            each.description,
+            dict(each.cell(dimensions)),
+            each.params.k,
+            1 if each.one_time else each.reports_per_period,
+            each.period,
+            each.epsilon_one,
+            each.most_epsilon,
+        )
+        for each in collections
+    )
+
+
+def headers(with_key: bool) -> dict[str, str]:
+    """The headers of a request, the key left out."""
+    found = {"Content-Type": BINARY}
+    return found | {"Authorization": "Bearer (the ingest key)"} if with_key else found
+
+
+def _all(disk: Disk, folder: str) -> Iterable[Shown]:
+    for name in disk.names(folder):
+        found = parse_batch(disk.read(name) or b"")
+        if found is not None:
+            held = "waiting for the end of the period" if name.endswith(".held") else "waiting"
+            yield from _shown(*found, "sent" if folder == SENT else held)
+
+
+def _shown(batch: Batch, body: bytes, state: str) -> Iterable[Shown]:
+    size = (batch.k + 7) // 8
+    for number in range(batch.count):
+        packed = batch.reports[number * size : (number + 1) * size]
+        yield Shown(
+            state,
+            batch.collection,
+            batch.version,
+            batch.period,
+            dict(batch.dimensions),
+            int.from_bytes(batch.cohorts[2 * number : 2 * number + 2], "little"),
+            to_text(unpack(packed, batch.k), batch.k),
+            batch.token.hex(),
+            body.hex(),
+        )

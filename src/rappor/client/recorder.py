@@ -1,0 +1,253 @@
+"""Recorder: from a value to a report in the outbox, one step durable before the next.
+
+Under the directory's lock: consent, secret, ledger; the charge made durable; only then the report
+is drawn, and written to the outbox. A crash between two steps loses a report, never a charge.
+"""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from rappor.client.accounts import NULL, Ledger
+from rappor.client.charging import Answer, Caps, ask, used_up
+from rappor.client.clock import Clock, day_of, start_of
+from rappor.client.consent import PAUSED, opted_out
+from rappor.client.folder import Busy, Disk
+from rappor.client.identity import load_secret, mark_used
+from rappor.client.ledger_file import fingerprints, load_ledger, save_ledger
+from rappor.client.once import DiskSlot
+from rappor.client.outbox import WINDOW, Outbox
+from rappor.client.problems import PROBLEMS, Stopped
+from rappor.collection import Collection, days_of, period_of
+from rappor.errors import EncodeError, EntropyError, LedgerError
+from rappor.mechanism.entropy import NO_ENTROPY, Entropy
+from rappor.mechanism.onetime import OneTime
+from rappor.mechanism.report import Report
+from rappor.mechanism.signal import signal_of
+from rappor.wire import Batch
+from rappor.wire.cells import Cell
+
+LOCK = "lock"
+_WAIT = 10.0  # seconds for the lock, in the background
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_log = logging.getLogger("rappor.client")
+
+
+class Recorder:
+    """Makes the reports of one client. Nothing here raises but programming errors of `rappor`."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        collections: Mapping[str, Collection],
+        *,
+        outbox: Outbox,
+        dimensions: Mapping[str, object],
+        account_secret: bytes | None,
+        caps: Caps,
+        entropy: Entropy = os.urandom,
+    ) -> None:
+        """Take what every report needs."""
+        self._disk = disk
+        self._clock = clock
+        self._collections = collections
+        self._cells: dict[str, Cell] = {
+            name: each.cell(dimensions) for name, each in collections.items()
+        }
+        self._outbox = outbox
+        self._account_secret = account_secret
+        self._caps = caps
+        self._entropy = entropy
+        self.problem: str | None = None
+        self.counts: dict[str, int] = {}
+        self.closed: dict[str, tuple[float, float]] = {}  # when report() need not even ask
+
+    @property
+    def has_account_secret(self) -> bool:
+        """Whether the secret is the account's, and not in the directory."""
+        return self._account_secret is not None
+
+    def record(self, name: str, value: object, when: float) -> bool:
+        """Make the report of one call to `report()`, if one is due; whether one was made."""
+        try:
+            collection = self._collections.get(name)
+        except TypeError:
+            collection = None
+        if collection is None:
+            self._count("unknown collection")
+            return False
+        closed = self.closed.get(name)
+        if closed is not None and closed[0] <= when < closed[1]:
+            self._count(Answer.FULL.value)
+            return False
+        made = self.counts.get(Answer.YES.value, 0)
+        self._guarded(lambda: self._count(self._record(collection, value, day_of(when))))
+        if self.problem is not None:
+            self._count("not made")
+        return self.counts.get(Answer.YES.value, 0) > made
+
+    def tick(self) -> None:
+        """Report "no value" for closed periods without one, and queue what a crash left behind."""
+        waiting = [each for each in self._collections.values() if each.null_reports]
+        once = [each for each in self._collections.values() if each.one_time]
+        if waiting or once:
+            self._guarded(lambda: self._tick(waiting, once))
+
+    def _record(self, collection: Collection, value: object, day: datetime.date) -> str:
+        with self._disk.lock(LOCK, _WAIT):
+            if opted_out(self._disk):
+                return "opted out"
+            secret = load_secret(self._disk, self._account_secret)
+            ledger = load_ledger(self._disk, secret)
+            mark = self._fingerprint(collection, secret, value)
+            answer, charged = ask(ledger, collection, day, mark, self._caps)
+            if answer is Answer.YES:
+                self._commit(charged, secret)
+                self._make(
+                    collection, secret, period_of(collection.period, day), value, charged.batches
+                )
+                ledger = charged
+            self._close(ledger, collection, day)
+            return answer.value
+
+    def _tick(self, waiting: list[Collection], once: list[Collection]) -> None:
+        today = day_of(self._clock.time())
+        with self._disk.lock(LOCK, _WAIT):
+            if opted_out(self._disk):
+                return
+            if waiting:
+                secret = load_secret(self._disk, self._account_secret)
+                ledger = self._since(load_ledger(self._disk, secret), secret, today)
+                for collection in waiting:
+                    ledger = self._fill(ledger, collection, secret, today)
+            for collection in once:
+                slot = DiskSlot(self._disk, collection, "", ())
+                batch = None if slot.queued else slot.batch()
+                if batch is not None:
+                    self._outbox.put_again(batch)
+                    slot.mark_queued()
+
+    def _since(self, ledger: Ledger, secret: bytes, today: datetime.date) -> Ledger:
+        """The ledger with the day from which a period without a value is reported."""
+        paused = self._disk.read(PAUSED) is not None
+        if ledger.since is not None and not paused:
+            return ledger
+        started = replace(ledger, since=today.isoformat())
+        self._commit(started, secret)
+        self._disk.remove(PAUSED)
+        return started
+
+    def _fill(
+        self, ledger: Ledger, collection: Collection, secret: bytes, today: datetime.date
+    ) -> Ledger:
+        """Null reports for the periods that are over, still accepted, and without a report."""
+        first = max(
+            datetime.date.fromisoformat(ledger.since or today.isoformat()),
+            today - datetime.timedelta(days=WINDOW - 1),
+        )
+        day = first
+        while days_of(period_of(collection.period, day))[1] < today:
+            period = period_of(collection.period, day)
+            if not ledger.used.get(collection.name, {}).get(period):
+                answer, charged = ask(ledger, collection, day, NULL, self._caps)
+                if answer is Answer.YES:
+                    self._commit(charged, secret)
+                    encoder = collection.encoder(secret, period, self._entropy)
+                    self._put(collection, period, encoder.encode_null(), charged.batches)
+                    self._count("null")
+                    ledger = charged
+            day = days_of(period)[1] + datetime.timedelta(days=1)
+        return ledger
+
+    def _commit(self, ledger: Ledger, secret: bytes) -> None:
+        save_ledger(self._disk, ledger)
+        mark_used(self._disk, secret)
+
+    def _make(
+        self, collection: Collection, secret: bytes, period: str, value: object, number: int
+    ) -> None:
+        encoder = collection.encoder(secret, period, self._entropy)
+        if not collection.one_time:
+            self._put(collection, period, encoder.encode(value), number)
+            return
+        slot = DiskSlot(self._disk, collection, period, self._cells[collection.name])
+        OneTime(encoder, slot).report(value)
+        batch = slot.batch()
+        if batch is not None:
+            self._outbox.put_again(batch)
+            slot.mark_queued()
+
+    def _put(self, collection: Collection, period: str, report: Report, number: int) -> None:
+        try:
+            token = os.urandom(16)
+        except (OSError, NotImplementedError) as error:
+            raise EntropyError(NO_ENTROPY) from error
+        batch = Batch.of(
+            [report],
+            token=token,
+            collection=collection.name,
+            version=collection.version,
+            period=period,
+            dimensions=self._cells[collection.name],
+            k=collection.params.k,
+        )
+        self._outbox.put(number, batch, held=collection.null_reports)
+
+    def _fingerprint(self, collection: Collection, secret: bytes, value: object) -> str:
+        keyed = fingerprints(secret, collection.name, collection.memo_digest)
+        memo = signal_of(
+            collection.params,
+            collection.kind,
+            collection.dialect,
+            0,
+            collection.categories,
+            collection.ranges,
+            then=lambda _bits, data: data,
+        )
+        return keyed(memo(value))
+
+    def _close(self, ledger: Ledger, collection: Collection, day: datetime.date) -> None:
+        """Let `report()` know when further calls change nothing."""
+        if used_up(ledger, collection, period_of(collection.period, day)):
+            first, last = days_of(period_of(collection.period, day))
+            self.closed[collection.name] = (
+                start_of(first),
+                start_of(last + datetime.timedelta(days=1)),
+            )
+
+    def _count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        """Do something; whatever fails becomes a problem in the status and one line in the log."""
+        try:
+            action()
+        except EncodeError as error:
+            self._count("value refused")
+            if self.counts["value refused"] == 1:
+                _log.warning("a value was refused: %s", error)
+            self._set(None)
+        except (Stopped, LedgerError) as error:
+            self._set(error.code if isinstance(error, Stopped) else "slot-damaged")
+        except EntropyError:
+            self._set("no-entropy")
+        except Busy:
+            self._set("directory-busy")
+        except OSError as error:
+            self._set("disk-full" if error.errno in _NO_ROOM else "directory-unusable")
+        except Exception as error:
+            _log.warning("not reported: %s", type(error).__name__)  # its text may hold the value
+            self._set("internal")
+        else:
+            self._set(None)
+
+    def _set(self, problem: str | None) -> None:
+        if problem is not None and problem != self.problem:
+            _log.warning("nothing is reported: %s", PROBLEMS[problem])
+        self.problem = problem

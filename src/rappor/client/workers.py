@@ -1,0 +1,172 @@
+"""Workers: the two background threads of a client, one for the disk and one for the network.
+
+The host's threads only put items into a queue. Both threads are daemons: they never keep a process
+alive. After a fork the child starts its own.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+
+from rappor.client.recorder import Recorder
+from rappor.client.sender import TIMEOUT, Sender
+from rappor.client.transport import Transport
+
+Call = tuple[str, object, float]
+TICK = 30.0  # seconds between looks at the calendar
+_SEND_FOR = 60.0
+_STUCK = 6 * TIMEOUT
+_REST = 0.02
+_log = logging.getLogger("rappor.client")
+
+
+class Request:
+    """Something a thread is asked to do in its turn, and whether it did."""
+
+    def __init__(self, until: float, stop: bool = False) -> None:
+        self.until = until
+        self.stop = stop
+        self.ok = False
+        self.done = threading.Event()
+
+
+class Workers:
+    """Starts the threads when there is work, and hands requests to them."""
+
+    def __init__(
+        self, recorder: Recorder, sender: Sender | None, transport: Transport | None
+    ) -> None:
+        """Take what the threads run; none is started yet."""
+        self._recorder = recorder
+        self._sender = sender
+        self._transport = transport
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the threads and queues of before a fork; those live in the parent."""
+        self.calls: queue.SimpleQueue[Call | Request] = queue.SimpleQueue()
+        self._sends: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._starting = threading.Lock()
+        self._started = False
+        self._stopped = False
+
+    def start(self) -> None:
+        """Start the threads unless they run; returns at once, and may be called by any thread."""
+        if self._started or self._stopped or not self._starting.acquire(blocking=False):
+            return
+        try:
+            if not self._started:
+                # Not threading.Thread: its start() waits and takes a lock, and a signal handler
+                # that reports while the host starts a thread would wait for it for ever.
+                _thread.start_new_thread(_quiet(self._record), ())
+                if self._sender is not None:
+                    _thread.start_new_thread(_quiet(self._send), ())
+                self._started = True
+        finally:
+            self._starting.release()
+
+    def flush(self, timeout: float, stop: bool = False) -> bool:
+        """Have all calls recorded and all that is due sent; False if that took too long."""
+        until = time.monotonic() + max(timeout, 0.0)
+        if not self._started:
+            if self._stopped or (stop and self.calls.empty()):
+                self._stopped = self._stopped or stop
+                return True
+            self.start()
+        self._stopped = self._stopped or stop
+        recorded = Request(until, stop)
+        self.calls.put(recorded)
+        ok = recorded.done.wait(max(0.0, until - time.monotonic())) and recorded.ok
+        if self._sender is not None:
+            sent = Request(until, stop)
+            self._sends.put(sent)
+            ok = sent.done.wait(max(0.0, until - time.monotonic())) and sent.ok and ok
+        return ok
+
+    def drain(self) -> None:
+        """Throw away the calls that were not recorded yet."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                item = self.calls.get_nowait()
+                if isinstance(item, Request):
+                    item.done.set()
+
+    def _record(self) -> None:
+        calls = self.calls
+        self._tick()
+        next_tick = time.monotonic() + TICK
+        while True:
+            try:
+                item = calls.get(timeout=max(0.0, next_tick - time.monotonic()))
+            except queue.Empty:
+                self._tick()
+                self._watch()
+                next_tick = time.monotonic() + TICK
+                continue
+            if isinstance(item, Request):
+                item.ok = self._recorder.problem is None
+                item.done.set()
+                if item.stop:
+                    return
+            else:
+                began = time.monotonic()
+                if not self._recorder.record(*item):
+                    # Calls that come to nothing must not take the host's processor.
+                    time.sleep(min(time.monotonic() - began, _REST))
+                elif self._sender is not None:
+                    self._sends.put(None)
+
+    def _tick(self) -> None:
+        self._recorder.tick()
+        if self._sender is not None:
+            self._sends.put(None)
+
+    def _send(self) -> None:
+        sends, sender = self._sends, self._sender
+        if sender is None:
+            return
+        pause = (
+            TICK  # at first until the calendar was looked at: null reports leave with the others
+        )
+        while True:
+            request: Request | None = None
+            with contextlib.suppress(queue.Empty):
+                request = sends.get(timeout=pause)
+            if request is None:
+                sender.send(until=time.monotonic() + _SEND_FOR)
+            elif time.monotonic() < request.until:
+                request.ok = sender.send(until=request.until, now=True)
+            pause = min(sender.next_moment(), TICK)
+            if request is not None:
+                request.done.set()
+                if request.stop:
+                    return
+
+    def _watch(self) -> None:
+        """Cut off an upload that a server keeps from ending."""
+        sender, transport = self._sender, self._transport
+        if sender is None or transport is None or sender.busy_since is None:
+            return
+        if time.monotonic() - sender.busy_since > _STUCK:
+            transport.abort()
+            if not sender.stop.is_set():
+                transport.resume()
+
+
+def _quiet(target: Callable[[], None]) -> Callable[[], None]:
+    """The same, ending silently: at the end of a process anything can be gone."""
+
+    def run() -> None:
+        try:
+            target()
+        except Exception as error:
+            with contextlib.suppress(Exception):
+                _log.warning("a background thread ended: %s", type(error).__name__)
+
+    return run

@@ -1,0 +1,244 @@
+"""Collection: what is asked of clients, by whom, how long and at what cost; frozen and validated.
+
+One TOML file each (docs/collections.md tells every field). Contradictions that would break a
+promise are refused here; what is merely unwise is found by `rappor.collection.lint`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+from rappor import formats
+from rappor.collection import fields, toml
+from rappor.collection.periods import check_period
+from rappor.errors import ParamsError
+from rappor.mechanism import Encoder, Entropy, Ranges, memo_digest
+from rappor.mechanism.signal import signal_of
+from rappor.params import Params, check_params
+from rappor.privacy import add_up, epsilon_infinity, epsilon_one
+from rappor.wire.cells import OTHER, Cell
+
+
+class Phase(NamedTuple):
+    """From a period on, reports are made with this p and q (R32): the same for every client."""
+
+    first_period: str
+    p: float
+    q: float
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """One version of one collection.
+
+    Attributes:
+        name: a-z, 0-9, _ and -, a letter first; at most 63 characters.
+        version: 1 to 65535; any change of what clients send needs a new one.
+        params: the six numbers.
+        kind: string, category, boolean, ordinal or bits.
+        description: what is collected and what for, in words for the person who reports it.
+        owner: who answers for it.
+        sensitivity: low, medium or high.
+        reviews: where its reviews can be read.
+        expires: the first day on which nothing is accepted any more and all is deleted.
+        platform: device, or web, where storage may be cleared.
+        dialect: how strings are placed onto bits.
+        categories: the list of kind category.
+        ranges: those of kind ordinal.
+        period: day or week.
+        dimensions: declared names and their allowed values; anything else is sent as "other".
+        keep_reports_days: how long single reports are kept; 0: counts only.
+        reports_per_period: the most that a client sends in a period.
+        most_values: the most distinct values that a client ever reports.
+        most_epsilon: the most ε that a client ever spends here; left out, what most_values cost.
+        group: collections about the same thing carry the same group name (R65).
+        null_reports: whether a client without a value reports that, so that silence says nothing.
+        one_time: one report from a client, ever (R11).
+        budget: each period has its own B' and its own ε1 (R32c).
+        schedule: p and q from given periods on.
+        expected_reports: in a period, from all clients (R67).
+        values: fixed, slow or fast: how often a client's value changes (R71).
+        shared: whether most clients may hold the same value (R69).
+        clients_per_person: devices or accounts that one person may report from (R64).
+        account_secret: whether a person's clients share one secret (R59).
+        upload: where reports are sent to (R70).
+    """
+
+    name: str
+    version: int
+    params: Params
+    kind: str = "string"
+    description: str = ""
+    owner: str = ""
+    sensitivity: str = "medium"
+    reviews: tuple[str, ...] = ()
+    expires: datetime.date | None = None
+    platform: str = "device"
+    dialect: str = "rappor-v1"
+    categories: tuple[str, ...] | None = None
+    ranges: Ranges | None = None
+    period: str = "day"
+    dimensions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    keep_reports_days: int = 0
+    reports_per_period: int = 1
+    most_values: int = 1
+    most_epsilon: float = 0.0
+    group: str | None = None
+    null_reports: bool = False
+    one_time: bool = False
+    budget: bool = False
+    schedule: tuple[Phase, ...] = ()
+    expected_reports: int | None = None
+    values: str = "fixed"
+    shared: bool = False
+    clients_per_person: int = 1
+    account_secret: bool = False
+    upload: str | None = None
+
+    def __post_init__(self) -> None:
+        """Validate and normalise, or raise ParamsError with the name of the field."""
+        check_params(self.params)
+        for name, check in fields.CHECKS.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+        categories = self.categories
+        shape = (self.params, self.kind, self.dialect, 0, categories, self.ranges)
+        signal_of(*shape, then=lambda bits, _memo: bits)  # refuses parts that do not fit
+        if self.ranges is not None:
+            fields.check_edges(self.ranges)
+        object.__setattr__(self, "schedule", self._checked_schedule())
+        self._refuse_contradictions()
+        object.__setattr__(self, "most_epsilon", self._checked_cap())
+
+    def _checked_schedule(self) -> tuple[Phase, ...]:
+        made: list[Phase] = []
+        for number, phase in enumerate(fields.phases("schedule", self.schedule)):
+            where = f"schedule[{number}]"
+            first, p, q = phase
+            try:
+                check_period(self.period, first)
+                changed = replace(self.params, p=p, q=q)
+            except ParamsError as error:
+                raise ParamsError(f"{where}: {error}") from None
+            if made and first <= made[-1].first_period:
+                raise ParamsError(f"{where}: the periods of a schedule must come in order")
+            made.append(Phase(first, changed.p, changed.q))
+        return tuple(made)
+
+    def _refuse_contradictions(self) -> None:
+        f, p, q = self.params.f, self.params.p, self.params.q
+        if self.one_time and f != 0 and (p, q) != (0, 1):
+            raise ParamsError(
+                "one_time needs f = 0, or p = 0 with q = 1, so that a single randomization is "
+                f"left (R11); got f = {f!r}, p = {p!r}, q = {q!r}"
+            )
+        for other in ("budget", "null_reports", "schedule"):
+            if self.one_time and getattr(self, other):
+                raise ParamsError(f"one_time and {other} exclude each other: there is one report")
+        for mode in ("one_time", "budget"):
+            if getattr(self, mode) and self.reports_per_period != 1:
+                raise ParamsError(
+                    f"{mode} allows one report in a period: reports_per_period must be 1, got "
+                    f"{self.reports_per_period}"
+                )
+
+    def _checked_cap(self) -> float:
+        if self.most_epsilon:
+            return fields.positive_number("most_epsilon", self.most_epsilon)
+        times = 1 if self.one_time else self.most_values + self.null_reports
+        cap = add_up([(self.epsilon_infinity, times)])
+        if cap == float("inf"):
+            raise ParamsError(
+                "most_epsilon must be given where ε has no end of its own (f = 0, or budget)"
+            )
+        return cap
+
+    @property
+    def memo_digest(self) -> str:
+        """The digest of all that shapes B': a version that shares it shares B' (choice 1)."""
+        return memo_digest(self.params, self.kind, self.dialect, self.categories, self.ranges)
+
+    @property
+    def epsilon_one(self) -> float:
+        """ε of one report, the largest over the schedule."""
+        every = (self.params, *(self.params_for(phase.first_period) for phase in self.schedule))
+        return max(epsilon_one(params, self.kind) for params in every)
+
+    @property
+    def epsilon_infinity(self) -> float:
+        """ε of all reports on one value: ε1 where there is one report, ∞ in budget mode."""
+        if self.one_time:
+            return self.epsilon_one
+        return float("inf") if self.budget else epsilon_infinity(self.params, self.kind)
+
+    @property
+    def cells(self) -> int:
+        """How many cells the dimensions make, "other" counted in."""
+        return math.prod(len(values) + 1 for values in self.dimensions.values())
+
+    def params_for(self, period: str | None) -> Params:
+        """The parameters of reports in a period: p and q as the schedule has them then."""
+        if period is None:
+            return self.params
+        period = check_period(self.period, period)
+        current = self.params
+        for phase in self.schedule:  # periods of one kind sort as their text does
+            if phase.first_period <= period:
+                current = replace(self.params, p=phase.p, q=phase.q)
+        return current
+
+    def encoder(
+        self, secret: bytes, period: str | None = None, entropy: Entropy = os.urandom
+    ) -> Encoder:
+        """One client's encoder, for reports of a period.
+
+        Without a period, p and q are those before the schedule; budget mode needs one.
+        """
+        if self.budget and period is None:
+            raise ParamsError("period must be given in budget mode: each period has its own B'")
+        return Encoder(
+            self.params_for(period),
+            secret=secret,
+            collection=self.name,
+            kind=self.kind,
+            dialect=self.dialect,
+            categories=self.categories,
+            ranges=self.ranges,
+            period=period if self.budget else None,
+            entropy=entropy,
+        )
+
+    def cell(self, dimensions: Mapping[str, object]) -> Cell:
+        """The cell of a client: each declared dimension with an allowed value, or "other".
+
+        What is not declared is left out; nothing here raises, whatever a client knows.
+        """
+        return tuple(
+            (name, value if isinstance(value, str) and value in allowed else OTHER)
+            for name, allowed in sorted(self.dimensions.items())
+            for value in (dimensions.get(name),)
+        )
+
+    @classmethod
+    def from_toml(cls, text: str, folder: str | PathLike[str] | None = None) -> Collection:
+        """A collection from TOML; a plan that it names is looked for in `folder`."""
+        return cls(**toml.parse(text, None if folder is None else Path(folder).expanduser()))
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Collection:
+        """A collection from its file; errors name the file."""
+        text = formats.read_text(path)
+        try:
+            return cls.from_toml(text, Path(path).expanduser().parent)
+        except ParamsError as error:
+            raise ParamsError(f"{path}: {error}") from None
+
+    def to_toml(self) -> str:
+        """The TOML that reads back as an equal collection."""
+        return toml.text_of(self)

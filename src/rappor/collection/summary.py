@@ -1,0 +1,57 @@
+"""What a collection means for a client, in numbers: ε, what leaves, what is kept (R8, R20, R22)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rappor.collection.definition import Collection
+from rappor.privacy import Step, epsilon_history
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """ε of one client, each rounded up, and the size of what it sends.
+
+    Attributes:
+        epsilon_report: of one report.
+        epsilon_period: of all reports that a period allows, on one unchanged value.
+        epsilon_value: of all reports on one value, for ever; ∞ in budget mode.
+        epsilon_cap: of all values, for ever: where the client stops.
+        bytes_per_report: packed, without its cohort.
+        cells: combinations of dimension values, "other" counted in.
+    """
+
+    epsilon_report: float
+    epsilon_period: float
+    epsilon_value: float
+    epsilon_cap: float
+    bytes_per_report: int
+    cells: int
+
+
+def summary(collection: Collection) -> Summary:
+    """The numbers of a collection.
+
+    >>> from rappor.params import Params
+    >>> made = summary(Collection("homepage", 1, Params.preset("windows"), reports_per_period=2))
+    >>> round(made.epsilon_period, 3), round(made.epsilon_cap, 3), made.bytes_per_report
+    (2.017, 4.394, 16)
+    """
+    return Summary(
+        epsilon_report=collection.epsilon_one,
+        epsilon_period=_period(collection),
+        epsilon_value=collection.epsilon_infinity,
+        epsilon_cap=collection.most_epsilon,
+        bytes_per_report=(collection.params.k + 7) // 8,
+        cells=collection.cells,
+    )
+
+
+def _period(collection: Collection) -> float:
+    if collection.one_time:
+        return collection.epsilon_one
+    phases = [collection.params, *(collection.params_for(each[0]) for each in collection.schedule)]
+    number = collection.reports_per_period
+    return max(
+        epsilon_history(each, [Step(each.p, each.q, number)], collection.kind) for each in phases
+    )

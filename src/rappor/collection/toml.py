@@ -1,0 +1,221 @@
+"""A collection's TOML: strict reading, and writing that reads back as the same.
+
+Every key has the name of the attribute it becomes. What is unknown, of a wrong type or not a number
+is refused with the path of its key: `schedule[0].q`, `params.k`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import tomllib
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rappor import formats
+from rappor.checks import show
+from rappor.collection import fields
+from rappor.errors import ParamsError
+from rappor.mechanism import Ranges
+from rappor.params import FIELDS, Params, preset
+
+if TYPE_CHECKING:
+    from rappor.collection.definition import Collection
+
+REQUIRED = ("name", "version", "kind", "params")
+KNOWN = frozenset({*fields.CHECKS, "params", "schedule"})
+PHASE_KEYS = ("from", "p", "q")
+MAGNITUDE_KEYS = ("base", "low", "high")
+_LARGEST = 2**63 - 1  # of a whole number that every TOML reader takes
+
+
+def parse(text: str, folder: Path | None) -> dict[str, Any]:
+    """The fields of a definition by name; `Collection` checks their types and ranges."""
+    try:
+        found = tomllib.loads(text)
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise ParamsError(f"not valid TOML: {error}") from None
+    for key in found:
+        if key not in KNOWN:
+            raise ParamsError(f"{_path(key)} is not a key of a collection")
+    for key in REQUIRED:
+        if key not in found:
+            raise ParamsError(f"{key} is missing: a collection has {', '.join(REQUIRED)}")
+    made = dict(found)
+    made["params"] = _params(found["params"], folder)
+    if "ranges" in found:
+        made["ranges"] = _ranges(found["ranges"])
+    if "schedule" in found:
+        made["schedule"] = _schedule(found["schedule"])
+    if made.get("most_epsilon") == 0:  # inside, 0 stands for "left out"
+        raise ParamsError(f"most_epsilon must be a number above 0, got {made['most_epsilon']!r}")
+    return made
+
+
+def _params(given: Any, folder: Path | None) -> Params:
+    """Six numbers, `preset`, or `plan`: a file that `rappor plan --json` wrote, and `choice`."""
+    table = _table("params", given, (*FIELDS, "preset", "plan", "choice"))
+    if "preset" in table:
+        _only("params", table, ("preset",))
+        try:
+            return preset(table["preset"]).params
+        except ParamsError as error:
+            raise ParamsError(f"params.{error}") from None
+    if "plan" in table:
+        _only("params", table, ("plan", "choice"))
+        return _planned(table["plan"], table.get("choice", 1), folder)
+    for name in FIELDS:
+        if name not in table:
+            raise ParamsError(
+                f"params.{name} is missing: give {', '.join(FIELDS)}, or preset, or plan"
+            )
+    try:
+        return Params.from_dict(table)
+    except ParamsError as error:
+        raise ParamsError(f"params.{error}") from None
+
+
+def _planned(file: Any, choice: Any, folder: Path | None) -> Params:
+    if not isinstance(file, str) or not file:
+        raise ParamsError(f"params.plan must be the name of a file, got {show(file)}")
+    if folder is None:
+        raise ParamsError("params.plan needs a file to be beside: use Collection.read(path)")
+    return read_plan(folder / Path(file).expanduser(), choice)
+
+
+def read_plan(path: Path, choice: Any = 1) -> Params:
+    """The parameters of one plan, counted from 1, in a file that `rappor plan --json` wrote."""
+    where = f"params.plan: {path.name}"
+    try:
+        document = formats.parse_json(formats.read_text(path))
+        plans = document["plans"]
+        if not isinstance(plans, list) or not plans:
+            raise ParamsError(f"{where} holds no plans")
+    except (KeyError, TypeError):
+        raise ParamsError(f"{where} is not what rappor plan --json writes") from None
+    if isinstance(choice, bool) or not isinstance(choice, int) or not 1 <= choice <= len(plans):
+        raise ParamsError(f"params.choice must be a whole number from 1 to {len(plans)}")
+    chosen = plans[choice - 1]
+    try:
+        return Params.from_dict(chosen["params"] if isinstance(chosen, dict) else chosen)
+    except KeyError:
+        raise ParamsError(f"{where} is not what rappor plan --json writes") from None
+    except ParamsError as error:
+        raise ParamsError(f"{where}: {error}") from None
+
+
+def _ranges(given: Any) -> Ranges:
+    table = _table("ranges", given, ("edges", "magnitudes"))
+    if len(table) != 1:
+        raise ParamsError("ranges must have either edges or magnitudes")
+    try:
+        if "magnitudes" in table:
+            return Ranges.magnitudes(
+                **_table("ranges.magnitudes", table["magnitudes"], MAGNITUDE_KEYS)
+            )
+        if not isinstance(table["edges"], list):
+            raise ParamsError(f"edges must be a list of numbers, got {show(table['edges'])}")
+        return Ranges([_edge(number, edge) for number, edge in enumerate(table["edges"])])
+    except ParamsError as error:
+        text = str(error)
+        raise ParamsError(text if text.startswith("ranges.") else f"ranges.{text}") from None
+
+
+def _edge(number: int, edge: Any) -> Any:
+    """A number, or a fraction such as "1/1000" that no float is."""
+    if not isinstance(edge, str):
+        return edge
+    above, _, below = edge.partition("/")
+    digits = [part.removeprefix("-") for part in (above, below or "1")]
+    if all(part.isascii() and part.isdigit() and len(part) <= 400 for part in digits):
+        denominator = int(below or "1")
+        if denominator > 0:
+            return Fraction(int(above), denominator)
+    raise ParamsError(f'ranges.edges[{number}] must be a number or a fraction such as "1/1000"')
+
+
+def _schedule(given: Any) -> list[tuple[Any, Any, Any]]:
+    if not isinstance(given, list):
+        raise ParamsError("schedule must be written as [[schedule]], with from, p and q")
+    made = []
+    for number, each in enumerate(given):
+        where = f"schedule[{number}]"
+        table = _table(where, each, PHASE_KEYS)
+        for key in PHASE_KEYS:
+            if key not in table:
+                raise ParamsError(f"{where}.{key} is missing: a phase has from, p and q")
+        first = table["from"]
+        if isinstance(first, datetime.date) and not isinstance(first, datetime.datetime):
+            first = first.isoformat()
+        made.append((first, table["p"], table["q"]))
+    return made
+
+
+def _table(where: str, given: Any, known: tuple[str, ...]) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise ParamsError(f"{where} must be a table with {', '.join(known)}, got {show(given)}")
+    for key in given:
+        if key not in known:
+            raise ParamsError(f"{where}.{_path(key)} is not one of {', '.join(known)}")
+    return given
+
+
+def _only(where: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
+    others = [key for key in table if key not in allowed]
+    if others:
+        raise ParamsError(f"{where}.{others[0]} does not go together with {where}.{allowed[0]}")
+
+
+def _path(key: str) -> str:
+    """A key as it stands in a path: as it is where it is plain, else quoted."""
+    return key if key.isidentifier() and len(key) <= 60 else show(key)
+
+
+def text_of(collection: Collection) -> str:
+    """The TOML of a collection: its plain fields in order, then its tables."""
+    lines = []
+    for name in fields.CHECKS:
+        value = getattr(collection, name)
+        if name not in ("ranges", "dimensions") and value is not None:
+            lines.append(f"{name} = {literal(value)}")
+    lines += ["", "[params]", *collection.params.to_toml().splitlines()]
+    if collection.ranges is not None:
+        edges = ", ".join(_edge_text(edge) for edge in collection.ranges.edges)
+        lines += ["", "[ranges]", f"edges = [{edges}]"]
+    if collection.dimensions:
+        lines += ["", "[dimensions]"]
+        lines += [f"{name} = {literal(value)}" for name, value in collection.dimensions.items()]
+    for first, p, q in collection.schedule:
+        lines += ["", "[[schedule]]", f'from = "{first}"', f"p = {p!r}", f"q = {q!r}"]
+    return "\n".join(lines) + "\n"
+
+
+def literal(value: Any) -> str:
+    """A value as TOML writes it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            # JSON's escapes are TOML's too; DEL is the one sign that TOML wants escaped as well
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case int() | float():
+            return repr(value)
+        case datetime.date():
+            return value.isoformat()
+        case tuple() | list():
+            return f"[{', '.join(map(literal, value))}]"
+    raise ParamsError(f"a {type(value).__name__} has no place in a definition")
+
+
+def _edge_text(edge: Fraction) -> str:
+    if edge.denominator == 1 and abs(edge.numerator) <= _LARGEST:
+        return str(edge.numerator)
+    try:
+        nearest = float(edge)
+        if Fraction(nearest) == edge:
+            return repr(nearest)
+    except OverflowError:
+        pass
+    return f'"{edge.numerator}/{edge.denominator}"'

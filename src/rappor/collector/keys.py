@@ -1,0 +1,141 @@
+"""Ingest keys: what ships in clients to say which application sends (routing and quota only).
+
+A key is public: it is in every copy of the application. It keeps strangers' typing errors out and
+lets an operator close one application's door; it proves nothing about a sender. The file holds
+SHA-256 digests of keys with 144 random bits, so reading it gives none away.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rappor import checks
+from rappor.errors import ParamsError
+
+PREFIX = "rpk_"
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One application's key.
+
+    Attributes:
+        name: whom it was given to.
+        digest: SHA-256 of the key, in hexadecimal.
+        collections: the collections it may send to; empty: all.
+        rate: batches a second with this key; 0: no limit of its own.
+    """
+
+    name: str
+    digest: str
+    collections: tuple[str, ...] = ()
+    rate: float = 0.0
+
+    def opens(self, collection: str) -> bool:
+        """Whether it may send to a collection."""
+        return not self.collections or collection in self.collections
+
+
+def digest_of(key: bytes) -> str:
+    """What the file keeps of a key."""
+    return hashlib.sha256(key).hexdigest()
+
+
+def read_keys(path: str | Path) -> dict[str, Key]:
+    """The keys of a file by digest, or ParamsError.
+
+    The file is JSON: {"keys": [{"name": …, "sha256": …, "collections": […], "rate": …}, …]}, of
+    which the last two may be left out.
+    """
+    file = Path(path).expanduser()
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ParamsError(f"{file}: no such file of keys (--new-key NAME makes it)") from None
+    except ValueError:
+        raise ParamsError(f"{file}: not a JSON document") from None
+    if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
+        raise ParamsError(f'{file}: must be an object with a list "keys"')
+    try:
+        keys = [_key(each) for each in document["keys"]]
+    except ParamsError as error:
+        raise ParamsError(f"{file}: {error}") from None
+    names = [key.name for key in keys]
+    if len(set(names)) < len(names):
+        raise ParamsError(f"{file}: two keys have one name")
+    return {key.digest: key for key in keys}
+
+
+def _key(entry: Any) -> Key:
+    if not isinstance(entry, Mapping) or set(entry) - {"name", "sha256", "collections", "rate"}:
+        raise ParamsError("each key is an object with name, sha256, collections, rate")
+    name, digest = entry.get("name"), entry.get("sha256")
+    collections, rate = entry.get("collections", []), entry.get("rate", 0)
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        raise ParamsError("sha256 of a key must be 64 hexadecimal digits")
+    if not isinstance(collections, list) or not all(isinstance(each, str) for each in collections):
+        raise ParamsError("collections of a key must be a list of names")
+    if rate != 0:
+        rate = checks.positive("rate", rate)
+    return Key(_name(name), digest, tuple(collections), float(rate))
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ParamsError(
+            f"the name of a key must match [a-z][a-z0-9_-]{{0,62}}, got {checks.show(name)}"
+        )
+    return name
+
+
+def new_key(
+    path: str | Path, name: str, collections: tuple[str, ...] = (), rate: float = 0.0
+) -> str:
+    """Make a key, add its digest to the file (made if missing, 0600), and return it: once."""
+    file = Path(path).expanduser()
+    _name(name)
+    known = read_keys(file) if file.exists() else {}
+    if any(key.name == name for key in known.values()):
+        raise ParamsError(f"{file}: there is a key {name} already; take its entry out first")
+    key = PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(18)).decode("ascii")
+    entries = [*known.values(), Key(name, digest_of(key.encode()), collections, rate)]
+    document = {
+        "keys": [
+            {
+                "name": each.name,
+                "sha256": each.digest,
+                "collections": list(each.collections),
+                "rate": each.rate,
+            }
+            for each in entries
+        ]
+    }
+    _write(file, json.dumps(document, indent=2) + "\n")
+    return key
+
+
+def _write(file: Path, text: str) -> None:
+    """Replace a file in one step: after a crash it is the old or the new one."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+            handle.write(text)
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(draft, file)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft)

@@ -1,0 +1,217 @@
+"""The OpenAPI 3.1 document of the collector: addresses, bodies and the closed list of errors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rappor._version import __version__
+from rappor.wire import (
+    BINARY,
+    JSON,
+    MAX_BODY,
+    PROBLEM_JSON,
+    PROBLEMS,
+    Batch,
+    encode_batch_json,
+)
+
+# What each address can answer with; the list is closed, so a client can be written from it.
+_INGEST = (
+    *("bad-request", "malformed-batch", "bad-encoding", "unauthorized", "forbidden"),
+    *("unknown-collection", "request-timeout", "expired-collection", "body-too-large"),
+    *("unsupported-media-type", "unsupported-encoding", "wrong-params", "wrong-dimensions"),
+    *("wrong-period", "period-closed", "rate-limited", "headers-too-large", "internal-error"),
+    *("overloaded", "shutting-down", "store-failed", "store-full", "uri-too-long"),
+)
+_ANYWHERE = (
+    *("bad-request", "method-not-allowed", "request-timeout", "uri-too-long"),
+    *("headers-too-large", "internal-error", "overloaded"),
+)
+
+
+def document() -> dict[str, Any]:
+    """The document."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "rappor collector",
+            "version": __version__,
+            "summary": "Takes randomized reports. Nothing can be read back.",
+            "description": "Takes batches of randomized reports (RAPPOR) and counts them. Nothing "
+            "that was sent can be read back here, and nothing about a sender is kept: no address, "
+            "no header, no time finer than the period.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": {
+            "/v1/reports": {"post": _reports()},
+            "/healthz": {
+                "get": _get(
+                    "Can batches be stored?",
+                    "503 from a full disk until there is room again, and after the store failed.",
+                    "application/json",
+                    also_503=True,
+                )
+            },
+            "/readyz": {
+                "get": _get(
+                    "Should a load balancer send batches here?",
+                    "503 while unhealthy, busy or stopping.",
+                    "application/json",
+                    also_503=True,
+                )
+            },
+            "/metrics": {"get": _get("Counters for Prometheus.", "Totals only.", "text/plain")},
+            "/openapi.json": {"get": _get("This document.", "", "application/json")},
+            "/docs": {"get": _get("This document for people.", "", "text/html")},
+        },
+        "components": {
+            "schemas": {"Batch": _batch(), "Problem": _problem(), "Status": _status()},
+            "responses": {
+                f"Status{status}": _answer(codes) for status, codes in _by_status().items()
+            },
+            "securitySchemes": {
+                "ingestKey": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "The ingest key of an application, where the operator asks for "
+                    "one. It ships in every copy: it routes and limits, it proves nothing.",
+                }
+            },
+        },
+    }
+
+
+def _reports() -> dict[str, Any]:
+    return {
+        "operationId": "sendBatch",
+        "summary": "Count a batch of reports, exactly once.",
+        "description": "204 says that the batch is on disk. The same token sent again is "
+        f"acknowledged and not counted again. A body has at most {MAX_BODY} bytes; gzip is "
+        "understood. A problem says whether to try again (retry) or to drop the batch.",
+        "security": [{}, {"ingestKey": []}],
+        "requestBody": {
+            "required": True,
+            "content": {
+                JSON: {"schema": {"$ref": "#/components/schemas/Batch"}},
+                BINARY: {
+                    "schema": {
+                        "type": "string",
+                        "format": "binary",
+                        "description": "The format RPR1 of docs/protocol.md.",
+                    }
+                },
+            },
+        },
+        "responses": {
+            "204": {"description": "The batch is on disk, now or since an earlier copy of it."},
+            **_responses(_INGEST),
+        },
+    }
+
+
+def _get(summary: str, about: str, content: str, *, also_503: bool = False) -> dict[str, Any]:
+    schema: dict[str, Any] = (
+        {"type": "string"} if content.startswith("text/") else {"type": "object"}
+    )
+    if also_503:
+        schema = {"$ref": "#/components/schemas/Status"}
+    body = {content: {"schema": schema}}
+    responses = {"200": {"description": summary, "content": body}, **_responses(_ANYWHERE)}
+    if also_503:
+        problem = {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+        responses["503"] = {"description": "No.", "content": body | problem}
+    return {"summary": summary, "description": about, "responses": dict(sorted(responses.items()))}
+
+
+def _by_status() -> dict[int, list[str]]:
+    statuses: dict[int, list[str]] = {}
+    for problem in PROBLEMS.values():
+        statuses.setdefault(problem.status, []).append(problem.code)
+    return statuses
+
+
+def _responses(codes: tuple[str, ...]) -> dict[str, Any]:
+    statuses = sorted({PROBLEMS[code].status for code in codes})
+    return {str(status): {"$ref": f"#/components/responses/Status{status}"} for status in statuses}
+
+
+def _answer(codes: list[str]) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "description": "\n".join(f"{code}: {PROBLEMS[code].title}" for code in codes),
+        "content": {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+    if any(PROBLEMS[code].retry for code in codes):
+        answer["headers"] = {
+            "Retry-After": {
+                "description": "Seconds to wait before the same batch is sent again.",
+                "schema": {"type": "integer", "minimum": 1},
+            }
+        }
+    return answer
+
+
+def _problem() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": "RFC 9457; nothing of the request is repeated in it.",
+        "required": ["type", "title", "status", "code", "retry"],
+        "properties": {
+            "type": {"type": "string", "format": "uri"},
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "code": {"type": "string", "enum": list(PROBLEMS)},
+            "retry": {"type": "boolean"},
+            "detail": {"type": "string"},
+        },
+    }
+
+
+def _status() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": ["status"],
+        "properties": {"status": {"type": "string"}},
+    }
+
+
+def _batch() -> dict[str, Any]:
+    fields: dict[str, tuple[dict[str, Any], str]] = {
+        "rappor": ({"type": "integer", "const": 1}, "The format of this message."),
+        "token": (
+            {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+            "16 random bytes, drawn for this batch and for nothing else.",
+        ),
+        "collection": (
+            {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,62}$"},
+            "The collection's name.",
+        ),
+        "version": ({"type": "integer", "minimum": 1, "maximum": 65535}, "Its version."),
+        "period": (
+            {"type": "string", "pattern": "^[0-9]{4}-([0-9]{2}-[0-9]{2}|W[0-9]{2})$"},
+            "The UTC day or ISO week that the reports belong to.",
+        ),
+        "dimensions": (
+            {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 8},
+            "Each declared dimension and its value; they travel in clear, outside ε.",
+        ),
+        "k": ({"type": "integer", "minimum": 1, "maximum": 4096}, "Bits in a report."),
+        "cohorts": (
+            {"type": "string", "contentEncoding": "base64"},
+            "Each report's cohort in two bytes, the lower one first.",
+        ),
+        "reports": (
+            {"type": "string", "contentEncoding": "base64"},
+            "Each report in ceil(k/8) bytes: bit i is bit i % 8 of byte i // 8.",
+        ),
+    }
+    example = Batch(bytes(16), "homepage", 1, "2026-11-16", (), 8, b"\x03\x00", b"\x05")
+    return {
+        "type": "object",
+        "required": list(fields),
+        "additionalProperties": False,
+        "properties": {
+            name: {**schema, "description": about} for name, (schema, about) in fields.items()
+        },
+        "example": json.loads(encode_batch_json(example)),
+    }

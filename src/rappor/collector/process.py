@@ -1,0 +1,249 @@
+"""One collector process: parts put together, signals, the daily round, and its exit code.
+
+SIGTERM and SIGINT stop accepting, commit what waits and exit 0 within ten seconds; SIGHUP reads
+collections and keys again. A store that fails ends the process with 1, for its parent to restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import gc
+import math
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import uvicorn
+
+from rappor.collection import Registry
+from rappor.collector import log
+from rappor.collector.admit import Admission, Today, utc_today
+from rappor.collector.app import App
+from rappor.collector.keys import read_keys
+from rappor.collector.metrics import Metrics
+from rappor.collector.protocol import GuardedProtocol, guarded
+from rappor.collector.settings import DRAIN_SECONDS, IDLE_SECONDS, Settings
+from rappor.collector.writer import Writer
+from rappor.errors import RapporError
+from rappor.store import Store, open_store
+
+_TICK_SECONDS = 0.5
+_RETRY_SECONDS = 600.0  # after retention that a reader kept from finishing
+_PROBE = bytes(2**16)
+ACTOR = "collector"
+
+
+class Collector(uvicorn.Server):
+    """uvicorn's server with our signals and our housekeeping."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        registry: Registry,
+        today: Today = utc_today,
+        writer: Callable[..., Writer] = Writer,
+    ) -> None:
+        """Put the parts together; `run` serves until told to stop."""
+        self.settings, self.store = settings, store
+        self.metrics = Metrics()
+        self.writer = writer(store, settings, self.metrics, today, self.fail)
+        keys = None if settings.keys is None else read_keys(settings.keys)
+        self.app = App(settings, Admission(registry, today), self.writer, self.metrics, keys)
+        self.exit_code = 0
+        self._retained_on: datetime.date | None = None
+        self._retry_at = math.inf
+        self._probing = False
+        self._housekeeping: asyncio.Task[None] | None = None
+        super().__init__(
+            uvicorn.Config(
+                self.app,
+                http=guarded(self.metrics, settings.most_connections),
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                backlog=2048,
+                timeout_keep_alive=int(IDLE_SECONDS),
+                timeout_graceful_shutdown=int(DRAIN_SECONDS),
+                ssl_certfile=settings.tls_cert,
+                ssl_keyfile=settings.tls_key,
+            )
+        )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the writer, then listen."""
+        self.writer.start(asyncio.get_running_loop())
+        await super().startup(sockets)
+        self._housekeeping = asyncio.create_task(self._keep_house())
+        gc.freeze()  # what is there now stays: no need to look through it again and again
+        gc.set_threshold(50_000, 20, 50)
+        for each in self.servers:
+            host, port = each.sockets[0].getsockname()[:2]
+            log.event("listening", host=host, port=port, tls=self.settings.tls_cert is not None)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting, let requests end, commit what waits."""
+        await super().shutdown(sockets)
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+        loop = asyncio.get_running_loop()
+        if not await loop.run_in_executor(None, self.writer.stop, 1.0):
+            self.exit_code = 1
+        await asyncio.sleep(0)  # the last answers
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Our signals, while it serves, where this is the main thread."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        actions = {signal.SIGTERM: self.stop, signal.SIGINT: self.stop, signal.SIGHUP: self.reload}
+        for number, action in actions.items():
+            loop.add_signal_handler(number, action)
+        try:
+            yield
+        finally:
+            for number in actions:
+                loop.remove_signal_handler(number)
+
+    def stop(self) -> None:
+        """Begin to stop; a second time, do not wait for anyone."""
+        self.force_exit = self.should_exit
+        if not self.should_exit:
+            log.event("stopping")
+        self.should_exit = True
+
+    def fail(self) -> None:
+        """The store failed: answer whoever waits, and end."""
+        self.exit_code = 1
+        self.should_exit = True
+
+    def reload(self) -> None:
+        """Read collections and keys again; what is wrong with them leaves the old ones in place."""
+        try:
+            registry = Registry.open(self.settings.collections)
+            if self.settings.keys is not None:
+                self.app.keys = read_keys(self.settings.keys)
+        except (RapporError, OSError) as error:
+            log.failure("reload-failed", error)
+            return
+
+        def adopt(store: Store) -> None:
+            save_definitions(store, registry)
+            self.app.admission = Admission(registry, self.app.admission.today)
+            log.event("reloaded", collections=len(registry.all()))
+
+        self.writer.ask("reload", adopt)
+
+    async def _keep_house(self) -> None:
+        while True:
+            try:
+                self._tick()
+            except Exception as error:
+                log.failure("housekeeping-failed", error)
+            await asyncio.sleep(_TICK_SECONDS)
+
+    def _tick(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, GuardedProtocol):
+                connection.check_time(now)
+        if not self.writer.alive and not self.should_exit:  # however it died
+            self.writer.give_up([])
+        today = self.app.admission.today()
+        if self._retained_on != today or time.monotonic() > self._retry_at:
+            self._retained_on, self._retry_at = today, math.inf
+            self.writer.ask("retention", self._retain)
+        if self.writer.full and not self._probing:
+            self._probing = True
+            self.writer.ask("probe", self._probe)
+
+    def _retain(self, store: Store) -> None:
+        self._retry_at = time.monotonic() + _RETRY_SECONDS  # in case that it does not get through
+        removed = store.retain(self.app.admission.today(), self.app.admission.registry)
+        self._retry_at = math.inf
+        log.event(
+            "retention",
+            reports=removed.reports,
+            cells=len(removed.count_cells),
+            tokens=removed.tokens,
+        )
+
+    def _probe(self, _: Store) -> None:
+        """Whether there is room again: a health check must not depend on traffic to turn green."""
+        self._probing = False
+        file = Path(self.settings.data).expanduser() / ".room"
+        try:
+            with file.open("wb") as handle:
+                handle.write(_PROBE)
+                handle.flush()
+                os.fsync(handle.fileno())
+            self.writer.full = False
+            log.event("disk-has-room")
+        except OSError:
+            return
+        finally:
+            file.unlink(missing_ok=True)
+
+
+def save_definitions(store: Store, registry: Registry) -> None:
+    """Keep each definition beside its counts: without it they could not be decoded later."""
+    for collection in registry.all():
+        store.save_definition(collection.to_toml(), actor=ACTOR)
+
+
+def run(
+    settings: Settings,
+    *,
+    opened: Callable[[str | Path], Store] = open_store,
+    today: Today = utc_today,
+    writer: Callable[..., Writer] = Writer,
+) -> int:
+    """Serve until stopped; 0, or 1 after a failure.
+
+    Args:
+        settings: what to serve.
+        opened: opens the store.
+        today: the clock.
+        writer: makes the writer.
+
+    Raises:
+        ParamsError: collections or keys that cannot be read.
+        StoreError: a store that cannot be opened, or definitions that contradict it.
+    """
+    log.set_up(settings.log_level)
+    registry = Registry.open(settings.collections)
+    store = opened(settings.data)
+    save_definitions(store, registry)
+    collector = Collector(settings, store, registry, today, writer)
+    address = socket_for(settings.host, settings.port)
+    collector.run(sockets=[address])
+    if collector.exit_code == 0:
+        store.close()
+    log.event("stopped", code=collector.exit_code)
+    return collector.exit_code
+
+
+def socket_for(host: str, port: int) -> socket.socket:
+    """A bound socket, or OSError that names the address."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except OSError as error:
+        made.close()
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
+    made.set_inheritable(False)
+    return made

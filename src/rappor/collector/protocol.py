@@ -1,0 +1,105 @@
+"""uvicorn's HTTP protocol with the limits that it lacks: header and body time, size, connections.
+
+A request's headers must arrive in 5 s and its body in 10 s; headers have at most 16 KiB, and all
+that belongs to a request at most 4 MiB. One sweep over the connections twice a second costs the
+requests that behave nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from rappor.collector.metrics import Metrics
+from rappor.collector.refusal import Refusal
+from rappor.collector.settings import (
+    BODY_SECONDS,
+    HEADER_SECONDS,
+    MOST_HEADER,
+    MOST_MESSAGE,
+    MOST_URL,
+)
+
+IN_HEADERS, IN_BODY, ARRIVED = 0, 1, 2
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """One connection; subclasses made by `guarded` know the metrics and the most connections."""
+
+    metrics: Metrics
+    most_connections: int
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        """As uvicorn calls it."""
+        super().__init__(*arguments, **named)
+        self.phase = IN_HEADERS
+        self.since = self.loop.time()
+        self.taken = 0  # bytes of the current request
+        self.url = b""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take the connection, unless there are too many."""
+        HttpToolsProtocol.connection_made(self, transport)
+        if len(self.connections) > self.most_connections:
+            self.refuse("overloaded")
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, unless it is too much for one request."""
+        self.taken += len(data)
+        HttpToolsProtocol.data_received(self, data)
+        if self.taken > MOST_HEADER:
+            if self.phase == IN_HEADERS:
+                self.refuse("uri-too-long" if len(self.url) > MOST_URL else "headers-too-large")
+            elif self.taken > MOST_MESSAGE:
+                self.refuse("body-too-large")
+
+    def on_message_begin(self) -> None:
+        """A request line begins."""
+        self.phase = IN_HEADERS
+        self.since = self.loop.time()
+        HttpToolsProtocol.on_message_begin(self)
+
+    def on_headers_complete(self) -> None:
+        """The body begins; its time too."""
+        self.phase = IN_BODY
+        self.since = self.loop.time()
+        HttpToolsProtocol.on_headers_complete(self)
+
+    def on_message_complete(self) -> None:
+        """All of the request is there."""
+        self.phase = ARRIVED
+        self.taken = 0
+        HttpToolsProtocol.on_message_complete(self)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP."""
+        del msg
+        self.refuse("bad-request")
+
+    def refuse(self, code: str) -> None:
+        """Answer with a problem and end the connection."""
+        if self.transport is None or self.transport.is_closing():
+            return
+        self.metrics.refuse(code)
+        if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
+            self.transport.write(Refusal(code).raw())
+        self.transport.close()
+
+    def check_time(self, now: float) -> None:
+        """End the connection if its request is late."""
+        if self.phase == ARRIVED:
+            return
+        if now - self.since > (HEADER_SECONDS if self.phase == IN_HEADERS else BODY_SECONDS):
+            self.refuse("request-timeout")
+
+
+def guarded(counted: Metrics, most: int) -> type[GuardedProtocol]:
+    """The protocol for one server."""
+
+    class Guarded(GuardedProtocol):
+        metrics = counted
+        most_connections = most
+
+    return Guarded

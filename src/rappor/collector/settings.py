@@ -1,0 +1,75 @@
+"""What one collector process is told, and the limits that it holds (R17-R19)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rappor import checks
+from rappor.errors import ParamsError
+from rappor.wire import MAX_INFLATED
+
+KIB, MIB = 2**10, 2**20
+MOST_HEADER = 16 * KIB  # bytes of a request line and its header fields
+MOST_URL = 8 * KIB
+MOST_MESSAGE = 4 * MIB  # bytes of a request on the wire, chunk sizes and trailers included
+HEADER_SECONDS, BODY_SECONDS, IDLE_SECONDS = 5.0, 10.0, 15.0
+DRAIN_SECONDS = 8.0  # from SIGTERM to the last acknowledgement; ten seconds to the exit
+WINDOW_DAYS, SKEW_DAYS = 14, 1  # accepted periods: today - 14 days to today + 1 day, UTC
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One collector's settings; ParamsError names what is wrong.
+
+    Attributes:
+        data: the data folder, or the URL of a store.
+        collections: the folder of collection files.
+        host: the address to listen on.
+        port: the port; 0 takes a free one, which the log names.
+        tls_cert: a PEM certificate chain; with `tls_key` the collector speaks HTTPS.
+        tls_key: its private key.
+        keys: the file of ingest keys; None accepts batches without a key.
+        rate: batches a second from one address prefix (/24, /56); 0 does not limit.
+        forwarded: whether the last entry of X-Forwarded-For is the sender's address, as a reverse
+            proxy of ours writes it.
+        queue_batches: batches that may wait for the writer.
+        queue_bytes: and their bytes.
+        group_batches: batches of one commit.
+        most_connections: connections at once.
+        bench: whether POST /v1/noop exists, beside which the load test measures.
+        log_level: debug, info, warning or error.
+    """
+
+    data: str | Path
+    collections: str | Path
+    host: str = "127.0.0.1"
+    port: int = 8765
+    tls_cert: str | Path | None = None
+    tls_key: str | Path | None = None
+    keys: str | Path | None = None
+    rate: float = 50.0
+    forwarded: bool = False
+    queue_batches: int = 4096
+    queue_bytes: int = 64 * MIB
+    group_batches: int = 1024
+    most_connections: int = 1024
+    bench: bool = False
+    log_level: str = "info"
+
+    def __post_init__(self) -> None:
+        checks.whole("port", self.port, 0, 65535)
+        checks.whole("queue_batches", self.queue_batches, 1)
+        checks.whole("queue_bytes", self.queue_bytes, MAX_INFLATED)
+        checks.whole("group_batches", self.group_batches, 1)
+        checks.whole("most_connections", self.most_connections, 1)
+        if self.rate != 0:
+            checks.positive("rate", self.rate)
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ParamsError("tls_cert and tls_key go together")
+        if self.log_level not in LEVELS:
+            raise ParamsError(
+                f"log_level must be one of {', '.join(LEVELS)}, got {checks.show(self.log_level)}"
+            )

@@ -1,0 +1,270 @@
+"""The one writer: a bounded queue, one thread, group commits; nothing is acknowledged before.
+
+While a commit is on its way to the disk, the batches of the next one gather: under load a group is
+large, and alone a batch does not wait. A writer that dies takes the process with it; SECURITY, 8.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from rappor.collector import log
+from rappor.collector.admit import Admitted, Today
+from rappor.collector.fold import folds
+from rappor.collector.metrics import Metrics
+from rappor.collector.refusal import Refusal
+from rappor.collector.settings import MIB, Settings
+from rappor.errors import StoreBroken, StoreFull
+from rappor.store import Fold, Store
+
+_GROUP_BYTES = 16 * MIB
+_QUIET_SECONDS = 1.0
+_PATIENCE_SECONDS = 0.5  # whoever would wait longer for an answer is sent away
+_LINGER_SECONDS = 0.005  # a commit is put off by at most this
+_PACE_WEIGHT = 0.2  # of the latest commit in the moving average
+
+Outcome = str | None  # the code of a problem, or None: it is on disk
+
+
+class Waiting(NamedTuple):
+    """A batch that waits for its commit, its size in bytes, and whoever waits for it."""
+
+    batch: Admitted
+    size: int
+    done: asyncio.Future[Outcome]
+
+
+class Job(NamedTuple):
+    """Something else that the store's thread has to do between two commits."""
+
+    name: str
+    call: Callable[[Store], None]
+
+
+class Writer:
+    """Owns the store: every call to it is made by one thread.
+
+    `submit`, `waiting` and the answers belong to the event loop's thread.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        metrics: Metrics,
+        today: Today,
+        on_failure: Callable[[], None],
+    ) -> None:
+        """Make a writer; `start` starts it. `on_failure` is called in the event loop."""
+        self._store, self._settings, self._metrics = store, settings, metrics
+        self._today, self._on_failure = today, on_failure
+        self._waiting: deque[Waiting] = deque()
+        self._jobs: deque[Job] = deque()
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._asleep = self._unsettled = False
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._arrivals: deque[float] = deque()  # of those that wait, oldest first
+        self.bytes = 0  # of theirs
+        self._pace = 0.0  # seconds of a commit, of late
+        self._crowd = 0  # batches that were on their way together, at the last commit
+        self.full = self.failed = self.stopping = False
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start the thread; answers go to `loop`."""
+        self._loop = loop
+        self._thread.start()
+
+    @property
+    def batches(self) -> int:
+        """Batches that wait."""
+        return len(self._arrivals)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a newcomer would be sent away: the queue is full, or moves too slowly."""
+        return bool(self._arrivals) and self._is_slow(time.monotonic())
+
+    def _is_slow(self, now: float) -> bool:
+        arrivals = self._arrivals
+        ahead = len(arrivals) / self._settings.group_batches + self.bytes / _GROUP_BYTES
+        return (
+            len(arrivals) >= self._settings.queue_batches
+            or ahead * self._pace > _PATIENCE_SECONDS
+            or now - arrivals[0] > _PATIENCE_SECONDS
+        )
+
+    @property
+    def healthy(self) -> bool:
+        """Whether a batch would be stored."""
+        return not self.failed and not self.full and self._thread.is_alive()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return not self.failed and self._thread.is_alive()
+
+    def submit(self, batch: Admitted) -> asyncio.Future[Outcome]:
+        """Queue a batch, or Refusal; the future tells when it is on disk."""
+        size = len(batch.reports) + len(batch.cohorts)
+        if self.failed or self._loop is None:
+            raise Refusal("store-failed")
+        if self.stopping:
+            raise Refusal("shutting-down")
+        now = time.monotonic()
+        if self.bytes + size > self._settings.queue_bytes or (
+            self._arrivals and self._is_slow(now)
+        ):
+            raise Refusal("overloaded")
+        done: asyncio.Future[Outcome] = self._loop.create_future()
+        self._arrivals.append(now)
+        self.bytes += size
+        self._waiting.append(Waiting(batch, size, done))
+        if self._asleep:  # a thread at work looks for more by itself
+            self._asleep = False
+            self._loop.call_soon(self._bell.put, None)  # after all that came at the same time
+        return done
+
+    def ask(self, name: str, call: Callable[[Store], None]) -> None:
+        """Have the thread do something else with the store, in turn."""
+        self._jobs.append(Job(name, call))
+        self._bell.put(None)
+
+    def stop(self, seconds: float) -> bool:
+        """Commit what waits and end the thread; whether it ended in time."""
+        self.stopping = True
+        self._bell.put(None)
+        if self._thread.ident is not None:
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    # The thread.
+
+    def _run(self) -> None:
+        group: list[Waiting] = []
+        try:
+            while self._waiting or self._jobs or not self.stopping:
+                self._asleep = True  # before looking: what comes after this rings
+                if not self._waiting and not self._jobs:
+                    self._sleep()
+                self._asleep = False
+                if self._jobs:
+                    self._do(self._jobs.popleft())
+                self._gather()
+                if group := self._next_group():
+                    self._commit(group)
+        except BaseException as error:  # whatever it is, nobody may go on waiting
+            log.failure("writer-died", error)
+            self._call(self.give_up, group)
+
+    def _sleep(self) -> None:
+        """Wait for something to do; in a moment of quiet, let the store settle."""
+        try:
+            self._bell.get(timeout=_QUIET_SECONDS if self._unsettled else None)
+        except queue.Empty:
+            self._unsettled = False
+            self._do(Job("settle", lambda store: store.settle()))
+
+    def _gather(self) -> None:
+        """Under load, give those that were just answered a moment to come back: fewer commits."""
+        if 1 < len(self._waiting) < self._crowd:
+            until = time.perf_counter() + min(_LINGER_SECONDS, self._pace)
+            while len(self._waiting) < self._crowd and time.perf_counter() < until:
+                time.sleep(0.0002)
+
+    def _next_group(self) -> list[Waiting]:
+        """Those that have waited longest: as many as one commit takes."""
+        group: list[Waiting] = []
+        size = 0
+        while self._waiting and len(group) < self._settings.group_batches and size < _GROUP_BYTES:
+            group.append(self._waiting.popleft())
+            size += group[-1].size
+        return group
+
+    def _do(self, job: Job) -> None:
+        """A job's failure is logged; only a broken disk ends the thread."""
+        try:
+            job.call(self._store)
+        except StoreBroken:
+            raise
+        except StoreFull:
+            self._is_full()
+        except Exception as error:
+            log.failure(f"{job.name}-failed", error)
+
+    def _commit(self, group: list[Waiting]) -> None:
+        """Store a group in one transaction and let its senders know."""
+        group.sort(key=_token)  # an order that says nothing about who came first
+        started = time.perf_counter()
+        try:
+            new = self._add(group)
+        except StoreFull:
+            self._is_full()
+            self._call(self._answer, group, "store-full")
+        except StoreBroken:
+            raise
+        except Exception as error:
+            # Nothing was stored. One batch that fails must not keep the others out.
+            if len(group) > 1:
+                for waiting in group:
+                    self._commit([waiting])
+                return
+            log.failure("commit-failed", error)
+            self._call(self._answer, group, "internal-error")
+        else:
+            self._acknowledge(group, new, time.perf_counter() - started)
+
+    def _add(self, group: Sequence[Waiting]) -> list[bool]:
+        def fold(new: Sequence[int]) -> list[Fold]:
+            return list(folds(group[index].batch for index in new))
+
+        return self._store.add([each.batch.token for each in group], fold, self._today())
+
+    def _acknowledge(self, group: list[Waiting], new: list[bool], seconds: float) -> None:
+        self.full = False
+        self._unsettled = True
+        self._crowd = len(group) + len(self._waiting)
+        self._pace += _PACE_WEIGHT * (seconds - self._pace)
+        accepted = sum(new)
+        cohorts = (each.batch.cohorts for each, is_new in zip(group, new, strict=True) if is_new)
+        reports = sum(map(len, cohorts)) // 2
+        self._metrics.commit(seconds, accepted, len(group) - accepted, reports)
+        self._call(self._answer, group, None)
+
+    def _is_full(self) -> None:
+        if not self.full:
+            log.event("disk-full", 40)
+        self.full = True
+
+    def _call(self, function: Callable[..., None], *arguments: object) -> None:
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(function, *arguments)
+
+    # Back in the event loop.
+
+    def _answer(self, group: list[Waiting], outcome: Outcome) -> None:
+        for waiting in group:
+            self._arrivals.popleft()  # groups are answered in the order in which they came
+            self.bytes -= waiting.size
+            if not waiting.done.done():
+                waiting.done.set_result(outcome)
+
+    def give_up(self, group: list[Waiting]) -> None:
+        """The thread is dead: nobody goes on waiting, and the process ends."""
+        self.failed = True
+        left = [*group, *self._waiting]
+        self._waiting.clear()
+        self._answer(left, "store-failed")
+        self._on_failure()
+
+
+def _token(waiting: Waiting) -> bytes:
+    return waiting.batch.token

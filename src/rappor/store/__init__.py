@@ -1,0 +1,32 @@
+"""Durable counts, reports and tokens: nothing acknowledged is lost or counted twice (SECURITY)."""
+
+from rappor.store.cells import CellKey, dimensions_pairs, dimensions_text
+from rappor.store.open import open_store, restore_store
+from rappor.store.types import (
+    TOKEN_BYTES,
+    TOKEN_DAYS,
+    AuditEntry,
+    CellSummary,
+    Definition,
+    Fold,
+    Retained,
+    Store,
+    StoredCounts,
+)
+
+__all__ = [
+    "TOKEN_BYTES",
+    "TOKEN_DAYS",
+    "AuditEntry",
+    "CellKey",
+    "CellSummary",
+    "Definition",
+    "Fold",
+    "Retained",
+    "Store",
+    "StoredCounts",
+    "dimensions_pairs",
+    "dimensions_text",
+    "open_store",
+    "restore_store",
+]

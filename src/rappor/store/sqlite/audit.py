@@ -1,0 +1,33 @@
+"""The audit log: who changed or exported what. Each entry's checksum covers the one before it."""
+
+from __future__ import annotations
+
+from rappor.errors import StoreError
+from rappor.store.sqlite.connection import Connection
+from rappor.store.sqlite.seals import NONE, checksum, read_seal, typed, write_seal
+from rappor.store.types import AuditEntry
+
+
+def append(connection: Connection, entry: AuditEntry) -> None:
+    """Write an entry at the end."""
+    size, last = read_seal(connection, "audit")
+    sealed = checksum("audit", last, *entry)
+    connection.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?)", (size + 1, *entry, sealed))
+    write_seal(connection, "audit", size + 1, sealed)
+
+
+def read(connection: Connection) -> list[AuditEntry]:
+    """All entries, oldest first, or StoreError where one was changed or is gone."""
+    entries: list[AuditEntry] = []
+    last = NONE
+    query = "SELECT id, at, actor, action, detail, checksum FROM audit ORDER BY id"
+    for row in connection.execute(query):
+        number, *fields, sealed = typed(row, "issssb", "the audit log")
+        entry = AuditEntry(*fields)
+        if number != len(entries) + 1 or checksum("audit", last, *entry) != sealed:
+            raise StoreError(f"the audit log: damaged from entry {len(entries) + 1} on")
+        entries.append(entry)
+        last = sealed
+    if read_seal(connection, "audit") != (len(entries), last):
+        raise StoreError("the audit log: damaged (its last entries are gone)")
+    return entries

@@ -1,0 +1,186 @@
+"""Folds into cells: only the cohorts that a batch touches are written (R20, R35)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from hashlib import blake2b
+from itertools import islice
+from operator import xor as xor_numbers
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rappor.checks import is_whole
+from rappor.errors import StoreError
+from rappor.store.cells import COHORT_BITS, CellKey
+from rappor.store.sqlite import chunks, definitions, rows
+from rappor.store.sqlite.connection import Connection
+from rappor.store.sqlite.rows import Cell
+from rappor.store.sqlite.seals import SIZE, typed, xor
+from rappor.store.types import Fold, Ints, StoredCounts
+
+Words = NDArray[np.uint64]
+Seal = Callable[[int, bytes], bytes]
+
+_WORD = np.dtype("<u8")
+_LARGEST = 2**63 - 1
+_AT_ONCE = 4096  # folds: bounds the memory of an import
+_FEW = 4  # of up to a quarter of the cohorts, each is looked up by itself
+
+
+def apply(connection: Connection, folds: Iterable[Fold]) -> int:
+    """Add folds to their cells within an open transaction; how many reports that were."""
+    coming, added = iter(folds), 0
+    while some := list(islice(coming, _AT_ONCE)):
+        added += _apply(connection, some)
+    return added
+
+
+def _apply(connection: Connection, folds: Iterable[Fold]) -> int:
+    grouped: dict[CellKey, list[Fold]] = {}
+    for fold in folds:
+        grouped.setdefault(fold.cell, []).append(fold)
+    added = 0
+    for key, group in grouped.items():
+        cell = _cell_of(connection, key)
+        for fold in group:
+            _check(fold, cell)
+        filled = [fold for fold in group if fold.total]
+        if filled:
+            _add_counts(connection, cell, filled)
+            chunks.add(connection, cell, filled)
+        cell.save(connection)
+        added += sum(fold.total for fold in filled)
+    return added
+
+
+def _cell_of(connection: Connection, key: CellKey) -> Cell:
+    cell = rows.find(connection, key)
+    if cell is None:
+        cell = Cell(key, *definitions.expected(connection, key))
+        cell.create(connection)
+    return cell
+
+
+def _check(fold: Fold, cell: Cell) -> None:
+    """StoreError unless the fold is what its cell's definition asks for."""
+    wrong = ""
+    if fold.params_digest != cell.params_digest:
+        wrong = "reports made with other parameters than its definition's"
+    elif not is_whole(fold.cohort) or not 0 <= fold.cohort < cell.m:
+        wrong = f"cohort must be 0 to {cell.m - 1}, got {fold.cohort!r}"
+    elif not is_whole(fold.total) or not 0 <= fold.total <= _LARGEST:
+        wrong = "total must be a whole number from 0 on"
+    elif not isinstance(fold.ones, np.ndarray) or fold.ones.shape != (cell.k,):
+        wrong = f"ones must have the shape ({cell.k},)"
+    elif fold.ones.dtype.kind not in "iu":
+        wrong = f"ones must be whole numbers, got {fold.ones.dtype}"
+    elif fold.reports is not None and len(fold.reports) != fold.total * chunks.width(cell.k):
+        wrong = f"{len(fold.reports)} bytes are not {fold.total} reports of {cell.k} bits"
+    if wrong:
+        raise StoreError(f"{fold.cell}: {wrong}")
+
+
+def _add_counts(connection: Connection, cell: Cell, folds: Sequence[Fold]) -> None:
+    given = _tables(cell, folds)
+    known = _known(connection, cell, list(given))
+    seal, first = _sealer(cell), cell.slots[0]
+    seals, changed = [known[cohort][1] for cohort in known], []
+    for cohort, table in given.items():
+        if cohort in known:
+            table += known[cohort][0]
+            if table[0] > _LARGEST:
+                raise StoreError(f"{cell.key}, cohort {cohort}: counts above 2^63 - 1")
+        data = table.tobytes()
+        changed.append((first + cohort, data, seal(first + cohort, data)))
+    connection.executemany(
+        "INSERT INTO counts VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET data=excluded.data, "
+        "checksum=excluded.checksum",
+        changed,
+    )
+    cell.cohorts += len(given) - len(known)
+    cell.reports += sum(fold.total for fold in folds)
+    cell.parity = xor(cell.parity, _parity([*seals, *(row[2] for row in changed)]))
+
+
+def _tables(cell: Cell, folds: Sequence[Fold]) -> dict[int, Words]:
+    """By cohort, what folds add: the total, then the k ones."""
+    ones = np.stack([fold.ones for fold in folds])
+    totals = np.array([fold.total for fold in folds], np.int64)
+    if (ones < 0).any() or (ones > totals[:, None]).any():
+        raise StoreError(f"{cell.key}: ones must be from 0 to the total")
+    table = np.empty((len(folds), cell.k + 1), _WORD)
+    table[:, 0], table[:, 1:] = totals, ones
+    found: dict[int, Words] = {}
+    for fold, numbers in zip(folds, table, strict=True):
+        cohort = int(fold.cohort)
+        found[cohort] = numbers if cohort not in found else found[cohort] + numbers
+    return found
+
+
+def _known(
+    connection: Connection, cell: Cell, cohorts: Sequence[int]
+) -> dict[int, tuple[Words, bytes]]:
+    """What the store has of some cohorts: numbers and checksum, verified."""
+    query = "SELECT id, data, checksum FROM counts WHERE id"
+    if _FEW * len(cohorts) < cell.m:
+        slots = [cell.slot(cohort) for cohort in cohorts]
+        found = [connection.execute(f"{query}=?", (slot,)).fetchone() for slot in slots]
+    else:
+        found = connection.execute(f"{query} BETWEEN ? AND ?", cell.slots).fetchall()
+    seal, wanted = _sealer(cell), set(cohorts)
+    known = (_numbers(cell, row, seal) for row in found if row is not None)
+    return {cohort: (table, sum_) for cohort, table, sum_ in known if cohort in wanted}
+
+
+def _sealer(cell: Cell) -> Seal:
+    """The checksum of a row of counts: its number and its bytes, and what they were made with."""
+    base = blake2b(cell.params_digest.encode(), digest_size=SIZE, person=b"rappor-counts")
+
+    def seal(slot: int, data: bytes) -> bytes:
+        state = base.copy()
+        state.update(slot.to_bytes(8, "little") + data)
+        return state.digest()
+
+    return seal
+
+
+def _parity(seals: Sequence[bytes]) -> bytes:
+    numbers = (int.from_bytes(seal, "little") for seal in seals)
+    return reduce(xor_numbers, numbers, 0).to_bytes(SIZE, "little")
+
+
+def _numbers(cell: Cell, row: object, seal: Seal) -> tuple[int, Words, bytes]:
+    """Cohort, the k + 1 numbers and the checksum of a row, verified."""
+    slot, data, found = typed(row, "ibb", f"{cell.key}: counts")
+    cohort = slot & (1 << COHORT_BITS) - 1
+    if cohort >= cell.m or len(data) != (cell.k + 1) * _WORD.itemsize or seal(slot, data) != found:
+        raise StoreError(f"{cell.key}, cohort {cohort}: the counts are damaged (checksum)")
+    return cohort, np.frombuffer(data, _WORD), found
+
+
+def read(connection: Connection, cell: Cell) -> StoredCounts:
+    """The counts of a cell, or StoreError where any of them was changed or is gone."""
+    totals: Ints = np.zeros(cell.m, np.int64)
+    ones: Ints = np.zeros((cell.m, cell.k), np.int64)
+    seals, seal = [], _sealer(cell)
+    query = "SELECT id, data, checksum FROM counts WHERE id BETWEEN ? AND ?"
+    for row in connection.execute(query, cell.slots):
+        cohort, numbers, found = _numbers(cell, row, seal)
+        totals[cohort], ones[cohort] = numbers[0], numbers[1:]
+        seals.append(found)
+    if (
+        _parity(seals) != cell.parity
+        or len(seals) != cell.cohorts
+        or sum(totals.tolist()) != cell.reports
+    ):
+        raise StoreError(f"{cell.key}: the counts are damaged (a cohort is missing or out of date)")
+    return StoredCounts(cell.key, cell.params_digest, totals, ones)
+
+
+def remove(connection: Connection, cell: Cell) -> None:
+    """Take a cell away with all that is in it."""
+    chunks.remove(connection, cell)
+    connection.execute("DELETE FROM counts WHERE id BETWEEN ? AND ?", cell.slots)
+    cell.remove(connection)

@@ -1,0 +1,115 @@
+"""The tables, as a list of migrations: docs/data-model.md narrates each of them.
+
+A migration is one transaction: whoever is killed in its middle leaves the old schema (B8).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from rappor.errors import StoreError
+from rappor.store.sqlite.connection import APPLICATION_ID, Connection, roll_back
+
+Migration = tuple[str, ...]
+
+_NONE = "zeroblob(16)"
+
+MIGRATIONS: tuple[Migration, ...] = (
+    (  # 1: definitions, counts, reports, tokens, audit
+        "CREATE TABLE definitions ("
+        " collection TEXT NOT NULL, version INTEGER NOT NULL, toml TEXT NOT NULL,"
+        " checksum BLOB NOT NULL, PRIMARY KEY (collection, version)) WITHOUT ROWID",
+        "CREATE TABLE cells ("
+        " id INTEGER PRIMARY KEY, collection TEXT NOT NULL, version INTEGER NOT NULL,"
+        " period TEXT NOT NULL, dimensions TEXT NOT NULL, params_digest TEXT NOT NULL,"
+        " k INTEGER NOT NULL, m INTEGER NOT NULL, reports INTEGER NOT NULL,"
+        " cohorts INTEGER NOT NULL, parity BLOB NOT NULL, kept INTEGER NOT NULL,"
+        " chunks INTEGER NOT NULL, chunk_parity BLOB NOT NULL, checksum BLOB NOT NULL,"
+        " FOREIGN KEY (collection, version) REFERENCES definitions (collection, version))",
+        "CREATE TABLE counts ( id INTEGER PRIMARY KEY, data BLOB NOT NULL, checksum BLOB NOT NULL)",
+        "CREATE TABLE reports ("
+        " id INTEGER PRIMARY KEY, slot INTEGER NOT NULL, size INTEGER NOT NULL,"
+        " data BLOB NOT NULL, checksum BLOB NOT NULL)",
+        "CREATE INDEX reports_slot ON reports (slot, size)",
+        "CREATE TABLE tokens (token BLOB PRIMARY KEY, day INTEGER NOT NULL) WITHOUT ROWID",
+        "CREATE TABLE token_days ("
+        " day INTEGER PRIMARY KEY, tokens INTEGER NOT NULL, parity BLOB NOT NULL)",
+        "CREATE TABLE audit ("
+        " id INTEGER PRIMARY KEY, at TEXT NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL,"
+        " detail TEXT NOT NULL, checksum BLOB NOT NULL)",
+        "CREATE TABLE seals ("
+        " name TEXT PRIMARY KEY, size INTEGER NOT NULL, parity BLOB NOT NULL) WITHOUT ROWID",
+        f"INSERT INTO seals VALUES ('audit', 0, {_NONE}), ('cells', 0, {_NONE}),"  # noqa: S608
+        f" ('definitions', 0, {_NONE})",
+    ),
+    (  # 2: files that were imported, each exactly once
+        "CREATE TABLE imports ("
+        " digest BLOB PRIMARY KEY, detail TEXT NOT NULL, checksum BLOB NOT NULL) WITHOUT ROWID",
+        f"INSERT INTO seals VALUES ('imports', 0, {_NONE})",  # noqa: S608
+    ),
+)
+
+
+def version_of(connection: Connection) -> int:
+    """The schema's version; 0 where there is none yet. StoreError where it is not ours."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if application == 0 and version == 0 and tables == 0:
+        return 0
+    if application != APPLICATION_ID:
+        raise StoreError("not a store of rappor: its application id is another")
+    return int(version)
+
+
+def migrate(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> bool:
+    """Bring a file to the newest schema, one transaction each; whether there was anything to do."""
+    done = False
+    while True:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            version = version_of(connection)  # within the transaction: another may have done it
+            if version >= len(migrations):
+                connection.execute("ROLLBACK")
+                break
+            for statement in migrations[version]:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version={version + 1}")
+            connection.execute("COMMIT")
+            done = True
+        except BaseException:
+            roll_back(connection)
+            raise
+    verify(connection, migrations)
+    return done
+
+
+def verify(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
+    """StoreError unless the schema is, letter by letter, that of this version of rappor."""
+    version = version_of(connection)
+    if version > len(migrations):
+        raise StoreError(
+            f"a store of schema {version}, written by a newer rappor; this one knows "
+            f"{len(migrations)}"
+        )
+    if version < len(migrations):
+        raise StoreError(
+            f"a store of schema {version}: open it once for writing (rappor retain) to bring it to "
+            f"{len(migrations)}"
+        )
+    wanted = sqlite3.connect(":memory:")
+    try:
+        for statement in (each for migration in migrations for each in migration):
+            wanted.execute(statement)
+        expected = _statements(wanted)
+    finally:
+        wanted.close()
+    if _statements(connection) != expected:
+        raise StoreError("the schema is damaged: it is not what rappor wrote")
+
+
+def _statements(connection: Connection) -> list[tuple[object, ...]]:
+    found = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema")
+    return sorted((tuple(row) for row in found), key=repr)

@@ -1,0 +1,198 @@
+"""The open file: a connection that writes, one that reads, and the rules of their use."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from rappor.errors import StoreBroken, StoreError
+from rappor.store.sqlite import schema, wal
+from rappor.store.sqlite.connection import (
+    BUSY_MS,
+    FAILURES,
+    Connect,
+    Connection,
+    prepare,
+    roll_back,
+    translated,
+    translating,
+)
+from rappor.store.sqlite.lock import FolderLock
+
+LOG_BYTES = 16 * 2**20  # a longer log is folded into the file
+LOG_SECONDS = 60.0  # and so is an older one: it holds the order in which reports came
+_QUICK_MS = 100
+
+
+class Session:
+    """Transactions on one file. Thread-safe: writers wait for each other, readers do not wait.
+
+    After the disk has failed once, everything raises StoreBroken: what a failed sync left on disk
+    is not known, so nothing is tried again.
+    """
+
+    def __init__(self, path: Path, connect: Connect, read_only: bool) -> None:
+        self.path = path
+        self.read_only = read_only
+        self.note: str | None = None
+        self._broken = ""
+        self._closed = False
+        self._write_lock = threading.RLock()
+        self._read_lock = threading.RLock()
+        self._try_again_above = LOG_BYTES
+        self._settled_at = time.monotonic()
+        if read_only and not path.is_file():
+            raise StoreError(f"{path}: there is no store")
+        if not read_only:
+            _make_file(path)
+        self._lock = FolderLock(path.with_suffix(".lock"), read_only)
+        self._open: list[Connection] = []
+        try:
+            with translating(path):
+                if self._lock.alone():
+                    self.note = wal.inspect(path)
+                self._writer = self._connected(connect, read_only)
+                if read_only:
+                    schema.verify(self._writer)
+                    self._reader = self._writer
+                    self._read_lock = self._write_lock
+                else:
+                    schema.migrate(self._writer)
+                    self._reader = self._connected(connect, True)
+                self._reader.execute("SELECT count(*) FROM seals").fetchone()  # recovers the log
+            self._lock.share()
+        except StoreError as error:
+            self.close()
+            if str(path) in str(error):
+                raise
+            raise type(error)(f"{path}: {error}") from error.__cause__
+        except BaseException:
+            self.close()
+            raise
+
+    def _connected(self, connect: Connect, read_only: bool) -> Connection:
+        connection = connect(self.path, read_only)
+        self._open.append(connection)
+        prepare(connection, read_only)
+        return connection
+
+    def _check_usable(self) -> None:
+        if self._broken:
+            raise StoreBroken(f"{self._broken}; nothing is tried again")
+        if self._closed:
+            raise StoreError(f"{self.path}: the store is closed")
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One durable transaction: all of what happens in it, or nothing."""
+        with self._write_lock:
+            self._check_usable()
+            if self.read_only:
+                raise StoreError(f"{self.path}: the store is open for reading only")
+            with self._failing():
+                try:
+                    self._writer.execute("BEGIN IMMEDIATE")
+                    yield self._writer
+                    if self._writer.in_transaction:  # else the caller has thought better of it
+                        self._writer.execute("COMMIT")
+                except BaseException:
+                    roll_back(self._writer)
+                    raise
+                self._settle_if_due()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A snapshot: what others write meanwhile is not seen."""
+        with self._read_lock:
+            self._check_usable()
+            with self._failing():
+                try:
+                    self._reader.execute("BEGIN")
+                    yield self._reader
+                finally:
+                    roll_back(self._reader)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Errors in our words; a broken disk is remembered."""
+        try:
+            yield
+        except FAILURES as error:
+            meant = translated(error, self.path)
+            if isinstance(meant, StoreBroken):
+                self._broken = str(meant)
+            raise meant from error
+
+    def _settle_if_due(self) -> None:
+        size = _size(self.path.with_name(self.path.name + "-wal"))
+        now = time.monotonic()
+        if size < self._try_again_above and now - self._settled_at < LOG_SECONDS:
+            return
+        self._settled_at = now
+        done = self._settle(_QUICK_MS)
+        # A reader is in the way: try again when the log has grown some more, or a minute later.
+        self._try_again_above = LOG_BYTES if done else size + LOG_BYTES
+
+    def settle(self, patience: int = _QUICK_MS) -> bool:
+        """Fold the log into the file and empty it; False where a reader is in the way so long."""
+        with self._write_lock:
+            self._check_usable()
+            with self._failing():
+                return self.read_only or self._settle(patience)
+
+    def _settle(self, patience: int) -> bool:
+        try:
+            self._writer.execute(f"PRAGMA busy_timeout={patience}").fetchall()
+            row = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return bool(row is not None and row[0] == 0)
+        except sqlite3.OperationalError as error:
+            code = getattr(error, "sqlite_errorcode", None) or 0
+            if code & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY):
+                return False  # the log keeps what is committed until there is room
+            raise
+        finally:
+            self._writer.execute(f"PRAGMA busy_timeout={BUSY_MS}").fetchall()
+
+    def close(self) -> None:
+        """Let go of everything; the last one to leave folds the log into the file."""
+        with self._write_lock, self._read_lock:
+            if self._closed:
+                return
+            self._closed = True
+            for connection in reversed(self._open):
+                with suppress(sqlite3.Error):
+                    connection.close()
+            self._lock.close()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _make_file(path: Path) -> None:
+    """An empty file that only its owner can read, and its name on disk."""
+    if path.exists():
+        return
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names in a folder are on disk."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,208 @@
+"""SqliteStore: the store in one file, each public method one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+
+from rappor.collection import Registry
+from rappor.store.cells import CellKey
+from rappor.store.sqlite import (
+    audit,
+    checking,
+    chunks,
+    copies,
+    definitions,
+    files,
+    retention,
+    rows,
+)
+from rappor.store.sqlite import folds as folding
+from rappor.store.sqlite import tokens as remembering
+from rappor.store.sqlite.connection import Connect, connect
+from rappor.store.sqlite.session import Session
+from rappor.store.types import AuditEntry, CellSummary, Definition, Fold, Retained, StoredCounts
+
+_PATIENCE_MS = 2_000  # with readers, before retention leaves the log to the next one
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class SqliteStore:
+    """See `rappor.store.Store` for what each method does.
+
+    Args:
+        path: the file; made, with its folder, where it is missing and not `read_only`.
+        read_only: only look.
+        connect: how a connection is made.
+        now: the clock of the audit log.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        connect: Connect = connect,
+        now: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        self.path = path
+        self._now = now
+        self._session = Session(path, connect, read_only)
+        if self._session.note is not None and not read_only:
+            self.audit("store", "recovered", self._session.note)
+
+    def add(
+        self,
+        tokens: Sequence[bytes],
+        fold: Callable[[Sequence[int]], Iterable[Fold]],
+        day: date,
+    ) -> list[bool]:
+        """Count batches exactly once; see `Store.add`."""
+        given = list(tokens)
+        remembering.check_tokens(given)
+        with self._session.writing() as connection:
+            new = remembering.insert(connection, given, day)
+            indices = [index for index, is_new in enumerate(new) if is_new]
+            if indices:
+                folding.apply(connection, fold(indices))
+            else:
+                connection.execute("ROLLBACK")  # nothing to write, so nothing to sync
+        return new
+
+    def add_file(self, digest: bytes, folds: Iterable[Fold], *, actor: str, detail: str) -> bool:
+        """Count a file of reports exactly once, for ever; whether it was new."""
+        with self._session.writing() as connection:
+            if not files.insert(connection, digest, detail):
+                return False
+            added = folding.apply(connection, folds)
+            entry = self._entry(actor, "import", f"{detail}: {added} reports")
+            audit.append(connection, entry)
+        return True
+
+    def counts(
+        self,
+        collection: str,
+        version: int | None = None,
+        *,
+        periods: Iterable[str] | None = None,
+        dimensions: str | None = None,
+    ) -> list[StoredCounts]:
+        """The counts of all cells that match, by version, period and dimensions."""
+        with self._session.reading() as connection:
+            wanted = rows.matching(connection, collection, version, periods, dimensions)
+            return [folding.read(connection, cell) for cell in wanted]
+
+    def cells(self) -> list[CellSummary]:
+        """All cells, by key."""
+        with self._session.reading() as connection:
+            return [cell.summary for cell in rows.read(connection)]
+
+    def reports(
+        self,
+        collection: str,
+        version: int | None = None,
+        *,
+        periods: Iterable[str] | None = None,
+        dimensions: str | None = None,
+    ) -> Iterator[tuple[CellKey, int, bytes]]:
+        """The kept reports of each cell and cohort, packed, in an order drawn anew."""
+        with self._session.reading() as connection:
+            wanted = list(rows.matching(connection, collection, version, periods, dimensions))
+        for cell in wanted:
+            with self._session.reading() as connection:  # not held while the caller is at work
+                found = rows.find(connection, cell.key)
+                kept = {} if found is None else chunks.read(connection, found)
+            for cohort, reports in kept.items():
+                yield cell.key, cohort, reports
+
+    def save_definition(self, toml: str, *, actor: str) -> bool:
+        """Keep a collection's definition; whether it is new or changed."""
+        with self._session.writing() as connection:
+            saved = definitions.save(connection, toml)
+            if saved is None:
+                connection.execute("ROLLBACK")
+                return False
+            entry = self._entry(actor, "define", f"{saved.name} v{saved.version}")
+            audit.append(connection, entry)
+        return True
+
+    def definitions(self) -> list[Definition]:
+        """All saved definitions, by collection and version."""
+        with self._session.reading() as connection:
+            return definitions.read(connection)
+
+    def audit(self, actor: str, action: str, detail: str) -> None:
+        """Write down who did what."""
+        with self._session.writing() as connection:
+            audit.append(connection, self._entry(actor, action, detail))
+
+    def _entry(self, actor: str, action: str, detail: str) -> AuditEntry:
+        when = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return AuditEntry(when, actor, action, detail)
+
+    def audit_log(self) -> list[AuditEntry]:
+        """Everything that was written down, oldest first."""
+        with self._session.reading() as connection:
+            return audit.read(connection)
+
+    def retain(
+        self,
+        today: date,
+        registry: Registry | None = None,
+        *,
+        dry_run: bool = False,
+        actor: str = "store",
+    ) -> Retained:
+        """Remove what is too old, so that its bytes are gone."""
+        if dry_run:
+            with self._session.reading() as connection:
+                found = retention.plan(connection, today, registry)
+            return retention.summary(found, today, dry_run=True)
+        with self._session.writing() as connection:
+            found = retention.plan(connection, today, registry)
+            done = retention.summary(found, today, dry_run=False)
+            retention.execute(connection, found, today)
+            audit.append(connection, self._entry(actor, "retain", _said(done)))
+        return replace(done, settled=self._session.settle(_PATIENCE_MS))
+
+    def settle(self) -> None:
+        """Move everything to its final place: no trace of the order of arrival is left."""
+        self._session.settle()
+
+    def check(self) -> list[str]:
+        """Read everything, and say each thing that is wrong; an empty list where nothing is."""
+        with self._session.reading() as connection:
+            return checking.problems(connection)
+
+    def backup(self, path: str | PathLike[str]) -> None:
+        """Write a whole, verified and synced copy, also while others write."""
+        copies.backup(self.path, Path(path).expanduser())
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._session.close()
+
+    def __enter__(self) -> SqliteStore:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _said(done: Retained) -> str:
+    return (
+        f"{done.reports} kept reports, {len(done.count_cells)} cells of expired collections with "
+        f"{done.counted} counted reports, {done.tokens} tokens"
+    )

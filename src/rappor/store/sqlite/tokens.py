@@ -1,0 +1,106 @@
+"""Batch tokens: which have been seen, by day, with no key to any report (SECURITY, "Exactly once").
+
+The XOR of a day's tokens is kept beside their number, so that a changed or lost one shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+import numpy as np
+
+from rappor.errors import StoreError
+from rappor.store.sqlite.connection import Connection
+from rappor.store.sqlite.seals import NONE, typed, xor
+from rappor.store.types import TOKEN_BYTES, TOKEN_DAYS
+
+SKEW_DAYS = 1  # a batch may name tomorrow's period, and is accepted until that is 14 days old
+WEEK_DAYS = 6  # and a week is accepted until its last day is
+_AT_ONCE = 100_000
+
+
+def check_tokens(tokens: Sequence[bytes]) -> None:
+    """StoreError unless each token is 16 bytes."""
+    for token in tokens:
+        if not isinstance(token, bytes) or len(token) != TOKEN_BYTES:
+            raise StoreError(f"a token must be {TOKEN_BYTES} bytes")
+
+
+def insert(connection: Connection, tokens: Sequence[bytes], day: date) -> list[bool]:
+    """Remember tokens; for each whether it was new."""
+    number = day.toordinal()
+    execute = connection.execute
+    new = [
+        execute(
+            "INSERT INTO tokens (token, day) VALUES (?, ?) ON CONFLICT DO NOTHING", (token, number)
+        ).rowcount
+        == 1
+        for token in tokens
+    ]
+    fresh = [token for token, is_new in zip(tokens, new, strict=True) if is_new]
+    if fresh:
+        row = execute("SELECT tokens, parity FROM token_days WHERE day=?", (number,)).fetchone()
+        known, parity = (0, NONE) if row is None else typed(row, "ib", f"the tokens of {day}")
+        execute(
+            "INSERT OR REPLACE INTO token_days (day, tokens, parity) VALUES (?, ?, ?)",
+            (number, known + len(fresh), xor(parity, _parity(fresh))),
+        )
+    return new
+
+
+def _parity(tokens: Sequence[bytes]) -> bytes:
+    table = np.frombuffer(b"".join(tokens), np.uint8).reshape(-1, TOKEN_BYTES)
+    return bytes(np.bitwise_xor.reduce(table, axis=0))
+
+
+def expired(connection: Connection, today: date, weekly: bool) -> int:
+    """How many tokens are too old to matter; `weekly`: whether a collection has weeks."""
+    query = "SELECT coalesce(sum(tokens), 0) FROM token_days WHERE day < ?"
+    row = connection.execute(query, (_first_kept(today, weekly),)).fetchone()
+    (number,) = typed(row, "i", "the days of tokens")
+    return int(number)
+
+
+def forget(connection: Connection, today: date, weekly: bool) -> None:
+    """Drop tokens that are too old to matter."""
+    first = _first_kept(today, weekly)
+    for table in ("tokens", "token_days"):
+        connection.execute(f"DELETE FROM {table} WHERE day < ?", (first,))  # noqa: S608
+
+
+def _first_kept(today: date, weekly: bool) -> int:
+    """The first day whose batches could still be accepted again, if their tokens were forgotten."""
+    return today.toordinal() - TOKEN_DAYS - SKEW_DAYS - (WEEK_DAYS if weekly else 0)
+
+
+def problems(connection: Connection) -> list[str]:
+    """Days whose tokens are not what was written."""
+    found: dict[int, tuple[int, bytes]] = {}
+    rows: dict[int, list[bytes]] = {}
+
+    def settle() -> None:
+        for day, tokens in rows.items():
+            known, parity = found.get(day, (0, NONE))
+            found[day] = known + len(tokens), xor(parity, _parity(tokens))
+        rows.clear()
+
+    for number, row in enumerate(connection.execute("SELECT token, day FROM tokens"), 1):
+        try:
+            token, day = typed(row, "bi", "a token")
+            check_tokens([token])
+        except StoreError:
+            return ["tokens: damaged (one is not what was written there)"]
+        rows.setdefault(day, []).append(token)
+        if number % _AT_ONCE == 0:
+            settle()
+    settle()
+    said = {
+        day: (tokens, parity)
+        for day, tokens, parity in connection.execute("SELECT day, tokens, parity FROM token_days")
+    }
+    wrong = {day for day in found.keys() | said.keys() if found.get(day) != said.get(day)}
+    return [
+        f"tokens of day {day}: damaged (not those that were written)"
+        for day in sorted(wrong, key=repr)
+    ]

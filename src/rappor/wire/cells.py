@@ -1,0 +1,82 @@
+"""Declared dimensions outside a process: what can be sent, and how cells are keyed.
+
+A cell is a sorted tuple of (name, value) pairs; its text, `country=NZ;os=mac`, is a key in files
+and stores. Dimensions travel in clear, outside ε (R19): they are few, short and declared. The
+messages never repeat what was sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from rappor.errors import WireError
+
+Cell = tuple[tuple[str, str], ...]
+
+_PAIRS = "dimensions must be pairs of a name and a value"
+OTHER = "other"  # what every value that is not declared is sent as
+MOST_DIMENSIONS = 8
+COLLECTION_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+DIMENSION_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+DIMENSION_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._+/:()-]{0,62}[A-Za-z0-9._+()-])?")
+
+
+def check_cell(dimensions: Any) -> Cell:
+    """Pairs in strictly increasing order of names, or WireError."""
+    if not dimensions and isinstance(dimensions, (tuple, list)):
+        return ()
+    try:
+        pairs = tuple(pair if type(pair) is tuple else _pair(pair) for pair in dimensions)
+        return _checked(pairs)
+    except TypeError:  # nothing to go through, or what no text could be
+        raise WireError(_PAIRS) from None
+
+
+def _pair(pair: Any) -> tuple[Any, ...]:
+    if not isinstance(pair, (tuple, list)):
+        raise WireError(_PAIRS)
+    return tuple(pair)
+
+
+@lru_cache(maxsize=4096)  # the cells of a collector are few, and each comes very often
+def _checked(cell: tuple[tuple[Any, ...], ...]) -> Cell:
+    if len(cell) > MOST_DIMENSIONS:
+        raise WireError(f"a batch has at most {MOST_DIMENSIONS} dimensions, got {len(cell)}")
+    if any(len(pair) != 2 for pair in cell):
+        raise WireError(_PAIRS)
+    for name, value in cell:
+        if not isinstance(name, str) or not DIMENSION_NAME.fullmatch(name):
+            raise WireError("a dimension's name is 1 to 32 of a-z, 0-9 and _, a letter first")
+        if not isinstance(value, str) or not DIMENSION_VALUE.fullmatch(value):
+            raise WireError(
+                "a dimension's value is 1 to 64 letters, digits, spaces or ._+/:()-, "
+                "a letter or digit first; no space, / or : last"
+            )
+    if any(low[0] >= high[0] for low, high in pairwise(cell)):
+        raise WireError("dimensions must be sorted by name, each named once")
+    return cell
+
+
+def cell_text(cell: Iterable[tuple[str, str]]) -> str:
+    """The key of a cell.
+
+    >>> cell_text((("country", "NZ"), ("os", "mac")))
+    'country=NZ;os=mac'
+    """
+    return ";".join(f"{name}={value}" for name, value in check_cell(cell))
+
+
+def cell_of_text(text: str) -> Cell:
+    """The cell of a key; WireError unless `cell_text` gives the key back.
+
+    >>> cell_of_text("country=NZ;os=mac")
+    (('country', 'NZ'), ('os', 'mac'))
+    """
+    if not isinstance(text, str):
+        raise WireError(f"the key of a cell is text, got {type(text).__name__}")
+    parts = text.split(";") if text else []
+    return check_cell(tuple(part.partition("=")[::2]) for part in parts)

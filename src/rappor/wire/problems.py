@@ -1,0 +1,84 @@
+"""Every error that a collector answers with: a closed list of stable codes (RFC 9457).
+
+A client needs two things from an answer: whether to drop the batch or keep it, and when to try
+again. The list is the contract; docs/protocol.md explains each code.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from rappor.checks import show
+from rappor.errors import ParamsError
+
+PROBLEM_JSON = "application/problem+json"
+
+
+class Problem(NamedTuple):
+    """One way in which a request can fail.
+
+    Attributes:
+        code: its stable name.
+        status: the HTTP status it is sent with.
+        title: what went wrong, in one sentence that is the same every time.
+        retry: whether the same batch may succeed later; otherwise a client drops it.
+    """
+
+    code: str
+    status: int
+    title: str
+    retry: bool
+
+
+_LISTED = (
+    Problem("bad-request", 400, "The request is not valid HTTP.", False),
+    Problem("malformed-batch", 400, "The body is not a batch.", False),
+    Problem("bad-encoding", 400, "The body does not decompress.", False),
+    Problem("unauthorized", 401, "The ingest key is missing or unknown.", False),
+    Problem("forbidden", 403, "The ingest key is not for this collection.", False),
+    Problem("not-found", 404, "There is nothing at this address.", False),
+    Problem("unknown-collection", 404, "There is no such collection or version.", False),
+    Problem("method-not-allowed", 405, "The address takes another method.", False),
+    Problem("request-timeout", 408, "The request did not arrive in time.", True),
+    Problem("expired-collection", 410, "The collection has ended.", False),
+    Problem("body-too-large", 413, "The body is larger than the limit.", False),
+    Problem("uri-too-long", 414, "The address is longer than the limit.", False),
+    Problem("unsupported-media-type", 415, "The content type is not that of a batch.", False),
+    Problem("unsupported-encoding", 415, "The content encoding is not supported.", False),
+    Problem("wrong-params", 422, "The reports do not fit the collection's parameters.", False),
+    Problem("wrong-dimensions", 422, "The dimensions are not those of the collection.", False),
+    Problem("wrong-period", 422, "The period is not one of the collection's.", False),
+    Problem("period-closed", 422, "The period is too old or in the future.", False),
+    Problem("rate-limited", 429, "Too many requests: try again later.", True),
+    Problem("headers-too-large", 431, "The headers are larger than the limit.", False),
+    Problem("internal-error", 500, "The collector failed; nothing was stored.", True),
+    Problem("overloaded", 503, "The collector is busy: try again later.", True),
+    Problem("shutting-down", 503, "The collector is stopping: try again later.", True),
+    Problem("store-failed", 503, "The store failed; nothing was stored.", True),
+    Problem("store-full", 507, "The disk is full; nothing was stored.", True),
+)
+PROBLEMS: dict[str, Problem] = {problem.code: problem for problem in _LISTED}
+
+
+def problem_json(code: str, detail: str = "") -> bytes:
+    """The body of an answer: application/problem+json.
+
+    `detail` is for a person and must hold nothing from the request.
+
+    >>> json.loads(problem_json("malformed-batch"))["status"]
+    400
+    """
+    if code not in PROBLEMS:
+        raise ParamsError(f"code must be one of the listed problems, got {show(code)}")
+    problem = PROBLEMS[code]
+    document: dict[str, str | int | bool] = {
+        "type": f"urn:rappor:problem:{code}",
+        "title": problem.title,
+        "status": problem.status,
+        "code": code,
+        "retry": problem.retry,
+    }
+    if detail:
+        document["detail"] = detail
+    return json.dumps(document, separators=(",", ":")).encode("ascii")

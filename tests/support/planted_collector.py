@@ -1,0 +1,161 @@
+"""Collectors with a planted bug or a sick disk, as processes; and a quick way to start many.
+
+    python planted_collector.py BUG DATA COLLECTIONS PORT [forks]
+
+With `forks`, one process imports everything and forks a collector for each line that it reads: a
+start then takes milliseconds, and a fork killed with -9 is as dead as any other process.
+"""
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from rappor.collector import process
+from rappor.collector.admit import utc_today
+from rappor.collector.settings import Settings
+from rappor.collector.supervise import _die_with_parent
+from rappor.collector.writer import Waiting, Writer
+from rappor.errors import StoreBroken, StoreFull
+from rappor.store import Fold, open_store
+
+Folding = Callable[[Sequence[int]], Iterable[Fold]]
+
+
+class AckFirst(Writer):
+    """Acknowledges what it is about to store."""
+
+    def _commit(self, group: list[Waiting]) -> None:
+        self._call(self._say_stored, group)
+        super()._commit(group)
+
+    def _say_stored(self, group: list[Waiting]) -> None:
+        for waiting in group:
+            waiting.done.set_result(None)
+
+
+class DyingThread(Writer):
+    """Its thread ends without a word at the third group, as a bug in it would do."""
+
+    groups = 0
+
+    def _commit(self, group: list[Waiting]) -> None:
+        self.groups += 1
+        if self.groups == 3:
+            raise SystemExit
+        super()._commit(group)
+
+
+class Wrapped:
+    """A store that passes everything on."""
+
+    def __init__(self, where: str | Path) -> None:
+        self.where = Path(where)
+        self.store = open_store(where)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+
+class _Look(Exception):
+    pass
+
+
+class TwoTransactions(Wrapped):
+    """Counts in one transaction, their tokens in the next."""
+
+    def add(self, tokens: Sequence[bytes], fold: Folding, day: date) -> list[bool]:
+        found: list[int] = []
+
+        def look(indices: Sequence[int]) -> Iterable[Fold]:
+            found.extend(indices)
+            raise _Look
+
+        try:
+            return self.store.add(tokens, look, day)
+        except _Look:
+            pass
+        self.store.add([os.urandom(16) for _ in found], lambda _: fold(found), day)
+        return self.store.add(tokens, lambda _: [], day)
+
+
+class SickDisk(Wrapped):
+    """As full or as broken as files named `full` and `broken` beside the data folder say."""
+
+    def add(self, tokens: Sequence[bytes], fold: Folding, day: date) -> list[bool]:
+        if (self.where.parent / "full").exists():
+            raise StoreFull("no room")
+        if (self.where.parent / "broken").exists():
+            (self.where.parent / "broken").unlink()  # the restarted one finds a sound disk
+            raise StoreBroken("input/output error")
+        return self.store.add(tokens, fold, day)
+
+
+class SlowDisk(Wrapped):
+    """Needs 50 ms for each commit."""
+
+    def add(self, tokens: Sequence[bytes], fold: Folding, day: date) -> list[bool]:
+        import time
+
+        time.sleep(0.05)
+        return self.store.add(tokens, fold, day)
+
+
+class PoisonedCell(Wrapped):
+    """Cannot fold reports of cohort 3, as a bug or a damaged cell would have it."""
+
+    def add(self, tokens: Sequence[bytes], fold: Folding, day: date) -> list[bool]:
+        def checked(indices: Sequence[int]) -> Iterable[Fold]:
+            for each in fold(indices):
+                if each.cohort == 3:
+                    raise ValueError("cohort 3")
+                yield each
+
+        return self.store.add(tokens, checked, day)
+
+
+BUGS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "ack-first": {"writer": AckFirst},
+    "two-transactions": {"opened": TwoTransactions},
+    "dying-thread": {"writer": DyingThread},
+    "sick-disk": {"opened": SickDisk},
+    "slow-disk": {"opened": SlowDisk},
+    "narrow-disk": {"opened": SlowDisk},
+    "poisoned-cell": {"opened": PoisonedCell},
+    "clock-ahead": {"today": lambda: utc_today() + timedelta(days=2)},
+    "clock-behind": {"today": lambda: utc_today() - timedelta(days=2)},
+}
+
+
+def run(bug: str, data: str, collections: str, port: str) -> int:
+    group = 4 if bug == "narrow-disk" else 1024  # four batches each 50 ms: 80 a second
+    settings = Settings(data=data, collections=collections, port=int(port), group_batches=group)
+    return process.run(settings, **BUGS[bug])
+
+
+def run_forks(*arguments: str) -> None:
+    """Fork a collector for each line of standard input; say its number and when it ended."""
+    for _ in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            with contextlib.suppress(BaseException):
+                _die_with_parent()
+                os._exit(run(*arguments))
+            os._exit(99)
+        print(f"pid {pid}", file=sys.stderr, flush=True)
+        os.waitpid(pid, 0)
+        print("gone", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:5]
+    if sys.argv[5:] == ["forks"]:
+        run_forks(*given)
+    else:
+        code = run(*given)
+        sys.stderr.flush()
+        os._exit(code)

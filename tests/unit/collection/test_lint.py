@@ -1,0 +1,228 @@
+"""lint: one bad definition for each caution of the paper, each with its own stable code."""
+
+import dataclasses
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rappor.collection import Collection, Finding, Registry, lint, lint_all
+from rappor.collection.finding import errors, shown
+from rappor.collection.template import draft
+from rappor.mechanism import Ranges
+from rappor.params import Params
+from rappor.privacy import add_up, epsilon_one, spend
+
+VECTORS = Path(__file__).parents[2] / "vectors" / "collections"
+TODAY = datetime.date(2026, 11, 16)
+GOOD = Collection.read(VECTORS / "good.toml")
+
+SPENT = spend(5.0, 365, GOOD.params)  # a day's share of 5 until 2027-11-16
+BUDGET: dict[str, Any] = {"budget": True, "most_epsilon": 5.0, "params": SPENT.periods[0]}
+
+CAUTIONS = {
+    "no-expiry": ("R63", "error"),
+    "several-clients": ("R64", "error"),
+    "correlated-group": ("R65", "error"),
+    "joint-predicates": ("R65", "error"),
+    "too-much-in-total": ("R66", "error"),
+    "small-cells": ("R67", "error"),
+    "forgetful-platform": ("R68", "warning"),
+    "trackable-value": ("R69", "error"),
+    "no-encryption": ("R70", "error"),
+    "fast-values": ("R71", "error"),
+}
+
+
+def judged(path: Path) -> tuple[Finding, ...]:
+    """What lint says about a file, or about a folder."""
+    read = Registry.open(path).all() if path.is_dir() else [Collection.read(path)]
+    return lint_all(read, TODAY)
+
+
+def codes(collection: Collection, *others: Collection) -> list[str]:
+    return [each.code for each in lint(collection, others, TODAY)]
+
+
+def changed(**given: Any) -> Collection:
+    return dataclasses.replace(GOOD, **given)
+
+
+def test_there_is_a_bad_definition_for_every_caution_of_the_paper() -> None:
+    assert {requirement for requirement, _ in CAUTIONS.values()} == {
+        f"R{number}" for number in range(63, 72)
+    }
+    files = {path.stem for path in VECTORS.iterdir()}
+    assert files == {"good", *CAUTIONS}
+
+
+@pytest.mark.parametrize("code", CAUTIONS)
+def test_a_bad_definition_has_its_own_code_and_no_other(code: str) -> None:
+    path = VECTORS / code
+    found = judged(path if path.is_dir() else path.with_suffix(".toml"))
+    assert [(each.code, each.requirement, each.severity) for each in found] == [
+        (code, *CAUTIONS[code])
+    ]
+    assert found[0].text.endswith(".")
+    assert found[0].way_out.endswith(".")
+    assert found[0].collection == "engine v1"
+
+
+def test_a_good_definition_has_no_finding() -> None:
+    assert judged(VECTORS / "good.toml") == ()
+
+
+def test_each_way_out_is_one() -> None:
+    """What the findings tell people to do makes them go away."""
+    ways: list[Collection] = [
+        changed(clients_per_person=3, account_secret=True),
+        changed(platform="web", account_secret=True),
+        changed(upload="https://example.org/v1/reports"),
+        changed(upload="http://localhost:8080/v1/reports"),
+        changed(upload="http://[::1]:8080/"),
+        changed(values="fast", **BUDGET),
+        changed(values="slow", most_values=2, most_epsilon=8.8),
+        changed(shared=True, **BUDGET),
+        changed(dimensions={"os": ("mac", "linux")}),
+    ]
+    assert [codes(each) for each in ways] == [[]] * len(ways)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"description": " "}, ["no-description"]),
+        ({"owner": ""}, ["no-owner"]),
+        ({"sensitivity": "high"}, ["no-review"]),
+        ({"sensitivity": "high", "reviews": ["https://example.org/7"]}, []),
+        ({"expires": TODAY}, ["expired"]),
+        ({"expires": TODAY + datetime.timedelta(days=1)}, []),
+        ({"expires": TODAY + datetime.timedelta(days=800)}, ["expires-far-away"]),
+        ({"keep_reports_days": 90}, []),
+        ({"keep_reports_days": 91}, ["reports-kept-long"]),
+        ({"expected_reports": None}, ["no-expected-reports"]),
+        ({"expected_reports": 800}, []),
+        ({"expected_reports": 799}, ["small-cells"]),
+        ({"upload": "ftp://example.org"}, ["no-encryption"]),
+        ({"upload": "//"}, ["no-encryption"]),
+        ({"upload": "http://localhost.example.org/"}, ["no-encryption"]),
+        ({"upload": "http://[bad"}, ["no-encryption"]),
+        ({"values": "slow"}, ["values-run-out"]),
+        ({"most_epsilon": 1.0}, ["cap-below-one-report"]),
+        ({"params": Params(128, 2, 8, 0.5, 0.0, 1.0)}, ["linkable-reports"]),
+        ({"params": Params(128, 2, 8, 0.0, 0.5, 0.75), "most_epsilon": 5.0},
+         ["no-permanent-noise"]),
+        ({"params": Params(128, 2, 8, 0.0, 0.5, 0.75), "most_epsilon": 5.0, "one_time": True}, []),
+        ({"params": Params(128, 4, 8, 0.1, 0.5, 0.75), "most_epsilon": 20.0}, ["large-epsilon"]),
+        ({"schedule": [("2026-12-01", 0.5, 0.7)]}, []),
+        ({"schedule": [("2026-12-01", 0.5, 0.8)]}, ["schedule-grows"]),
+        ({"schedule": [("2026-12-01", 0.5, 0.6), ("2027-01-01", 0.5, 0.7)]}, ["schedule-grows"]),
+    ],
+)  # fmt: skip
+def test_plain_sense_has_codes_too(given: dict[str, Any], expected: list[str]) -> None:
+    assert codes(changed(**given)) == expected
+
+
+def test_bits_that_nobody_uses_and_nulls_that_look_like_values_are_warned_of() -> None:
+    one_hot = Params(4, 1, 1, 0.5, 0.5, 0.75)
+    shape = {"params": one_hot, "most_epsilon": 5.0}
+    assert codes(changed(kind="category", categories=("a", "b"), **shape)) == ["unused-bits"]
+    assert codes(changed(kind="category", categories=tuple("abcd"), **shape)) == []
+    assert codes(changed(kind="ordinal", ranges=Ranges((1, 2)), **shape)) == ["unused-bits"]
+    boolean = {"kind": "boolean", "params": Params(1, 1, 1, 0.5, 0.5, 0.75), "most_epsilon": 3.0}
+    assert codes(changed(null_reports=True, **boolean)) == ["null-is-a-value"]
+
+
+def test_one_time_reports_of_several_devices_add_up_whatever_they_share() -> None:
+    given = {"one_time": True, "clients_per_person": 2, "account_secret": True}
+    drawn = changed(params=Params(128, 2, 8, 0.0, 0.5, 0.75), most_epsilon=2.2, **given)
+    assert codes(drawn) == ["several-one-time"]
+    kept = changed(params=Params(128, 2, 8, 0.5, 0.0, 1.0), **given)
+    assert codes(kept) == []
+
+
+def test_the_joint_epsilon_of_a_group_is_shown_and_is_an_error_above_ten() -> None:
+    one, two = changed(group="search"), changed(name="start_page", group="search")
+    (found,) = lint(one, [two], TODAY)
+    assert (found.code, found.severity) == ("correlated-group", "warning")
+    assert "ε = 8.7889" in found.text  # 2 x 4.39445, rounded up
+    third = changed(name="new_tab", group="search")
+    (found,) = lint(one, [two, third], TODAY)
+    assert (found.code, found.severity) == ("correlated-group", "error")
+    assert "ε = 13.1834" in found.text
+    assert codes(one, changed(name="other", group="else")) == []
+
+
+def test_identical_lists_without_a_group_are_warned_of() -> None:
+    shape = {"kind": "category", "params": Params(2, 1, 1, 0.5, 0.5, 0.75), "most_epsilon": 2.2}
+    one = changed(categories=("a", "b"), **shape)
+    two = changed(name="two", categories=("b", "a"), **shape)
+    assert codes(one, two) == ["identical-predicates"]
+    grouped = [dataclasses.replace(each, group="g") for each in (one, two)]
+    assert codes(*grouped) == ["correlated-group"]
+
+
+def test_one_client_has_one_ledger_over_all_collections() -> None:
+    six = [changed(name=f"c{number}") for number in range(6)]
+    assert codes(*six) == []  # 6 x 4.394 = 26.4
+    seventh = changed(name="c6")
+    (found,) = lint(seventh, six, TODAY)
+    assert (found.code, found.requirement) == ("too-much-in-total", "R66")
+    assert "all 7 collections may spend ε = 30.7612" in found.text
+    many = [changed(name=f"c{n}", most_epsilon=1.1) for n in range(21)]
+    assert codes(*many[:20]) == []
+    assert codes(*many) == ["too-much-in-total"]
+
+
+def test_older_versions_of_a_collection_are_not_counted_beside_it() -> None:
+    history = [changed(version=number) for number in range(1, 9)]
+    assert codes(history[-1], *history) == []
+    assert lint_all(history, TODAY) == ()
+
+
+def test_what_holds_for_all_together_is_said_once() -> None:
+    found = lint_all([changed(name=f"c{number}", group="g") for number in range(8)], TODAY)
+    assert sorted(each.code for each in found) == ["correlated-group", "too-much-in-total"]
+
+
+def test_errors_come_first_and_can_be_taken_out() -> None:
+    found = lint(changed(platform="web", owner="", expires=None), today=TODAY)
+    assert [each.severity for each in found] == ["error", "error", "warning"]
+    assert [each.code for each in errors(found)] == ["no-owner", "no-expiry"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        ("string", {}),
+        ("boolean", {}),
+        ("category", {"categories": ("light", "dark")}),
+        ("ordinal", {"ranges": Ranges((18, 65))}),
+        ("bits", {"params": Params(3, 1, 1, 0.5, 0.5, 0.75)}),
+        ("string", {"dimensions": {"country": ("NZ", "AU")}, "params": Params.preset("chrome")}),
+    ],
+)  # fmt: skip
+def test_a_new_collection_of_every_kind_lints_clean(kind: str, given: dict[str, Any]) -> None:
+    made = draft("thing", kind=kind, owner="someone", today=TODAY, **given)
+    assert lint(made, today=TODAY) == ()
+
+
+def test_today_is_the_clock_of_the_machine_when_none_is_given() -> None:
+    past = changed(expires=datetime.date(2020, 1, 1))
+    assert [each.code for each in lint(past)] == ["expired"]
+
+
+def test_a_budget_lasts_to_the_end_or_is_warned_of() -> None:
+    assert codes(changed(**BUDGET)) == []
+    assert codes(changed(**(BUDGET | {"most_epsilon": 4.9}))) == ["budget-runs-out"]
+    assert lint(changed(**BUDGET), today=TODAY + datetime.timedelta(days=100)) == ()
+    (earlier,) = lint(changed(**BUDGET), today=TODAY - datetime.timedelta(days=9))
+    assert "until 2027-11-16 costs ε = 5.12" in earlier.text
+    late = changed(budget=True, most_epsilon=11.0, schedule=[("2026-11-26", 0.5, 0.501)])
+    # 10 days at 1.0743, then 355 at the ε of q = .501
+    (found,) = lint(late, today=TODAY)
+    each = epsilon_one(late.params_for("2026-12-01"))
+    assert f"ε = {shown(add_up([(late.epsilon_one, 10), (each, 355)]))}" in found.text
+    past = lint(late, today=datetime.date(2026, 11, 26))
+    assert past == ()  # only the quiet phase is left

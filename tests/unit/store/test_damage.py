@@ -1,0 +1,225 @@
+"""A store whose bits have flipped says so, or still tells the truth (B4)."""
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rappor.errors import StoreError
+from rappor.store import open_store
+from rappor.store.sqlite import wal
+from support import store_samples as samples
+
+NAME = "store.sqlite"
+EACH = 125  # of eight runs: 1,000
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store after a clean end: one file."""
+    folder = tmp_path_factory.mktemp("closed")
+    store = open_store(folder)
+    samples.fill(store)
+    store.close()
+    assert [path.name for path in folder.glob(f"{NAME}*")] == [NAME]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store after kill -9: the log and its index are still there."""
+    live, folder = tmp_path_factory.mktemp("live"), tmp_path_factory.mktemp("killed")
+    store = open_store(live)
+    samples.fill(store, batches=10)
+    store.settle()
+    for number in range(20):
+        folds = samples.always([samples.fold(samples.cell(), number % 4, [number])])
+        store.add([samples.token(number)], folds, samples.DAY)
+    for path in live.glob(f"{NAME}*"):
+        shutil.copy(path, folder)
+    store.close()
+    assert (folder / f"{NAME}-wal").stat().st_size > 20 * 4096
+    return folder
+
+
+def truth_of(folder: Path, where: Path) -> tuple[object, ...]:
+    shutil.copytree(folder, where)
+    store = open_store(where)
+    assert store.check() == []
+    found = samples.everything(store)
+    store.close()
+    return found
+
+
+def verdict(folder: Path, truth: tuple[object, ...]) -> str:
+    """What one learns of a damaged store: "refused", "found", "noted", "harmless" or "silent"."""
+    try:
+        store = open_store(folder)
+    except StoreError:
+        return "refused"
+    try:
+        problems = store.check()
+        if problems:
+            only_ours = not any(each.startswith("SQLite") for each in problems)
+            return "found by checksums only" if only_ours else "found"
+        found = samples.everything(store)
+        if found == truth:
+            return "harmless"
+        if any(each.action == "recovered" for each in store.audit_log()):
+            return "noted"
+        return "silent"
+    except StoreError:
+        return "refused"
+    finally:
+        store.close()
+
+
+def flip(path: Path, rng: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    path.write_bytes(data)
+
+
+def cut(path: Path, rng: random.Random) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: rng.randrange(len(data))])
+
+
+@pytest.mark.parametrize("run", range(8))
+def test_no_flipped_bit_and_no_cut_goes_unnoticed(closed: Path, tmp_path: Path, run: int) -> None:
+    truth = truth_of(closed, tmp_path / "truth")
+    rng = random.Random(run)
+    verdicts: dict[str, int] = {}
+    for number in range(EACH):
+        folder = tmp_path / str(number)
+        shutil.copytree(closed, folder)
+        (cut if number % 10 == 0 else flip)(folder / NAME, rng)
+        said = verdict(folder, truth)
+        verdicts[said] = verdicts.get(said, 0) + 1
+        shutil.rmtree(folder)
+    assert verdicts.get("silent", 0) == 0, verdicts
+    # SQLite alone passes most of them: without our checksums this test would fail.
+    assert verdicts.get("found by checksums only", 0) >= 10, verdicts
+
+
+@pytest.mark.parametrize("damage", [flip, cut])
+def test_damage_to_the_log_does_not_lose_acknowledged_batches_in_silence(
+    killed: Path, tmp_path: Path, damage: object
+) -> None:
+    truth = truth_of(killed, tmp_path / "truth")
+    rng = random.Random(7)
+    verdicts: dict[str, int] = {}
+    for number in range(60):
+        folder = tmp_path / str(number)
+        shutil.copytree(killed, folder)
+        (flip if damage is flip else cut)(folder / f"{NAME}-wal", rng)
+        said = verdict(folder, truth)
+        verdicts[said] = verdicts.get(said, 0) + 1
+    assert verdicts.get("silent", 0) == 0, verdicts
+    assert verdicts.get("refused", 0) >= 50, verdicts
+
+
+def test_sqlite_alone_drops_acknowledged_batches_from_a_damaged_log(
+    killed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The test before this one can fail."""
+    truth = truth_of(killed, tmp_path / "truth")
+    monkeypatch.setattr(wal, "inspect", lambda path: None)
+    folder = tmp_path / "damaged"
+    shutil.copytree(killed, folder)
+    path = folder / f"{NAME}-wal"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    assert verdict(folder, truth) == "silent"
+
+
+def test_a_log_without_its_index_is_still_read_by_what_follows(
+    killed: Path, tmp_path: Path
+) -> None:
+    """After a reboot the index may be gone: two later commits say that one before was synced."""
+    folder = tmp_path / "damaged"
+    shutil.copytree(killed, folder)
+    (folder / f"{NAME}-shm").unlink()
+    path = folder / f"{NAME}-wal"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(StoreError, match="acknowledged"):
+        open_store(folder)
+    assert path.read_bytes() == data  # nothing was dropped
+
+
+def test_an_unfinished_transaction_at_the_end_is_dropped_and_noted(
+    killed: Path, tmp_path: Path
+) -> None:
+    truth = truth_of(killed, tmp_path / "truth")
+    folder = tmp_path / "torn"
+    shutil.copytree(killed, folder)
+    with (folder / f"{NAME}-wal").open("ab") as file:
+        file.write(bytes(5000))
+    store = open_store(folder)
+    assert samples.everything(store)[3:] == truth[3:]
+    last = store.audit_log()[-1]
+    assert (last.actor, last.action) == ("store", "recovered")
+    assert "5000 bytes" in last.detail
+    store.close()
+
+
+def test_the_log_is_read_as_sqlite_reads_it(killed: Path) -> None:
+    """Our reading of the format: all frames valid, the last of them a commit, as the index says."""
+    log = wal.read_log((killed / f"{NAME}-wal").read_bytes())
+    index = wal._index((killed / f"{NAME}-shm").read_bytes()[:96])
+    assert log.left == 0
+    assert log.later == 0
+    assert index == (log.committed, log.salt)
+    assert log.committed > 20
+
+
+def test_errors_name_the_cell(closed: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "damaged"
+    shutil.copytree(closed, folder)
+    store = open_store(folder)
+    store._session._writer.execute(  # type: ignore[attr-defined]
+        "UPDATE counts SET data=zeroblob(length(data)) WHERE id=(SELECT min(id) FROM counts)"
+    )
+    wrong = store.check()
+    assert len(wrong) == 1
+    assert "2026-11-1" in wrong[0]
+    assert "cohort" in wrong[0]
+    name = wrong[0].partition(" ")[0]
+    with pytest.raises(StoreError, match="the counts are damaged"):
+        store.counts(name)
+    store.close()
+
+
+def test_a_row_that_vanishes_is_missed(closed: Path, tmp_path: Path) -> None:
+    for number, table in enumerate(
+        ["counts", "cells", "reports", "tokens", "definitions", "audit", "imports", "token_days"]
+    ):
+        folder = tmp_path / str(number)
+        shutil.copytree(closed, folder)
+        store = open_store(folder)
+        writer = store._session._writer  # type: ignore[attr-defined]
+        writer.execute("PRAGMA foreign_keys=OFF")
+        keys = {"tokens": "token", "definitions": "collection", "imports": "digest"}
+        key = {"token_days": "day"}.get(table) or keys.get(table, "id")
+        writer.execute(f"DELETE FROM {table} WHERE {key}=(SELECT max({key}) FROM {table})")
+        assert store.check() != [], table
+        store.close()
+
+
+def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
+    import sqlite3
+
+    (tmp_path / NAME).write_bytes(b"hello world, this is not a database " * 100)
+    with pytest.raises(StoreError, match="not a store"):
+        open_store(tmp_path)
+    (tmp_path / NAME).unlink()
+    other = sqlite3.connect(tmp_path / NAME)
+    other.execute("CREATE TABLE x (y)")
+    other.commit()
+    other.close()
+    with pytest.raises(StoreError, match="not a store of rappor"):
+        open_store(tmp_path)

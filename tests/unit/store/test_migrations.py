@@ -1,0 +1,181 @@
+"""Schemas change whole or not at all, and old stores open (B8)."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rappor.errors import StoreError
+from rappor.store import open_store, restore_store
+from rappor.store.sqlite import schema
+from rappor.store.sqlite.schema import MIGRATIONS
+from support import store_samples as samples
+
+NAME = "store.sqlite"
+
+
+def older(folder: Path, version: int) -> None:
+    """A store as the rappor of an older schema left it, with data in it."""
+    store = open_store(folder)
+    samples.fill(store)
+    store.close()
+    connection = sqlite3.connect(folder / NAME)
+    if version < 2:
+        connection.execute("DROP TABLE imports")
+        connection.execute("DELETE FROM seals WHERE name='imports'")
+    connection.execute(f"PRAGMA user_version={version}")
+    connection.commit()
+    connection.close()
+
+
+def schema_of(path: Path) -> tuple[int, list[str]]:
+    connection = sqlite3.connect(path)
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    statements = [row[0] for row in connection.execute("SELECT sql FROM sqlite_schema")]
+    connection.close()
+    return version, sorted(each for each in statements if each)
+
+
+def wanted(version: int) -> list[str]:
+    connection = sqlite3.connect(":memory:")
+    for statement in (each for migration in MIGRATIONS[:version] for each in migration):
+        connection.execute(statement)
+    statements = [row[0] for row in connection.execute("SELECT sql FROM sqlite_schema")]
+    connection.close()
+    return sorted(each for each in statements if each)
+
+
+# A child that dies by kill -9 before its n-th statement; its children share its imports.
+KILLER = """
+import os, signal, sys
+from pathlib import Path
+from rappor.store.sqlite.connection import connect
+from rappor.store.sqlite.store import SqliteStore
+
+class Killing:
+    def __init__(self, inner, at):
+        self.inner, self.left = inner, at
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+    def execute(self, sql, parameters=()):
+        if not sql.startswith("PRAGMA") or "user_version=" in sql or "application_id=" in sql:
+            if self.left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self.left -= 1
+        return self.inner.execute(sql, parameters)
+
+path, at = Path(sys.argv[1]), int(sys.argv[2])
+for at in range(int(sys.argv[2])):
+    child = os.fork()
+    if child == 0:
+        SqliteStore(
+            path.with_name(f"{at}") / path.name,
+            connect=lambda p, read_only: Killing(connect(p, read_only), at),
+        )
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    print(os.WIFSIGNALED(status) and os.WTERMSIG(status))
+"""
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_killed_at_each_statement_a_store_has_the_old_schema_or_the_new(
+    tmp_path: Path, version: int
+) -> None:
+    statements = sum(len(each) + 4 for each in MIGRATIONS[version:]) + 4
+    for at in range(statements):
+        (tmp_path / f"{at}").mkdir()
+        if version:
+            older(tmp_path / f"{at}", version)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLER, tmp_path / NAME, str(statements)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    endings = done.stdout.split()
+    assert endings.count(str(int(signal.SIGKILL))) >= statements - 4
+    seen = set()
+    for at in range(statements):
+        path = tmp_path / f"{at}" / NAME
+        found, text = schema_of(path)
+        seen.add(found)
+        assert text == wanted(found), at
+        store = open_store(path.parent)  # goes on where the other one died
+        assert store.check() == []
+        if version:
+            assert sum(each.reports for each in store.cells()) > 100
+        store.close()
+        assert schema_of(path) == (len(MIGRATIONS), wanted(len(MIGRATIONS)))
+    assert seen == set(range(version, len(MIGRATIONS) + 1))
+
+
+def test_a_store_of_the_schema_before_opens_with_equal_counts(tmp_path: Path) -> None:
+    reference = open_store(tmp_path / "reference")
+    samples.fill(reference)
+    before = samples.everything(reference)
+    reference.close()
+    older(tmp_path / "old", 1)
+    with pytest.raises(StoreError, match="schema 1"):
+        open_store(tmp_path / "old", read_only=True)
+    store = open_store(tmp_path / "old")
+    assert samples.everything(store)[3] == before[3]  # the counts
+    assert store.check() == []
+    folds = [samples.fold(samples.cell(), 0, [1])]
+    assert store.add_file(b"new", folds, actor="ann", detail="a file")
+    store.close()
+
+
+def test_a_backup_of_the_schema_before_can_be_restored(tmp_path: Path) -> None:
+    older(tmp_path / "old", 1)
+    restore_store(tmp_path / "old" / NAME, tmp_path / "new")
+    store = open_store(tmp_path / "new")
+    assert store.check() == []
+    store.close()
+
+
+def test_a_store_of_a_newer_rappor_is_refused_and_left_alone(tmp_path: Path) -> None:
+    older(tmp_path, 99)
+    before = (tmp_path / NAME).read_bytes()
+    for read_only in (True, False):
+        with pytest.raises(StoreError, match="newer rappor"):
+            open_store(tmp_path, read_only=read_only)
+    assert (tmp_path / NAME).read_bytes() == before
+
+
+def test_a_migration_that_fails_leaves_the_old_schema(tmp_path: Path) -> None:
+    older(tmp_path, 2)
+    connection = sqlite3.connect(tmp_path / NAME, isolation_level=None)
+    planted = (*MIGRATIONS, ("CREATE TABLE third (x)", "CREATE TABLE cells (x)"))
+    with pytest.raises(sqlite3.OperationalError, match="already exists"):
+        schema.migrate(connection, planted)
+    connection.close()
+    assert schema_of(tmp_path / NAME) == (2, wanted(2))
+
+
+def test_damaged_backups_are_not_restored_and_stores_not_overwritten(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "a")
+    samples.fill(store)
+    store.backup(tmp_path / "whole")
+    with pytest.raises(StoreError, match="the store itself"):
+        store.backup(tmp_path / "a" / NAME)
+    store.close()
+    with pytest.raises(StoreError, match="there already"):
+        restore_store(tmp_path / "whole", tmp_path / "a")
+    with pytest.raises(StoreError, match="no backup"):
+        restore_store(tmp_path / "missing", tmp_path / "b")
+    data = bytearray((tmp_path / "whole").read_bytes())
+    for at in range(4096 * 5, len(data), 4096):
+        data[at + 2000] ^= 1
+    (tmp_path / "damaged").write_bytes(data)
+    with pytest.raises(StoreError, match="damaged"):
+        restore_store(tmp_path / "damaged", tmp_path / "b")
+    assert not (tmp_path / "b" / NAME).exists()
+    restore_store(tmp_path / "whole", tmp_path / "b")
+    assert (tmp_path / "b" / NAME).stat().st_mode & 0o077 == 0
+    assert os.listdir(tmp_path / "b") == [NAME]
