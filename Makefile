@@ -55,10 +55,11 @@ format: $(VENV)/.dev ## rewrite the code in the agreed format, with the linter's
 soak: $(VENV)/.dev ## the long audits (minutes to hours)
 	$(call step,soak,$(PYTEST) -m soak tests)
 
-bench: $(BENCH_VENV)/.done ## encoding, counting and decoding speed, beside other packages, as ratios in one run
+bench: $(BENCH_VENV)/.done $(VENV)/.dev ## encoding, counting, decoding and ingest speed, as ratios in one run
 	@$(BENCH_VENV)/bin/python benchmarks/encode.py $(BENCH_ARGS)
 	@$(BENCH_VENV)/bin/python benchmarks/count.py $(BENCH_ARGS)
 	@$(BENCH_VENV)/bin/python benchmarks/decode.py $(BENCH_ARGS)
+	@$(BIN)/python benchmarks/ingest.py $(BENCH_ARGS)
 
 calibrate: $(VENV)/.dev ## are the decoder's stated error rates true? SEEDS=400: about half an hour
 	@$(BIN)/python benchmarks/calibrate.py --seeds $(SEEDS) $(CALIBRATE_ARGS)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prometheus_client import parser
 
 from rappor import Report
 from rappor.collection import Collection, period_of
@@ -231,7 +232,6 @@ def metrics(client: Client) -> dict[str, float]:
 
 
 def test_prometheus_own_parser_reads_the_metrics(client: Client) -> None:
-    parser = pytest.importorskip("prometheus_client.parser")
     families = {
         family.name: family.type
         for family in parser.text_string_to_metric_families(client.get("/metrics").body.decode())
