@@ -13,7 +13,6 @@ from rappor.collection.template import commented
 from rappor.errors import ParamsError
 from rappor.mechanism import DIALECTS, Ranges
 from rappor.params import Params
-from rappor.wire import cell_of_text, cell_text
 
 DAYS = st.dates(datetime.date(1, 1, 8), datetime.date(9999, 12, 20))
 TEXTS = st.text(
@@ -107,7 +106,6 @@ def test_a_cell_is_declared_whatever_a_client_holds(
     assert [name for name, _ in cell] == sorted(collection.dimensions)
     for name, value in cell:
         assert value == "other" or value in collection.dimensions[name]
-    assert cell_of_text(cell_text(cell)) == cell
     assert collection.cell(dict(cell)) == cell
 
 

@@ -2,7 +2,7 @@
 
 from rappor.wire.batch import MAX_BODY, MAX_INFLATED, Batch, reports_that_fit
 from rappor.wire.binary import BINARY, decode_batch, encode_batch
-from rappor.wire.cells import OTHER, cell_of_text, cell_text
+from rappor.wire.cells import OTHER
 from rappor.wire.json_batch import JSON, decode_batch_json, encode_batch_json
 from rappor.wire.packing import from_text, pack, to_text, unpack
 from rappor.wire.problems import PROBLEM_JSON, PROBLEMS, Problem, problem_json
@@ -17,8 +17,6 @@ __all__ = [
     "PROBLEM_JSON",
     "Batch",
     "Problem",
-    "cell_of_text",
-    "cell_text",
     "decode_batch",
     "decode_batch_json",
     "encode_batch",

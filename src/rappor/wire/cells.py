@@ -1,14 +1,12 @@
-"""Declared dimensions outside a process: what can be sent, and how cells are keyed.
+"""Declared dimensions outside a process: what can be sent.
 
-A cell is a sorted tuple of (name, value) pairs; its text, `country=NZ;os=mac`, is a key in files
-and stores. Dimensions travel in clear, outside ε (R19): they are few, short and declared. The
-messages never repeat what was sent.
+A cell is a sorted tuple of (name, value) pairs. Dimensions travel in clear, outside ε (R19): they
+are few, short and declared. The messages never repeat what was sent.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -59,24 +57,3 @@ def _checked(cell: tuple[tuple[Any, ...], ...]) -> Cell:
     if any(low[0] >= high[0] for low, high in pairwise(cell)):
         raise WireError("dimensions must be sorted by name, each named once")
     return cell
-
-
-def cell_text(cell: Iterable[tuple[str, str]]) -> str:
-    """The key of a cell.
-
-    >>> cell_text((("country", "NZ"), ("os", "mac")))
-    'country=NZ;os=mac'
-    """
-    return ";".join(f"{name}={value}" for name, value in check_cell(cell))
-
-
-def cell_of_text(text: str) -> Cell:
-    """The cell of a key; WireError unless `cell_text` gives the key back.
-
-    >>> cell_of_text("country=NZ;os=mac")
-    (('country', 'NZ'), ('os', 'mac'))
-    """
-    if not isinstance(text, str):
-        raise WireError(f"the key of a cell is text, got {type(text).__name__}")
-    parts = text.split(";") if text else []
-    return check_cell(tuple(part.partition("=")[::2]) for part in parts)
