@@ -144,12 +144,12 @@ def test_windows_machines_and_repeating_clients_say_so_in_the_counts(tmp_path: P
     machines = (
         *("--population", "zipf", "--power", "1.6", "--shift", "15", "--strings", "500"),
         *("--reports", "186792", "--clients", "10133", "--values", "distinct"),
-        *("--preset", "windows", "--random-cohorts"),
+        *("--preset", "windows", "--random-cohorts", "--seed", "1"),
     )
     simulate(tmp_path / "w", *machines)
     found = Counts.from_npz(tmp_path / "w/counts.npz")
     assert (found.reports, found.reports_per_client) == (186_792, 1)
-    assert len(set(found.totals.tolist())) == 8
+    assert found.totals.max() - found.totals.min() > 200  # equal cohorts differ by a client or two
     simulate(tmp_path / "r", *SMALL, "--reports-per-client", "5")
     assert Counts.from_npz(tmp_path / "r/counts.npz").reports_per_client == 5
     changing = ("--reports-per-client", "5", "--values", "changing", "--change", "0.1")
