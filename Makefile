@@ -39,6 +39,7 @@ test: $(VENV)/.dev ## set up, then formatter, linter, types, import contracts, a
 	$(call step,lint,$(BIN)/ruff check .)
 	$(call step,types,$(BIN)/mypy)
 	$(call step,imports,$(BIN)/lint-imports --no-logo)
+	@sh tests/browser/chromium.sh
 	$(call step,tests,$(PYTEST))
 	@printf '\nmake test: all steps passed\n'
 

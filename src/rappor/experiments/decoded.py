@@ -51,9 +51,9 @@ def errors_in_words(
     more, shown = (100 * (spread(each).mean / formula - 1) for each in (own, printed))
     return (
         f"formula {formula:.0f}; under the mechanism's own noise {mean_sd(own, '.0f')}; as the "
-        f"decoder prints it, with its scale max(1, χ²/dof), {mean_sd(printed, '.0f')}",
+        f"decoder prints it, {mean_sd(printed, '.0f')}",
         f"A fit adds {more:.1f} % to the formula, because strings share bits with each other and "
-        "with the intercept that stands for unlisted strings. What the decoder prints includes its "
-        "scale, an allowance for over-dispersion that is never below 1 and so above it by chance: "
+        "with the intercept that stands for unlisted strings. What the decoder prints allows for "
+        "strings too rare to detect as well, in those seeds whose χ² shows them: "
         f"{shown:.1f} % above the formula on average. The verdict is on the mechanism's own noise.",
     )

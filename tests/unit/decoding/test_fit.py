@@ -57,6 +57,14 @@ def test_variance_between_bits_solves_its_equation_and_is_0_without_excess():
     assert between_bits(e / 2, v, 2000) == 0
 
 
+@pytest.mark.parametrize(("freedom", "excess"), [(2000, 3 * (2 / 2000) ** 0.5), (50, 0.1)])
+def test_an_excess_that_may_be_chance_or_is_below_a_tenth_widens_nothing(freedom, excess):
+    flat = np.ones(freedom)
+    assert between_bits(np.sqrt((1 + 0.99 * excess) * flat), flat, freedom) == 0
+    above = between_bits(np.sqrt((1 + 1.01 * excess) * flat), flat, freedom)
+    assert above == pytest.approx(1.01 * excess)
+
+
 def test_a_cohort_without_reports_has_no_say():
     sizes = [0, *[1] * 7]
     _, seen, fit = fitted(list("abcd"), cohort_sizes=sizes)

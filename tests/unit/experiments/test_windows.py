@@ -56,7 +56,7 @@ def test_the_standard_error_is_within_two_percent_of_1213(outcome):
     own, printed = (float(each) for each in re.findall(r"(\d+) ±", found.ours))
     assert abs(own / 1212.84 - 1) <= 0.02
     assert own < printed < 1.05 * 1212.84
-    assert "with its scale max(1, χ²/dof)" in found.ours
+    assert "as the decoder prints it" in found.ours
     assert standard_error(PARAMS, REPORTS) == pytest.approx(1212.84, abs=0.005)
 
 
