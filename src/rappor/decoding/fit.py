@@ -97,7 +97,7 @@ def least_squares(
         fitted = found[0] * level + columns @ found[1:]
         residual = np.where(live, y - fitted, 0.0)
         variance = seen.variance(fitted.reshape(shape)).ravel()
-        before, extra = extra, between_bits(residual, variance, freedom)
+        before, extra = extra, between_bits(residual, variance, freedom, certain=seen.repeated)
         if abs(extra - before) <= 1e-6 * float(variance[live].mean()):
             break
     weight = 1.0 / (variance + extra)
@@ -143,15 +143,18 @@ def _inverse(matrix: FloatArray) -> FloatArray:
     return np.asarray(half.T @ half)
 
 
-def between_bits(residual: FloatArray, variance: FloatArray, freedom: int) -> float:
+def between_bits(
+    residual: FloatArray, variance: FloatArray, freedom: int, *, certain: bool = False
+) -> float:
     """τ² >= 0 with Σ residual²/(variance + τ²) = freedom: what noise does not explain.
 
     0 where noise alone might leave as much: an excess that three standard deviations of χ² cover
     and that is below a tenth. Left out, it makes standard errors at most 5 % too small; taken in
-    whenever it is positive, noise alone would widen every second table.
+    whenever it is positive, noise alone would widen every second table. Where there must be more
+    than the noise of single reports (`certain`), every excess counts.
     """
     square = residual**2
-    chance = min(_SMALL_EXCESS, 3.0 * math.sqrt(2.0 / freedom))
+    chance = 0.0 if certain else min(_SMALL_EXCESS, 3.0 * math.sqrt(2.0 / freedom))
     if float((square / variance).sum()) <= freedom * (1.0 + chance):
         return 0.0
     low, high = 0.0, float(square.sum()) / freedom

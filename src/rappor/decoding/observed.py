@@ -40,6 +40,7 @@ class Observed:
         live: which cohorts have reports, shape (m,).
         bits: h, the bits of one string in a cohort.
         expected: the share that a bit has when strings are spread evenly, h / k.
+        repeated: whether a client may have reported a value several times: more noise is certain.
     """
 
     shares: FloatArray = field(repr=False)
@@ -48,6 +49,7 @@ class Observed:
     bits: int
     expected: float
     groups: tuple[Group, ...] = field(repr=False)
+    repeated: bool = False
 
     @property
     def rows(self) -> int:
@@ -118,4 +120,5 @@ def observe(parts: Sequence[Counts]) -> Observed:
         groups.append(Group(part.totals.astype(np.float64), p_star, gain, found.noise, weight))
     live = totals > 0
     shares[~live] = 0.0
-    return Observed(shares, totals, live, params.h, expected, tuple(groups))
+    repeated = len(parts) > 1 or (parts[0].reports_per_client or 1) > 1
+    return Observed(shares, totals, live, params.h, expected, tuple(groups), repeated)

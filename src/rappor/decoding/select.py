@@ -286,7 +286,8 @@ class Search:
         direction = fit.covariance[:, place + 1] / own
         alone = direction[0] * fit.level + fit.columns @ direction[1:]
         residual = np.where(fit.information > 0, fit.residual + fit.share[place] * alone, 0.0)
-        weight = 1.0 / (fit.variance + between_bits(residual, fit.variance, fit.freedom + 1))
+        extra = between_bits(residual, fit.variance, fit.freedom + 1, certain=self.seen.repeated)
+        weight = 1.0 / (fit.variance + extra)
         score = weight * residual
         ratio = float(weight.sum() / fit.information.sum())
         z = float(alone @ score) / np.sqrt(ratio / own)

@@ -1,5 +1,7 @@
 """The fit: shares, covariance, τ², and the robust steps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -63,6 +65,15 @@ def test_an_excess_that_may_be_chance_or_is_below_a_tenth_widens_nothing(freedom
     assert between_bits(np.sqrt((1 + 0.99 * excess) * flat), flat, freedom) == 0
     above = between_bits(np.sqrt((1 + 1.01 * excess) * flat), flat, freedom)
     assert above == pytest.approx(1.01 * excess)
+    certain = between_bits(np.sqrt((1 + 0.5 * excess) * flat), flat, freedom, certain=True)
+    assert certain == pytest.approx(0.5 * excess)
+
+
+def test_repeated_reports_leave_more_than_noise_for_certain():
+    once = simulate({"a": 1.0}, PARAMS, 1000, seed=1).counts
+    assert not observe([once]).repeated
+    assert observe([replace(once, reports_per_client=2)]).repeated
+    assert observe([once, once]).repeated
 
 
 def test_a_cohort_without_reports_has_no_say():
