@@ -301,6 +301,12 @@ def test_killed_at_any_moment(directory: Path) -> None:
     code = """
     import datetime, random
     draw = random.Random(7)
+    made = homepage(params=ECHO, most_values=9)
+    with Client.open(sys.argv[1] + "-pace", [made], consent=True) as client:
+        began = time.monotonic()
+        client.report("homepage", "a.org")
+        client.flush(10)
+        pace = max(0.06, 2 * (time.monotonic() - began))  # a slow disk is killed later
     for cycle in range(60):
         child = os.fork()
         if not child:
@@ -311,7 +317,7 @@ def test_killed_at_any_moment(directory: Path) -> None:
                 client.report("homepage", "a.org")
                 time.sleep(0.001)
                 clock.forward(0.05)
-        time.sleep(draw.uniform(0.005, 0.06))
+        time.sleep(draw.uniform(0.005, pace))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     client = Client.open(sys.argv[1], [homepage(params=ECHO)], consent=True)

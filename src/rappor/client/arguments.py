@@ -20,6 +20,8 @@ def gather(collections: Iterable[Collection | str | os.PathLike[str]]) -> dict[s
             "collections must be a list of Collections, files or folders, got "
             f"a {type(collections).__name__}"
         )
+    if not isinstance(collections, Iterable):
+        raise ParamsError(f"collections must be a list, got a {type(collections).__name__}")
     found: dict[str, Collection] = {}
     for each in collections:
         for collection in _definitions(each):
@@ -38,15 +40,19 @@ def _definitions(each: Any) -> Iterable[Collection]:
         raise ParamsError(
             f"collections must hold Collections, files or folders, got a {type(each).__name__}"
         )
-    path = Path(each).expanduser()
-    return Registry.open(path).newest() if path.is_dir() else (Collection.read(path),)
+    try:
+        path = Path(each).expanduser()
+        folder = path.is_dir()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ParamsError(f"collections must be files that can be read: {error}") from None
+    return Registry.open(path).newest() if folder else (Collection.read(path),)
 
 
 def check_directory(directory: str | os.PathLike[str]) -> Path:
     """A path that could be one, with ~ expanded."""
     try:
-        path = Path(directory).expanduser()
-    except (TypeError, ValueError, RuntimeError) as error:
+        path = Path(directory).expanduser().absolute()  # a host may change its own directory
+    except (TypeError, ValueError, RuntimeError, OSError) as error:
         raise ParamsError(f"directory must be a path: {error}") from None
     if "\0" in str(path):
         raise ParamsError("directory must be a path without a zero character")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from rappor.client.accounts import NULL, Account, Ledger, Term, loss_of
@@ -36,10 +36,21 @@ class Caps:
     Attributes:
         total: the most ε over all collections of the client.
         shared: whether an account's devices share the secret (R59).
+        groups: the most ε of each correlated group: the smallest limit of a collection in it.
     """
 
     total: float = float("inf")
     shared: bool = False
+    groups: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+
+def group_limits(collections: Iterable[Collection]) -> dict[str, float]:
+    """What each group may cost in all: no more than any collection in it allows (R65)."""
+    limits: dict[str, float] = {}
+    for each in collections:
+        if each.group is not None:
+            limits[each.group] = min(each.most_epsilon, limits.get(each.group, float("inf")))
+    return limits
 
 
 def ask(
@@ -77,9 +88,23 @@ def used_up(ledger: Ledger, collection: Collection, period: str) -> bool:
     used = ledger.used.get(collection.name, {})
     if collection.one_time:
         return bool(used) or collection.name in ledger.floors
-    if period <= ledger.floors.get(collection.name, ""):
+    floor = ledger.floors.get(collection.name)
+    if floor is not None and _end(period) <= _end(floor):
         return True
     return used.get(period, 0) >= collection.reports_per_period
+
+
+def latest(periods: Iterable[str]) -> str:
+    """The period that ends last, of days and weeks alike.
+
+    >>> latest(["2026-11-16", "2026-W46", "2026-11-09"])
+    '2026-11-16'
+    """
+    return max(periods, key=_end)
+
+
+def _end(period: str) -> datetime.date:
+    return days_of(period)[1]
 
 
 def _account(ledger: Ledger, collection: Collection) -> Account:
@@ -96,10 +121,13 @@ def _term(
     period = period_of(collection.period, day)
     params = collection.params_for(period)
     own = period if collection.budget else None
+    times = 1 if collection.one_time else devices(collection, caps)
     fitting = [
         number
         for number, term in enumerate(account.terms)
-        if (term.p, term.q, term.period) == (params.p, params.q, own) and term.made < term.limit
+        if (term.p, term.q, term.period) == (params.p, params.q, own)
+        and term.made < term.limit
+        and term.charged >= times * term.limit  # else it was for fewer devices than there are now
     ]
     if fitting:
         number = fitting[0]
@@ -107,8 +135,7 @@ def _term(
     else:
         number = len(account.terms)
         limit = _limit(collection, day, params, caps)
-        charged = limit if collection.one_time else limit * devices(collection, caps)
-        term = Term(params.p, params.q, own, limit, charged)
+        term = Term(params.p, params.q, own, limit, limit * times)
     made = replace(term, made=term.made + 1)
     terms = (*account.terms[:number], made, *account.terms[number + 1 :])
     return replace(account, terms=terms), number
@@ -179,10 +206,11 @@ def _with(ledger: Ledger, account: Account, group: str | None) -> Ledger:
 
 def _beyond(ledger: Ledger, collection: Collection, caps: Caps) -> bool:
     """Whether some cap is passed: the collection's, which covers its group, or the client's."""
-    names = {collection.name}
+    names, most = {collection.name}, collection.most_epsilon
     if collection.group is not None:
         names |= ledger.group(collection.group)
-    return ledger.epsilon(names) > collection.most_epsilon or ledger.epsilon() > caps.total
+        most = min(most, caps.groups.get(collection.group, most))
+    return ledger.epsilon(names) > most or ledger.epsilon() > caps.total
 
 
 def _count(ledger: Ledger, name: str, period: str) -> Ledger:
@@ -191,9 +219,9 @@ def _count(ledger: Ledger, name: str, period: str) -> Ledger:
     used[period] = used.get(period, 0) + 1
     floors = dict(ledger.floors)
     while len(used) > _KEPT_PERIODS:
-        oldest = min(used)
+        oldest = min(used, key=_end)
         del used[oldest]
-        floors[name] = max(floors.get(name, ""), oldest)
+        floors[name] = latest((floors.get(name, oldest), oldest))
     counted = replace(
         ledger,
         batches=ledger.batches + 1,
@@ -211,7 +239,9 @@ def _settle(ledger: Ledger, name: str) -> Ledger:
         closed = {
             number
             for number, term in enumerate(account.terms)
-            if account.collection == name and term.period is not None and term.period <= floor
+            if account.collection == name
+            and term.period is not None
+            and _end(term.period) <= _end(floor)
         }
         if closed:
             settled += replace(account, values=_only(account.values, closed)).losses()

@@ -16,15 +16,14 @@ from types import TracebackType
 from rappor.client import forget as forgetting
 from rappor.client import processes
 from rappor.client.arguments import truth
-from rappor.client.clock import Clock, SystemClock
+from rappor.client.clearing import LOCK, empty, is_quiet, wish
+from rappor.client.clock import Clock, SystemClock, day_of
 from rappor.client.consent import OPTED_OUT, PAUSED, do_not_track, opted_out
 from rappor.client.forget import Forgotten
-from rappor.client.identity import LEDGER
-from rappor.client.once import spoil
+from rappor.client.identity import LEDGER, was_used
 from rappor.client.parts import Parts, assemble
 from rappor.client.preview import Preview, coming, headers, look
 from rappor.client.processes import AT_EXIT
-from rappor.client.recorder import LOCK
 from rappor.client.seen import look_at
 from rappor.client.status import Status, make_status
 from rappor.client.transport import HttpTransport, Transport
@@ -32,6 +31,8 @@ from rappor.client.workers import Workers
 from rappor.collection import Collection
 
 QUEUE_LIMIT = 1000
+MOST_VALUE = 1 << 20  # characters, bytes or bits of a value: to encode more would be felt
+_SIZED = (str, bytes, bytearray, list, tuple)
 _log = logging.getLogger("rappor.client")
 
 
@@ -122,11 +123,14 @@ class Client:
             if closed is not None and closed[0] <= when < closed[1]:
                 self._count("the reports of this period are made")
                 return
+            if type(value) in _SIZED and len(value) > MOST_VALUE:  # type: ignore[arg-type]
+                self._count("value refused")
+                return
             workers = self._workers
             if workers.calls.qsize() >= QUEUE_LIMIT:
                 self._count("queue full")
                 return
-            workers.calls.put((collection, tuple(value) if type(value) is list else value, when))
+            workers.calls.put((collection, _as_it_is(value), when))
             workers.start()
         except Exception:
             self._count("not made")
@@ -166,24 +170,32 @@ class Client:
         return Preview(parts.upload_to, headers(parts.with_key), sent, waiting, upcoming)
 
     def opt_out(self) -> bool:
-        """Stop at once and clear the outbox; the secret stays. True if that is on disk too."""
+        """Stop at once and clear the outbox; the secret stays.
+
+        True if all is done, in every process; False if the directory cannot be written, or another
+        process holds it or is still in the middle of an upload.
+        """
         self._halt("opted out")
         try:
             self._folder.replace(OPTED_OUT, b"")
         except OSError:
             _log.warning("opted out in this process only: the directory cannot be written")
             return False
-        return self._clear()
+        return empty(self._folder, self._outbox) and is_quiet(self._folder, self._sender)
 
-    def opt_in(self) -> None:
-        """Report again, from now on."""
+    def opt_in(self) -> bool:
+        """Report again, from now on; False if that cannot be."""
         if self._refusal in ("closed", "forgotten", "do not track"):
-            return
-        with contextlib.suppress(OSError):
-            self._clear()
+            return False
+        try:
+            wish(self._folder)  # before the marker goes: nothing from before is ever sent
             self._folder.replace(PAUSED, b"")
             self._folder.remove(OPTED_OUT)
+        except OSError:
+            return False
+        empty(self._folder, self._outbox)
         self._resume()
+        return True
 
     def forget(self) -> Forgotten:
         """Delete secret, ledger and reports, and say what that costs. The client is then done.
@@ -193,7 +205,9 @@ class Client:
         """
         self._halt("forgotten")
         with self._folder.lock(LOCK, AT_EXIT):
-            return forgetting.forget(self._folder, self._collections)
+            done = forgetting.forget(self._folder, self._collections, day_of(self._clock.time()))
+            self._folder.sweep(older_than=-math.inf)  # halves of files may hold the secret too
+            return done
 
     def close(self, timeout: float = AT_EXIT) -> bool:
         """Record all calls, send what is due, and stop; True if all that was done in time."""
@@ -232,13 +246,15 @@ class Client:
             return
         self._halt("do not track" if agreed else "no consent")
         with contextlib.suppress(OSError):
-            if self._folder.read(LEDGER) is not None:  # used before: nothing of then is sent
+            if self._folder.read(LEDGER) is not None or was_used(self._folder):
+                wish(self._folder)  # nothing of before is ever sent
                 self._folder.replace(PAUSED, b"")
-                self._clear()
+                empty(self._folder, self._outbox)
 
     def _halt(self, state: str) -> None:
         """Let nothing more be recorded or sent by this process."""
         self._refusal = state
+        self._recorder.stopped = True
         if self._sender is not None:
             self._sender.stop.set()
         if self._transport is not None:
@@ -247,22 +263,13 @@ class Client:
         self._recorder.closed.clear()
 
     def _resume(self) -> None:
+        self._recorder.stopped = False
         if self._sender is not None:
             self._sender.stop.clear()
         if self._transport is not None:
             self._transport.resume()
         self._refusal = None
         self._workers.start()
-
-    def _clear(self) -> bool:
-        """Empty the outbox, for good."""
-        try:
-            with self._folder.lock(LOCK, AT_EXIT):
-                self._outbox.clear()
-                spoil(self._folder, self._collections.values())
-        except OSError:
-            return False
-        return True
 
     def _count(self, what: str) -> None:
         self._calls[what] = self._calls.get(what, 0) + 1
@@ -277,3 +284,10 @@ class Client:
             self._sender.after_fork()
         if self._refusal is not None and self._transport is not None:
             self._transport.abort()
+
+
+def _as_it_is(value: object) -> object:
+    """What a host may change after the call, as it is now."""
+    if type(value) is list:
+        return tuple(value)
+    return bytes(value) if type(value) is bytearray else value

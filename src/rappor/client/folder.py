@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 _NEW = ".new-"  # how the names of unfinished files begin
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe must not hold us up
 _NO_LINKS = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 
@@ -58,11 +60,14 @@ class Folder:
         self._held: set[int] = set()
 
     def read(self, name: str) -> bytes | None:
-        """The file's bytes, or None if there is none."""
+        """The file's bytes, or None if there is none; closed to others if it was not."""
         try:
-            return (self.path / name).read_bytes()
+            descriptor = os.open(self.path / name, os.O_RDONLY | _AT_ONCE)
         except FileNotFoundError:
             return None
+        with os.fdopen(descriptor, "rb") as file:
+            _check_ours(descriptor)
+            return file.read()
 
     def create(self, name: str, data: bytes) -> None:
         """Write a file that is not there yet, durably and at once; else FileExistsError."""
@@ -102,9 +107,11 @@ class Folder:
         _sync_folder(target.parent)
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it is there; a crash does not bring it back."""
+        target = self.path / name
         with contextlib.suppress(FileNotFoundError):
-            (self.path / name).unlink()
+            target.unlink()
+            _sync_folder(target.parent)
 
     def names(self, folder: str) -> list[str]:
         """The files of a folder, sorted, with the folder's name; none if there is no folder."""
@@ -172,12 +179,31 @@ class Folder:
 
 
 def _make(path: Path) -> None:
-    """The directory, for the owner only, and known to the disk."""
+    """The directory, for the owner only; it and all that had to be made above it are synced."""
     if path.is_dir():
         return
+    made = [path]
+    while not made[-1].parent.is_dir():
+        made.append(made[-1].parent)
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with contextlib.suppress(OSError):
-        _sync_folder(path.parent)
+    for each in made:
+        with contextlib.suppress(OSError):
+            _sync_folder(each.parent)
+
+
+def _check_ours(descriptor: int) -> None:
+    """Refuse what another user put here, or what is no file; let nobody else read what is ours."""
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "not a file")
+    if sys.platform == "win32":
+        return
+    user = os.geteuid()
+    if user and found.st_uid not in (user, 0):
+        raise PermissionError(errno.EPERM, "it belongs to another user")
+    if found.st_uid == user and found.st_mode & 0o077:
+        with contextlib.suppress(OSError):
+            os.fchmod(descriptor, 0o600)
 
 
 def _sync_folder(path: Path) -> None:

@@ -1,24 +1,29 @@
 """Forget: delete a client's secret and ledger, keep what they cost, and say it (R58).
 
 A new secret draws every B' anew. Whoever kept the old reports has two looks at the same values, so
-the old ε is carried over: it counts against the limits of every collection from then on.
+the old ε is carried over: it counts against the limits of every collection from then on. So is the
+last period that was reported on: a new secret gives no period a second report.
 """
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
+from typing import NamedTuple
 
+from rappor.client.accounts import Ledger
+from rappor.client.charging import latest
 from rappor.client.folder import Disk
-from rappor.client.identity import LEDGER, SECRET, USED
-from rappor.client.ledger_file import load_forgotten, parse_ledger, save_forgotten
-from rappor.client.once import ONCE
+from rappor.client.identity import LEDGER, ONCE, SECRET, USED
+from rappor.client.ledger_file import find_ledger, load_forgotten, parse_ledger, save_forgotten
 from rappor.client.outbox import COUNTS, OUTBOX, SENT
 from rappor.client.problems import Stopped
 from rappor.client.sender import RETRY
-from rappor.collection import Collection
+from rappor.collection import Collection, period_of
 from rappor.privacy.loss import add_up
 
 
@@ -35,10 +40,18 @@ class Forgotten:
     text: str
 
 
-def forget(disk: Disk, collections: Mapping[str, Collection]) -> Forgotten:
+class _Kept(NamedTuple):
+    """What no forgetting deletes: ε by collection, groups, and up to when there are reports."""
+
+    carried: dict[str, float]
+    groups: dict[str, str]
+    floors: dict[str, str]
+
+
+def forget(disk: Disk, collections: Mapping[str, Collection], today: datetime.date) -> Forgotten:
     """Delete everything but the sum of what it cost. Call it under the lock."""
-    carried, groups = _spent(disk, collections)
-    save_forgotten(disk, carried, groups)
+    carried, groups, floors = _spent(disk, collections, today)
+    save_forgotten(disk, carried, groups, floors)
     for folder in (OUTBOX, SENT, ONCE):
         for name in disk.names(folder):
             disk.remove(name)
@@ -53,20 +66,40 @@ def forget(disk: Disk, collections: Mapping[str, Collection]) -> Forgotten:
     )
 
 
-def _spent(
-    disk: Disk, collections: Mapping[str, Collection]
-) -> tuple[dict[str, float], dict[str, str]]:
-    """ε by collection, and their groups. Where the ledger is lost, the limit it has kept to."""
-    data = disk.read(LEDGER)
+def _spent(disk: Disk, collections: Mapping[str, Collection], today: datetime.date) -> _Kept:
+    """What stays. Where the ledger is lost or too old, the limits it has kept to, up to today."""
     try:
-        if data is not None or disk.read(USED) is None:
-            ledger = load_forgotten(disk) if data is None else parse_ledger(data)
-            names = {each.collection for each in ledger.accounts} | set(ledger.carried)
-            return {name: ledger.epsilon([name]) for name in names}, dict(ledger.groups)
+        return _kept(find_ledger(disk) or load_forgotten(disk))
     except Stopped:
-        pass
-    groups = {name: each.group for name, each in collections.items() if each.group is not None}
-    return {name: each.most_epsilon for name, each in collections.items()}, groups
+        known = _kept(_whatever(disk))
+    for name, each in collections.items():
+        known.carried[name] = max(known.carried.get(name, 0.0), each.most_epsilon)
+        if each.group is not None:
+            known.groups[name] = each.group
+        periods = [known.floors.get(name), period_of(each.period, today)]
+        known.floors[name] = latest(period for period in periods if period is not None)
+    return known
+
+
+def _kept(ledger: Ledger) -> _Kept:
+    names = {each.collection for each in ledger.accounts} | set(ledger.carried)
+    floors = {
+        name: latest((*ledger.used.get(name, {}), *ledger.floors.get(name, "").split()))
+        for name in {name for name, used in ledger.used.items() if used} | set(ledger.floors)
+    }
+    carried = {name: ledger.epsilon([name]) for name in names}
+    return _Kept(carried, dict(ledger.groups), floors)
+
+
+def _whatever(disk: Disk) -> Ledger:
+    """What is left to read: an old ledger, or what was forgotten before; each is too little."""
+    with contextlib.suppress(Stopped):
+        data = disk.read(LEDGER)
+        if data is not None:
+            return parse_ledger(data)
+    with contextlib.suppress(Stopped):
+        return load_forgotten(disk)
+    return Ledger("")
 
 
 def _up(epsilon: float) -> str:

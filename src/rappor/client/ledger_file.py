@@ -16,7 +16,8 @@ from typing import Any
 from rappor import formats
 from rappor.client.accounts import NULL, Account, Ledger, Term
 from rappor.client.folder import Disk
-from rappor.client.identity import LEDGER, USED, check_of
+from rappor.client.identity import LEDGER, check_of, was_used
+from rappor.client.outbox import newest
 from rappor.client.problems import Stopped
 from rappor.client.sealed import seal, unseal
 from rappor.errors import RapporError
@@ -31,16 +32,30 @@ def load_ledger(disk: Disk, secret: bytes) -> Ledger:
     """The ledger of this secret; a new one if the secret was never used. Call it under the lock.
 
     Raises:
-        Stopped: missing after first use, damaged, or the ledger of another secret.
+        Stopped: missing after first use, damaged, too old, or the ledger of another secret.
+    """
+    ledger = find_ledger(disk)
+    if ledger is None:
+        return replace(load_forgotten(disk), secret=check_of(secret))
+    if ledger.secret != check_of(secret):
+        raise Stopped("secret-changed")
+    return ledger
+
+
+def find_ledger(disk: Disk) -> Ledger | None:
+    """The ledger that lies here, or None if none was ever used.
+
+    Raises:
+        Stopped: missing after first use, damaged, or older than the reports beside it.
     """
     data = disk.read(LEDGER)
     if data is None:
-        if disk.read(USED) is not None:
+        if was_used(disk):
             raise Stopped("ledger-missing")
-        return replace(load_forgotten(disk), secret=check_of(secret))
+        return None
     ledger = parse_ledger(data)
-    if ledger.secret != check_of(secret):
-        raise Stopped("secret-changed")
+    if ledger.batches < newest(disk):  # one of a backup: what was spent since is not in it
+        raise Stopped("ledger-outdated")
     return ledger
 
 
@@ -70,11 +85,17 @@ def fingerprints(secret: bytes, collection: str, memo: str) -> Callable[[bytes],
     return fingerprint
 
 
-def save_forgotten(disk: Disk, carried: Mapping[str, float], groups: Mapping[str, str]) -> None:
-    """Keep what forgotten secrets have cost: the next one's ε adds to it (R58)."""
+def save_forgotten(
+    disk: Disk, carried: Mapping[str, float], groups: Mapping[str, str], floors: Mapping[str, str]
+) -> None:
+    """Keep what forgotten secrets have cost: the next one's ε adds to it (R58).
+
+    And up to which period each collection was reported to: no period gets a second report.
+    """
     kept = {
         "carried": {name: _number(epsilon) for name, epsilon in sorted(carried.items())},
         "groups": dict(sorted(groups.items())),
+        "floors": dict(sorted(floors.items())),
     }
     disk.replace(FORGOTTEN, seal(FORGOTTEN, json.dumps(kept).encode("ascii")))
 
@@ -88,7 +109,8 @@ def load_forgotten(disk: Disk) -> Ledger:
     try:
         found = formats.parse_json((body or b"").decode("ascii"))
         carried = {_text(name): _epsilon(value) for name, value in found["carried"].items()}
-        return Ledger("", carried=carried, groups=_texts(found["groups"]))
+        groups, floors = _texts(found["groups"]), _texts(found.get("floors", {}))
+        return Ledger("", carried=carried, groups=groups, floors=floors)
     except (RapporError, KeyError, ValueError, AttributeError, TypeError):
         raise Stopped("ledger-damaged") from None
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 
 from rappor.client.folder import Disk
+from rappor.client.identity import ONCE
 from rappor.client.outbox import parse_batch
 from rappor.client.problems import Stopped
 from rappor.client.sealed import seal
@@ -14,7 +14,6 @@ from rappor.mechanism.report import Report
 from rappor.wire import Batch, encode_batch, unpack
 from rappor.wire.cells import Cell
 
-ONCE = "once"
 _QUEUED = ".queued"
 
 
@@ -75,9 +74,9 @@ class DiskSlot:
         self._disk.replace(self._name + _QUEUED, b"")
 
 
-def spoil(disk: Disk, collections: Iterable[Collection]) -> None:
-    """See to it that One-time reports which were made but not sent never are."""
-    for each in collections:
-        slot = DiskSlot(disk, each, "", ())
-        if each.one_time and not slot.queued:
-            slot.mark_queued()
+def spoil(disk: Disk) -> None:
+    """See to it that One-time reports which were made but not sent never are, of any collection."""
+    names = set(disk.names(ONCE))
+    for name in names:
+        if not name.endswith(_QUEUED) and name + _QUEUED not in names:
+            disk.replace(name + _QUEUED, b"")

@@ -23,7 +23,15 @@ from rappor.wire import Batch, decode_batch, encode_batch
 OUTBOX, SENT, COUNTS = "outbox", "sent", "counts"
 WINDOW = 14  # days after a period's end in which a collector takes it (DESIGN, choice 10)
 HOLD = 3600.0  # seconds after a period's end, by when "no value" is in the outbox too
-_READY, _HELD = ".batch", ".held"
+_READY, _HELD, _TRIED, _REFUSED = ".batch", ".held", ".tried", ".refused"
+STATES = {
+    (OUTBOX, _READY): "waiting",
+    (OUTBOX, _HELD): "waiting for the end of the period",
+    (OUTBOX, _TRIED): "waiting, tried before: the collector may have seen it",
+    (SENT, _READY): "sent",
+    (SENT, _TRIED): "tried and given up: the collector may have seen it",
+    (SENT, _REFUSED): "sent, and refused",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +84,7 @@ class Outbox:
         names = self._disk.names(OUTBOX)
         surplus = names[: max(0, len(names) + 1 - self._limit)]
         for old in surplus:
-            self._disk.remove(old)
+            self._take_out(old)
         self._disk.replace(name, seal("batch", encode_batch(batch)))
         self.count("dropped: outbox full", len(surplus))
 
@@ -96,21 +104,42 @@ class Outbox:
             return None
         return Waiting(name, found[0], found[1], name.endswith(_HELD))
 
+    def trying(self, name: str) -> str:
+        """Note, before a batch leaves, that it may have left; its name from then on."""
+        tried = _renamed(name, OUTBOX, _TRIED)
+        if tried != name:
+            self._disk.move(name, tried)
+        return tried
+
     def drop(self, name: str, why: str) -> None:
-        """Remove a batch, and count why."""
-        self._disk.remove(name)
+        """Take out a batch, and count why; what may have left is kept among what was sent."""
+        self._take_out(name)
         self.count(f"dropped: {why}")
+
+    def refused(self, name: str, why: str) -> None:
+        """Move a batch that the collector has seen and never takes to those that were sent."""
+        self._keep(name, _REFUSED)
+        self.count(f"dropped: refused ({why})")
 
     def sent(self, name: str) -> None:
         """Move a batch to those that were sent; the oldest of them make room."""
-        with contextlib.suppress(FileNotFoundError):  # another process sent it as well
-            self._disk.move(name, f"{SENT}/{name.rpartition('/')[2]}")
-        for old in self._disk.names(SENT)[: -self._limit]:
-            self._disk.remove(old)
+        self._keep(name, _READY)
         self.count("sent")
 
+    def _take_out(self, name: str) -> None:
+        if name.endswith(_TRIED):
+            self._keep(name, _TRIED)
+        else:
+            self._disk.remove(name)
+
+    def _keep(self, name: str, end: str) -> None:
+        with contextlib.suppress(FileNotFoundError):  # cleared, or another process sent it as well
+            self._disk.move(name, _renamed(name, SENT, end))
+        for old in self._disk.names(SENT)[: -self._limit]:
+            self._disk.remove(old)
+
     def clear(self) -> None:
-        """Remove all that waits."""
+        """Take out all that waits."""
         for name in self.names():
             self.drop(name, "opted out")
 
@@ -130,6 +159,23 @@ class Outbox:
             return {str(k): int(v) for k, v in formats.parse_json((body or b"{}").decode()).items()}
         except (ParamsError, ValueError, TypeError, AttributeError):
             return {}
+
+
+def _renamed(name: str, folder: str, end: str) -> str:
+    return f"{folder}/{name.rpartition('/')[2].rpartition('.')[0]}{end}"
+
+
+def state_of(name: str) -> str:
+    """What a file's name says about its batch."""
+    folder, _, file = name.rpartition("/")
+    return STATES.get((folder, f".{file.rpartition('.')[2]}"), "waiting")
+
+
+def newest(disk: Disk) -> int:
+    """The highest number of a batch that waits or was sent; 0 if there is none."""
+    names = (name for folder in (OUTBOX, SENT) for name in disk.names(folder))
+    numbers = (name.rpartition("/")[2].partition(".")[0] for name in names)
+    return max((int(each) for each in numbers if each.isascii() and each.isdigit()), default=0)
 
 
 def parse_batch(data: bytes) -> tuple[Batch, bytes] | None:

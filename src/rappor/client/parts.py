@@ -65,6 +65,8 @@ def assemble(
     )
     if transport is None and upload_to is not None:
         transport = HttpTransport(upload_to, clock=clock, ingest_key=ingest_key, ca_file=ca_file)
+    if isinstance(transport, HttpTransport):
+        upload_to = transport.address
     sender = None if transport is None else Sender(folder, clock, outbox, transport, pause)
     return Parts(
         folder,

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rappor.client.folder import Disk
-from rappor.client.outbox import OUTBOX, SENT, parse_batch
+from rappor.client.outbox import OUTBOX, SENT, parse_batch, state_of
 from rappor.collection import Collection
 from rappor.wire import BINARY, Batch, to_text, unpack
 
@@ -20,7 +20,7 @@ class Shown:
     """One batch as a person can read it, and as the bytes that are sent.
 
     Attributes:
-        state: "sent"; "waiting"; "waiting for the end of the period".
+        state: one of `rappor.client.outbox.STATES`: what waits, and what has left in any way.
         collection: its name.
         version: of the collection.
         period: the day or week, the only time that is sent.
@@ -64,7 +64,7 @@ class Preview:
     Attributes:
         upload_to: the address, or None.
         headers: of every request, besides Host, Content-Length and Connection.
-        sent: the latest batches that were sent, oldest first.
+        sent: the latest batches that left, or may have, oldest first.
         waiting: the batches that would be sent next, oldest first.
         next: for each collection, what a further report would carry.
     """
@@ -135,8 +135,7 @@ def _all(disk: Disk, folder: str) -> Iterable[Shown]:
     for name in disk.names(folder):
         found = parse_batch(disk.read(name) or b"")
         if found is not None:
-            held = "waiting for the end of the period" if name.endswith(".held") else "waiting"
-            yield from _shown(*found, "sent" if folder == SENT else held)
+            yield from _shown(*found, state_of(name))
 
 
 def _shown(batch: Batch, body: bytes, state: str) -> Iterable[Shown]:

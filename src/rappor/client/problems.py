@@ -15,6 +15,8 @@ PROBLEMS = {
     "was spent is not known. Restore the file `ledger`, or call forget()",
     "ledger-damaged": "the file `ledger` is damaged: nothing is reported, because what was spent "
     "is not known. Restore it, or call forget()",
+    "ledger-outdated": "the file `ledger` is older than reports that were made: nothing is "
+    "reported, because what was spent since is not known. Restore the newest one, or call forget()",
     "marker-damaged": "the file `used` is damaged: nothing is reported. If secret and ledger are "
     "as they were, delete it",
     "slot-damaged": "the kept report of a One-time collection is damaged: that collection reports "

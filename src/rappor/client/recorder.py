@@ -6,6 +6,7 @@ is drawn, and written to the outbox. A crash between two steps loses a report, n
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import errno
 import logging
@@ -14,11 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from rappor.client.accounts import NULL, Ledger
-from rappor.client.charging import Answer, Caps, ask, used_up
+from rappor.client.charging import Answer, Caps, ask, group_limits, used_up
+from rappor.client.clearing import LOCK, clear, wished
 from rappor.client.clock import Clock, day_of, start_of
 from rappor.client.consent import PAUSED, opted_out
 from rappor.client.folder import Busy, Disk
-from rappor.client.identity import load_secret, mark_used
+from rappor.client.identity import check_of, load_secret, mark_used
 from rappor.client.ledger_file import fingerprints, load_ledger, save_ledger
 from rappor.client.once import DiskSlot
 from rappor.client.outbox import WINDOW, Outbox
@@ -32,7 +34,6 @@ from rappor.mechanism.signal import signal_of
 from rappor.wire import Batch
 from rappor.wire.cells import Cell
 
-LOCK = "lock"
 _WAIT = 10.0  # seconds for the lock, in the background
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _log = logging.getLogger("rappor.client")
@@ -62,8 +63,10 @@ class Recorder:
         }
         self._outbox = outbox
         self._account_secret = account_secret
-        self._caps = caps
+        self._caps = replace(caps, groups=group_limits(collections.values()))
         self._entropy = entropy
+        self._known: tuple[str, int] | None = None  # the secret and the batches of its ledger
+        self.stopped = False  # nothing is made any more, not even of calls that wait for the lock
         self.problem: str | None = None
         self.counts: dict[str, int] = {}
         self.closed: dict[str, tuple[float, float]] = {}  # when report() need not even ask
@@ -96,15 +99,18 @@ class Recorder:
         """Report "no value" for closed periods without one, and queue what a crash left behind."""
         waiting = [each for each in self._collections.values() if each.null_reports]
         once = [each for each in self._collections.values() if each.one_time]
-        if waiting or once:
-            self._guarded(lambda: self._tick(waiting, once))
+        with contextlib.suppress(OSError):  # an unusable directory is said when there is a call
+            if waiting or once or wished(self._disk):
+                self._guarded(lambda: self._tick(waiting, once))
 
     def _record(self, collection: Collection, value: object, day: datetime.date) -> str:
         with self._disk.lock(LOCK, _WAIT):
             if opted_out(self._disk):
                 return "opted out"
-            secret = load_secret(self._disk, self._account_secret)
-            ledger = load_ledger(self._disk, secret)
+            if self.stopped:
+                return "not made"
+            clear(self._disk, self._outbox)
+            secret, ledger = self._open()
             mark = self._fingerprint(collection, secret, value)
             answer, charged = ask(ledger, collection, day, mark, self._caps)
             if answer is Answer.YES:
@@ -119,11 +125,12 @@ class Recorder:
     def _tick(self, waiting: list[Collection], once: list[Collection]) -> None:
         today = day_of(self._clock.time())
         with self._disk.lock(LOCK, _WAIT):
-            if opted_out(self._disk):
+            if self.stopped or opted_out(self._disk):
                 return
+            clear(self._disk, self._outbox)
             if waiting:
-                secret = load_secret(self._disk, self._account_secret)
-                ledger = self._since(load_ledger(self._disk, secret), secret, today)
+                secret, ledger = self._open()
+                ledger = self._since(ledger, secret, today)
                 for collection in waiting:
                     ledger = self._fill(ledger, collection, secret, today)
             for collection in once:
@@ -132,6 +139,18 @@ class Recorder:
                 if batch is not None:
                     self._outbox.put_again(batch)
                     slot.mark_queued()
+
+    def _open(self) -> tuple[bytes, Ledger]:
+        """Secret and ledger; never others, or older ones, than this process has known."""
+        secret = load_secret(self._disk, self._account_secret, first=self._known is None)
+        ledger = load_ledger(self._disk, secret)
+        known = self._known or (check_of(secret), 0)
+        if known[0] != check_of(secret):
+            raise Stopped("secret-changed")
+        if ledger.batches < known[1]:
+            raise Stopped("ledger-outdated")
+        self._known = (known[0], ledger.batches)
+        return secret, ledger
 
     def _since(self, ledger: Ledger, secret: bytes, today: datetime.date) -> Ledger:
         """The ledger with the day from which a period without a value is reported."""
@@ -146,27 +165,32 @@ class Recorder:
     def _fill(
         self, ledger: Ledger, collection: Collection, secret: bytes, today: datetime.date
     ) -> Ledger:
-        """Null reports for the periods that are over, still accepted, and without a report."""
+        """Null reports in the place of those that periods which are over and still accepted lack.
+
+        As many as a client with values would have made: neither silence nor their number speaks.
+        """
         first = max(
             datetime.date.fromisoformat(ledger.since or today.isoformat()),
-            today - datetime.timedelta(days=WINDOW - 1),
+            today - datetime.timedelta(days=WINDOW),
         )
         day = first
         while days_of(period_of(collection.period, day))[1] < today:
             period = period_of(collection.period, day)
-            if not ledger.used.get(collection.name, {}).get(period):
+            for _ in range(collection.reports_per_period):
                 answer, charged = ask(ledger, collection, day, NULL, self._caps)
-                if answer is Answer.YES:
-                    self._commit(charged, secret)
-                    encoder = collection.encoder(secret, period, self._entropy)
-                    self._put(collection, period, encoder.encode_null(), charged.batches)
-                    self._count("null")
-                    ledger = charged
+                if answer is not Answer.YES:
+                    break
+                self._commit(charged, secret)
+                encoder = collection.encoder(secret, period, self._entropy)
+                self._put(collection, period, encoder.encode_null(), charged.batches)
+                self._count("null")
+                ledger = charged
             day = days_of(period)[1] + datetime.timedelta(days=1)
         return ledger
 
     def _commit(self, ledger: Ledger, secret: bytes) -> None:
         save_ledger(self._disk, ledger)
+        self._known = (check_of(secret), ledger.batches)
         mark_used(self._disk, secret)
 
     def _make(

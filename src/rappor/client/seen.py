@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from rappor.client.accounts import Ledger
 from rappor.client.consent import opted_out
 from rappor.client.folder import Disk
-from rappor.client.identity import LEDGER, SECRET, USED, parse_secret
-from rappor.client.ledger_file import load_forgotten, parse_ledger
+from rappor.client.identity import LEDGER, SECRET, parse_secret, was_used
+from rappor.client.ledger_file import find_ledger, load_forgotten
 from rappor.client.outbox import Outbox
 from rappor.client.problems import Stopped
 
@@ -47,9 +47,9 @@ def look_at(disk: Disk, account_secret: bool = False) -> Seen:
         out = opted_out(disk)
         waiting, batches = len(outbox.names()), outbox.counts()
         problem = None if account_secret else _secret_problem(disk)
-        ledger = _ledger(disk)
+        ledger = find_ledger(disk) or load_forgotten(disk)
     except Stopped as error:
-        problem = error.code
+        problem = problem or error.code
     except OSError:
         problem = "directory-unusable"
     return Seen(problem, out, ledger, waiting, batches)
@@ -60,14 +60,5 @@ def _secret_problem(disk: Disk) -> str | None:
     if data is not None:
         parse_secret(data)
         return None
-    used = disk.read(USED) is not None or disk.read(LEDGER) is not None
+    used = was_used(disk) or disk.read(LEDGER) is not None
     return "secret-missing" if used else None
-
-
-def _ledger(disk: Disk) -> Ledger:
-    data = disk.read(LEDGER)
-    if data is not None:
-        return parse_ledger(data)
-    if disk.read(USED) is not None:
-        raise Stopped("ledger-missing")
-    return load_forgotten(disk)

@@ -1,7 +1,8 @@
 """Sender: takes batches from the outbox to the collector, at random moments, until they are stored.
 
 Failures wait longer each time, with jitter; `Retry-After` is obeyed, by later processes too. What a
-collector refuses for good, or would refuse by age, is dropped and counted.
+collector refuses for good, or would refuse by age, is dropped and counted. That a batch leaves is
+on disk before it does, so that what is shown as sent is all that was.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import threading
 
 from rappor import formats
+from rappor.client.clearing import UPLOAD_LOCK, wished
 from rappor.client.clock import Clock, day_of
 from rappor.client.consent import opted_out
 from rappor.client.folder import Busy, Disk
@@ -21,9 +23,10 @@ from rappor.client.sealed import seal, unseal
 from rappor.client.transport import LONGEST_WAIT, Transport
 from rappor.errors import ParamsError
 
-RETRY, UPLOAD_LOCK = "retry", "upload.lock"
+RETRY = "retry"
 FIRST_WAIT, MOST_WAIT = 30.0, 6 * 3600.0
 TIMEOUT = 10.0
+_PATIENT = 3  # failures in a row after which a short Retry-After is no longer enough
 _log = logging.getLogger("rappor.client")
 
 
@@ -40,6 +43,7 @@ class Sender:
         self._transport = transport
         self._jitter = jitter
         self._moments: dict[str, float] = {}
+        self._postponed: dict[str, float] = {}
         self._failed = (0.0, 0)  # as on disk, for a disk that takes nothing
         self.error: str | None = None
         self.busy_since: float | None = None
@@ -76,7 +80,9 @@ class Sender:
     def _send(self, until: float, now: bool) -> bool:
         done = True
         names = self._outbox.names()
-        self._moments = {name: self._moments[name] for name in names if name in self._moments}
+        for times in (self._moments, self._postponed):
+            for name in times.keys() - set(names):
+                del times[name]
         for name in _shuffled(names):
             today = day_of(self._clock.time())
             waiting = self._outbox.read(name)
@@ -87,21 +93,28 @@ class Sender:
                 continue
             if not waiting.due(self._clock.time()):
                 continue
+            left = until - self._clock.monotonic()
+            if left <= 0 or self.waits() > 0 or self._must_not():
+                return False
             moment = self._moments.setdefault(name, self._moment())
-            if not now and self._clock.monotonic() < moment:
+            if now:
+                moment = 0.0
+            if self._clock.monotonic() < max(moment, self._postponed.get(name, 0.0)):
                 done = False
                 continue
-            left = until - self._clock.monotonic()
-            if left <= 0 or self.waits() > 0 or self.stop.is_set() or opted_out(self._disk):
-                return False
             done = self._post(name, waiting.body, min(left, TIMEOUT)) and done
         return done
 
+    def _must_not(self) -> bool:
+        """Whether the person wants nothing sent, or not what waits now."""
+        return self.stop.is_set() or opted_out(self._disk) or wished(self._disk)
+
     def _post(self, name: str, body: bytes, timeout: float) -> bool:
+        name = self._outbox.trying(name)
         self.busy_since = self._clock.monotonic()
         try:
             answer = self._transport.post(body, timeout)
-        except OSError as error:
+        except Exception as error:  # whatever a network or a transport of the host comes up with
             if not self.stop.is_set():
                 self._fail(f"no answer ({type(error).__name__})")
                 self._back_off(None)
@@ -115,9 +128,14 @@ class Sender:
         said = f"the collector answered {answer.status} {answer.code or ''}".rstrip()
         self._fail(said)
         if answer.permanent:
-            self._outbox.drop(name, f"refused ({answer.code or answer.status})")
+            self._outbox.refused(name, answer.code or str(answer.status))
             return True
-        self._back_off(answer.retry_after)
+        if answer.about_collection:  # the others need not wait for this one
+            asked = answer.retry_after or 0.0
+            wait = max(asked, MOST_WAIT) * (0.5 + _uniform())
+            self._postponed[name] = self._clock.monotonic() + wait
+        else:
+            self._back_off(answer.retry_after)
         return False
 
     def waits(self) -> float:
@@ -128,14 +146,19 @@ class Sender:
     def next_moment(self) -> float:
         """Seconds until there may be something to do."""
         waits = self.waits()
-        moments = [moment - self._clock.monotonic() for moment in self._moments.values()]
+        moments = [
+            max(moment, self._postponed.get(name, 0.0)) - self._clock.monotonic()
+            for name, moment in self._moments.items()
+        ]
         return max(waits, min([max(moment, 0.0) for moment in moments], default=60.0), 0.05)
 
     def _back_off(self, asked: float | None) -> None:
         failures = min(self._read()[1] + 1, 30)
         wait = min(FIRST_WAIT * 2.0 ** (failures - 1), MOST_WAIT) * (0.5 + _uniform())
         if asked is not None:
-            wait = max(wait if asked == 0 else 0.0, asked * (1 + 0.1 * _uniform()))
+            least = wait if asked == 0 or failures > _PATIENT else 0.0
+            wait = max(least, asked * (1 + 0.1 * _uniform()))
+        self._moments.clear()  # new ones, or all that waited would leave in one burst
         self._write(self._clock.time() + min(wait, LONGEST_WAIT), failures)
 
     def _clear(self) -> None:
@@ -150,7 +173,7 @@ class Sender:
             body = unseal(RETRY, self._disk.read(RETRY) or b"")
             found = formats.parse_json((body or b"").decode("ascii"))
             return max((float(found["after"]), int(found["failures"])), self._failed)
-        except (ParamsError, OSError, ValueError, TypeError, KeyError):
+        except (ParamsError, OSError, ValueError, TypeError, KeyError, OverflowError):
             return self._failed
 
     def _write(self, after: float, failures: int) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from rappor.client.accounts import Ledger
-from rappor.client.charging import used_up
+from rappor.client.charging import group_limits, used_up
 from rappor.client.clock import day_of
 from rappor.client.problems import PROBLEMS
 from rappor.client.seen import Seen
@@ -36,7 +37,7 @@ class CollectionStatus:
         most_values: the limit on them.
         epsilon: charged so far, rounded up; with its group, if it has one, `epsilon_group`.
         epsilon_group: what its correlated group was charged together, or None.
-        most_epsilon: the limit on both.
+        most_epsilon: the limit on both: in a group, the smallest of its collections'.
         state: "on"; "made" (the period's reports are made); "values at the limit" (only values
             reported before are reported); "expired".
         at_limit: what happens to further values: "null reports" or "silence".
@@ -83,8 +84,23 @@ class Status:
     upload: str | None
     next_attempt: float
 
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data, for JSON; ∞ as the text "inf"."""
+        found: dict[str, Any] = _plain(asdict(self))
+        return found
 
-def collection_status(ledger: Ledger, collection: Collection, now: float) -> CollectionStatus:
+
+def _plain(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {name: _plain(each) for name, each in found.items()}
+    if isinstance(found, (list, tuple)):
+        return [_plain(each) for each in found]
+    return "inf" if found == float("inf") else found
+
+
+def collection_status(
+    ledger: Ledger, collection: Collection, now: float, most_epsilon: float
+) -> CollectionStatus:
     """How one collection is doing, by the ledger."""
     day = day_of(now)
     period = period_of(collection.period, day)
@@ -107,7 +123,7 @@ def collection_status(ledger: Ledger, collection: Collection, now: float) -> Col
         collection.most_values,
         ledger.epsilon([collection.name]),
         None if group is None else ledger.epsilon(ledger.group(group) | {collection.name}),
-        collection.most_epsilon,
+        most_epsilon,
         state,
         "null reports" if collection.null_reports else "silence",
     )
@@ -127,11 +143,18 @@ def make_status(
     """The status from what lies on disk and what this process knows."""
     problem = seen.problem or problem
     state = refusal or ("opted out" if seen.opted_out else "stopped" if problem else "on")
+    given = tuple(collections)
+    groups = group_limits(given)
     return Status(
         state=state,
         problem=problem,
         explanation=PROBLEMS[problem] if problem and state == "stopped" else STATES[state],
-        collections=tuple(collection_status(seen.ledger, each, now) for each in collections),
+        collections=tuple(
+            collection_status(
+                seen.ledger, each, now, groups.get(each.group or "", each.most_epsilon)
+            )
+            for each in given
+        ),
         epsilon=seen.ledger.epsilon(),
         calls=calls,
         waiting=seen.waiting,

@@ -9,13 +9,14 @@ from __future__ import annotations
 import datetime
 import email.utils
 import http.client
+import io
 import json
 import os
 import socket
 import ssl
 import struct
 import threading
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
 from rappor.checks import show
@@ -24,9 +25,10 @@ from rappor.errors import ParamsError
 from rappor.wire import BINARY, PROBLEM_JSON, PROBLEMS
 
 PATH = "/v1/reports"
-MOST_ANSWER = 64 * 1024
+MOST_ANSWER = 64 * 1024  # bytes of a body; as many again for its head
 LONGEST_WAIT = 86_400.0
 _HERE = ("localhost", "127.0.0.1", "::1")
+_ABOUT_COLLECTION = frozenset({"forbidden", "unknown-collection"})
 _PERMANENT = frozenset({400, 410, 413, 414, 415, 422})  # where no listed problem says otherwise
 
 
@@ -55,6 +57,11 @@ class Answer(NamedTuple):
             return not PROBLEMS[self.code].retry
         return self.status in _PERMANENT
 
+    @property
+    def about_collection(self) -> bool:
+        """Whether other collections' batches may well be taken while this one's is not."""
+        return self.code in _ABOUT_COLLECTION
+
 
 class Transport(Protocol):
     """Sends bodies. Raises OSError when there is no answer."""
@@ -77,6 +84,7 @@ class HttpTransport:
     ) -> None:
         """Check the address and the key, or raise ParamsError."""
         self._secure, self._host, self._port, self._path = _address(url)
+        self.address = url if urlsplit(url).path.strip("/") else url.rstrip("/") + PATH
         self._headers = {"Content-Type": BINARY}
         if ingest_key is not None:
             self._headers["Authorization"] = f"Bearer {_key(ingest_key)}"
@@ -92,6 +100,7 @@ class HttpTransport:
 
     def post(self, body: bytes, timeout: float) -> Answer:
         """Send one batch."""
+        until = self._clock.monotonic() + timeout
         connection = self._connection(timeout)
         try:
             connection.connect()
@@ -100,9 +109,11 @@ class HttpTransport:
                     raise ConnectionAbortedError("sending was stopped")
                 self._socket = connection.sock
             self._send(connection, body)
-            return self._answer(connection.getresponse())
+            return self._answer(_Bounded(connection.sock, self._clock, until))
         except http.client.HTTPException as error:
             raise OSError(f"not an answer of HTTP: {type(error).__name__}") from None
+        except ValueError:  # a host that no name can be
+            raise OSError("the collector's name cannot be looked up") from None
         finally:
             with self._gate:
                 self._socket = None
@@ -135,7 +146,9 @@ class HttpTransport:
         connection.putheader("Connection", "close")
         connection.endheaders(body)
 
-    def _answer(self, response: http.client.HTTPResponse) -> Answer:
+    def _answer(self, source: _Bounded) -> Answer:
+        response = http.client.HTTPResponse(cast(socket.socket, source), method="POST")
+        response.begin()
         body = response.read(MOST_ANSWER)
         code = None
         if response.headers.get_content_type() == PROBLEM_JSON:
@@ -161,11 +174,42 @@ def retry_after(text: str | None, now: float) -> float | None:
         return min(float(text[:12]), LONGEST_WAIT)
     try:
         when = email.utils.parsedate_to_datetime(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     if when.tzinfo is None:
         when = when.replace(tzinfo=datetime.UTC)
     return min(max(when.timestamp() - now, 0.0), LONGEST_WAIT)
+
+
+class _Bounded(io.RawIOBase):
+    """What a collector answers, up to a time and a length: no drop by drop, no endless "go on"."""
+
+    def __init__(self, connected: socket.socket, clock: Clock, until: float) -> None:
+        """Take the connection, and when its answer must have ended."""
+        self._connected = connected
+        self._clock = clock
+        self._until = until
+        self._left = 2 * MOST_ANSWER
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """As a socket has it, for `http.client`."""
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Some bytes, or OSError once there were too many or they took too long."""
+        left = self._until - self._clock.monotonic()
+        if left <= 0:
+            raise TimeoutError("the answer took too long")
+        if self._left <= 0:
+            raise OSError("the answer is too long")
+        self._connected.settimeout(left)
+        got = self._connected.recv_into(memoryview(buffer)[: self._left])
+        self._left -= got
+        return got
 
 
 def _address(url: object) -> tuple[bool, str, int | None, str]:

@@ -102,12 +102,15 @@ class Workers:
         self._tick()
         next_tick = time.monotonic() + TICK
         while True:
-            try:
-                item = calls.get(timeout=max(0.0, next_tick - time.monotonic()))
-            except queue.Empty:
+            left = next_tick - time.monotonic()
+            if left <= 0:  # also when calls never cease
                 self._tick()
                 self._watch()
                 next_tick = time.monotonic() + TICK
+                continue
+            try:
+                item = calls.get(timeout=left)
+            except queue.Empty:
                 continue
             if isinstance(item, Request):
                 item.ok = self._recorder.problem is None

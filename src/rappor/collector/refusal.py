@@ -6,7 +6,10 @@ from rappor.wire import PROBLEM_JSON, PROBLEMS, problem_json
 
 Headers = list[tuple[bytes, bytes]]
 
-RETRY_SECONDS = {"rate-limited": 10, "overloaded": 2, "store-full": 60}
+RETRY_SECONDS = {"rate-limited": 10, "overloaded": 2, "store-full": 60} | dict.fromkeys(
+    ("unauthorized", "forbidden", "not-found", "unknown-collection"),
+    3600,  # until an operator has set it right
+)
 _RETRY_OTHERWISE = 5
 # Whatever is sent is data of ours and for no one's cache.
 SAFE: Headers = [

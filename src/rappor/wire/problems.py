@@ -22,7 +22,8 @@ class Problem(NamedTuple):
         code: its stable name.
         status: the HTTP status it is sent with.
         title: what went wrong, in one sentence that is the same every time.
-        retry: whether the same batch may succeed later; otherwise a client drops it.
+        retry: whether the same batch may succeed later, if only because the operator sets a key, an
+            address or a collection right; otherwise a client drops it.
     """
 
     code: str
@@ -35,10 +36,10 @@ _LISTED = (
     Problem("bad-request", 400, "The request is not valid HTTP.", False),
     Problem("malformed-batch", 400, "The body is not a batch.", False),
     Problem("bad-encoding", 400, "The body does not decompress.", False),
-    Problem("unauthorized", 401, "The ingest key is missing or unknown.", False),
-    Problem("forbidden", 403, "The ingest key is not for this collection.", False),
-    Problem("not-found", 404, "There is nothing at this address.", False),
-    Problem("unknown-collection", 404, "There is no such collection or version.", False),
+    Problem("unauthorized", 401, "The ingest key is missing or unknown.", True),
+    Problem("forbidden", 403, "The ingest key is not for this collection.", True),
+    Problem("not-found", 404, "There is nothing at this address.", True),
+    Problem("unknown-collection", 404, "There is no such collection or version.", True),
     Problem("method-not-allowed", 405, "The address takes another method.", False),
     Problem("request-timeout", 408, "The request did not arrive in time.", True),
     Problem("expired-collection", 410, "The collection has ended.", False),

@@ -110,7 +110,7 @@ def test_every_period_without_a_value_says_so_after_its_end() -> None:
     assert all(name.endswith(".held") for name in disk.names("outbox"))
     clock.set(MONDAY + 300 * DAY)
     recorder.tick()
-    assert len(outbox(disk)) == 3 + 13  # those that a collector still takes
+    assert len(outbox(disk)) == 3 + 14  # those that a collector still takes
 
 
 def test_a_null_report_is_the_all_zero_filter_with_a_memo_of_its_own() -> None:

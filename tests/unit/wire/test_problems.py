@@ -49,7 +49,7 @@ def test_what_may_succeed_later_and_what_never_will_are_told_apart_by_status_too
     """A client that knows the status only decides as one that knows the code."""
     retried = {problem.status for problem in PROBLEMS.values() if problem.retry}
     dropped = {problem.status for problem in PROBLEMS.values() if not problem.retry}
-    assert retried == {408, 429, 500, 503, 507}
+    assert retried == {401, 403, 404, 408, 429, 500, 503, 507}
     assert not retried & dropped
     assert all(400 <= status < 500 for status in dropped)
 

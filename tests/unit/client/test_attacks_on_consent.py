@@ -1,0 +1,195 @@
+"""Attacks on consent: opting out while locks are held, crashes in between, other processes."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rappor.client import Client
+from rappor.client.folder import Folder
+from support.client import FakeClock, FakeTransport, homepage
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Client]]:
+    monkeypatch.delenv("DO_NOT_TRACK", raising=False)
+    made: list[Client] = []
+
+    def open_one(**changes: Any) -> Client:
+        settings: dict[str, Any] = {"consent": True, "clock": FakeClock()} | changes
+        made.append(Client.open(tmp_path / "client", [homepage()], **settings))
+        return made[-1]
+
+    yield open_one
+    for each in made:
+        each.close()
+
+
+def with_a_report_waiting(opened: Callable[..., Client]) -> None:
+    client = opened()
+    client.report("homepage", "a.org")
+    assert client.flush(10)
+    client.close()
+
+
+def test_what_could_not_be_cleared_when_opting_out_is_not_sent_after_opting_in(
+    opened: Callable[..., Client], tmp_path: Path
+) -> None:
+    with_a_report_waiting(opened)
+    client = opened()
+    with Folder(tmp_path / "client").lock("lock", 5):  # another process, stopped in the middle
+        assert not client.opt_out()
+        client.opt_in()
+    client.close()
+    collector = FakeTransport()
+    again = opened(transport=collector)
+    again.flush(10)
+    assert collector.bodies == []
+    assert again.status().state == "on"
+    assert again.status().batches == {"dropped: opted out": 1}
+
+
+def test_what_could_not_be_cleared_when_consent_ended_is_not_sent_with_a_new_consent(
+    opened: Callable[..., Client], tmp_path: Path
+) -> None:
+    with_a_report_waiting(opened)
+    with Folder(tmp_path / "client").lock("lock", 5):
+        opened(consent=False)
+    collector = FakeTransport()
+    again = opened(transport=collector)
+    again.flush(10)
+    assert collector.bodies == []
+    assert not (tmp_path / "client/clearing").exists()
+
+
+@pytest.mark.parametrize("crashing", ["opt_out", "opt_in"])
+def test_a_crash_after_each_step_of_opting_out_and_in_sends_nothing_from_before(
+    opened: Callable[..., Client], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crashing: str
+) -> None:
+    class Gone(BaseException):
+        pass
+
+    for step in range(1, 7):
+        directory = tmp_path / "client"
+        with_a_report_waiting(opened)
+        client = opened()
+        if crashing == "opt_in":  # what was there when the person opted out, and was not cleared
+            (directory / "opted-out").touch()
+        left = step
+
+        def counting(
+            real: Callable[..., Any],
+        ) -> Callable[..., Any]:
+            def counted(self: Folder, *given: Any) -> Any:
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    raise Gone
+                return real(self, *given)
+
+            return counted
+
+        with monkeypatch.context() as patched:
+            for name in ("replace", "remove"):
+                patched.setattr(Folder, name, counting(getattr(Folder, name)))
+            with contextlib.suppress(Gone):
+                getattr(client, crashing)()
+        client.close()
+        collector = FakeTransport()
+        again = opened(transport=collector)
+        again.flush(10)
+        again.opt_in()
+        again.flush(10)
+        assert collector.bodies == [], step
+        again.forget()
+        again.close()
+        (directory / "forgotten").unlink()
+
+
+def test_opting_out_waits_for_the_upload_of_another_process(
+    opened: Callable[..., Client], tmp_path: Path
+) -> None:
+    with_a_report_waiting(opened)
+    client = opened()
+    with Folder(tmp_path / "client").lock("upload.lock", 5):  # it is sending at this moment
+        assert not client.opt_out()
+    assert client.opt_out()
+
+
+def test_opting_in_without_a_directory_to_write_to_stays_out(
+    opened: Callable[..., Client], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = opened()
+    assert client.opt_out()
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "no room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "replace", refuse)
+        assert not client.opt_in()
+    assert client.status().state == "opted out"
+    assert client.opt_in()
+    assert client.status().state == "on"
+
+
+def test_opting_out_where_nothing_was_ever_reported_does_not_stop_the_first_report(
+    opened: Callable[..., Client],
+) -> None:
+    client = opened()
+    assert client.opt_out()
+    assert client.opt_in()
+    client.report("homepage", "a.org")
+    assert client.flush(10)
+    assert client.status().calls == {"made": 1}
+
+
+@pytest.mark.parametrize("consent", [None, 1, "true", lambda: True])
+def test_only_true_is_consent(opened: Callable[..., Client], consent: object) -> None:
+    with pytest.raises(ValueError, match="consent must be True or False"):
+        opened(consent=consent)
+
+
+@pytest.mark.parametrize("word", ["1", "true", "TRUE", " yes ", "on", "2", "off", "please"])
+def test_do_not_track_in_any_spelling_counts(
+    opened: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.setenv("DO_NOT_TRACK", word)
+    assert opened().status().state == "do not track"
+
+
+@pytest.mark.parametrize("word", ["", "0", "false", "False", "no", " "])
+def test_do_not_track_that_says_no_does_not_count(
+    opened: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.setenv("DO_NOT_TRACK", word)
+    assert opened().status().state == "on"
+
+
+def test_calls_from_many_threads_while_opting_out_and_in_never_raise(
+    opened: Callable[..., Client],
+) -> None:
+    client = opened(transport=FakeTransport())
+    failures: list[BaseException] = []
+    stop = threading.Event()
+
+    def calls() -> None:
+        try:
+            while not stop.is_set():
+                client.report("homepage", "a.org")
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=calls) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for _ in range(5):
+        client.opt_out()
+        client.opt_in()
+    stop.set()
+    for each in threads:
+        each.join()
+    assert failures == []
