@@ -6,6 +6,7 @@ PYTHON ?= python3
 JOBS ?= auto
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+DEMO_ARGS ?=
 SEEDS ?= 400
 CALIBRATE_ARGS ?=
 REGTEST_ARGS ?=
@@ -31,8 +32,8 @@ step = @printf '\n== %s\n' '$(1)'; $(2) || { printf '\nmake %s: FAILED at step "
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.base ## set up, then show RAPPOR at work in the terminal
-	@$(BIN)/rappor demo
+demo: $(VENV)/.demo ## set up, then show the whole system at work, with a dashboard (DEMO_ARGS=--no-serve)
+	@$(BIN)/rappor demo $(DEMO_ARGS)
 
 test: $(VENV)/.dev ## set up, then formatter, linter, types, import contracts, all tests
 	$(call step,format,$(BIN)/ruff format --check .)
@@ -72,6 +73,8 @@ constraints: $(LOCK_VENV)/bin/uv ## pin the dependencies anew (UPGRADE=1: at the
 	@$(LOCK) --group build --output-file constraints-build.txt
 	@$(LOCK) --constraints constraints-build.txt --extra analysis --extra dev \
 		--output-file constraints.txt pyproject.toml
+	@$(LOCK) --constraints constraints-build.txt --constraints constraints.txt --extra analysis \
+		--extra server --output-file constraints-demo.txt pyproject.toml
 	@$(LOCK) --constraints constraints-build.txt --constraints constraints.txt --group bench \
 		--output-file constraints-bench.txt
 
@@ -85,12 +88,18 @@ LOCK = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11
 	--fork-strategy fewest --generate-hashes --custom-compile-command 'make constraints' \
 	$(if $(UPGRADE),--upgrade)
 
-# Environments, in steps: .base is enough for the demo, .dev adds the tools and libraries of the
-# tests. Build backends come pinned from constraints-build.txt, hence no build isolation.
+# Environments, in steps: .base is the package alone, .demo adds what server and analysis need, .dev
+# the tools and libraries of the tests. Build backends come pinned from constraints-build.txt, hence
+# no build isolation.
 $(VENV)/.base: pyproject.toml constraints-build.txt src/rappor/_version.py | $(BIN)/python
 	@echo 'Setting up $(VENV): rappor (seconds, once)'
 	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r constraints-build.txt
 	@$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.demo: constraints-demo.txt $(VENV)/.base
+	@echo 'Setting up $(VENV): server and analysis (about half a minute, once)'
+	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r constraints-demo.txt
 	@touch $@
 
 $(VENV)/.dev: constraints.txt $(VENV)/.base

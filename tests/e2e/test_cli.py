@@ -329,7 +329,7 @@ def test_explain_without_a_permanent_step_says_infinity(secret: Path) -> None:
 
 
 def test_demo_estimates_what_it_simulated() -> None:
-    facts = document("demo", "--people", "2e3")
+    facts = document("demo", "--small", "--people", "2e3")
     assert facts["people"] == 2000
     assert sum(row["truth"] for row in facts["rows"]) == pytest.approx(1)
     for row in facts["rows"]:
@@ -339,7 +339,7 @@ def test_demo_estimates_what_it_simulated() -> None:
 
 
 def test_demo_tells_its_story_on_standard_output_and_what_is_next_on_standard_error() -> None:
-    done = rappor("demo", "--people", "50")
+    done = rappor("demo", "--small", "--people", "50")
     assert done.returncode == 0
     assert [part in done.stdout for part in ("1. ", "2. 50 people", "3. ")] == [True] * 3
     assert done.stderr.startswith("Next: rappor explain")
@@ -438,7 +438,7 @@ def test_help_loads_no_heavy_module(module: str) -> None:
         ("privacy", "--help"),
         ("privacy", "--preset", "normal", "--reports", "1e6", "--candidates", "9"),
         ("explain", "naïve ☃"),
-        ("demo", "--people", "20"),
+        ("demo", "--small", "--people", "20"),
         ("completion", "fish"),
     ],
     ids=" ".join,
@@ -508,10 +508,18 @@ USAGE = [
     ("explain",),
     ("explain", "a", "b"),
     ("encode", "--preset", "windows", "value"),
-    ("demo", "--people", "0"),
+    ("demo", "--small", "--people", "0"),
+    ("demo", "--people", "20"),
+    ("demo", "--small", "--reports", "1e6"),
+    ("demo", "--small", "--no-serve"),
+    ("demo", "--reports", "999"),
+    ("demo", "--reports", "1e9"),
+    ("demo", "--seed", "0"),
+    ("demo", "--port", "65536"),
+    ("demo", "--keep", "."),
     ("completion",),
     ("completion", "tcsh"),
-    ("demo", "--people", "1e18"),
+    ("demo", "--small", "--people", "1e18"),
     ("privacy", "--presets", "windows"),
     ("privacy",),
     ("privacy", "--preset", "windows", "--k", "3"),

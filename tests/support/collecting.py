@@ -175,7 +175,8 @@ def collect_command(folder: Path, *options: str, verb: str = "collect") -> list[
     if not place.exists():
         write_collections(folder)
     fixed = ["--data", folder / "data", "--collections", place, "--port", "0"]
-    return [*COMMAND, verb, *fixed, *options]
+    alone = ["--no-dashboard"] if verb == "serve" else []
+    return [*COMMAND, verb, *fixed, *alone, *options]
 
 
 def planted_command(bug: str, folder: Path, port: int = 0, *more: str) -> list[str | Path]:

@@ -9,6 +9,7 @@ start then takes milliseconds, and a fork killed with -9 is as dead as any other
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -20,7 +21,10 @@ from rappor.collector.settings import Settings
 from rappor.collector.supervise import _die_with_parent
 from rappor.collector.writer import Waiting, Writer
 from rappor.errors import StoreBroken, StoreFull
-from rappor.store import Fold, open_store
+from rappor.store import Fold, Store, open_store
+from rappor.store.sqlite import fresh
+from rappor.store.sqlite.connection import Connection
+from rappor.store.sqlite.fresh import Fresh
 
 Folding = Callable[[Sequence[int]], Iterable[Fold]]
 
@@ -98,8 +102,6 @@ class SlowDisk(Wrapped):
     """Needs 50 ms for each commit."""
 
     def add(self, tokens: Sequence[bytes], fold: Folding, day: date) -> list[bool]:
-        import time
-
         time.sleep(0.05)
         return self.store.add(tokens, fold, day)
 
@@ -117,8 +119,34 @@ class PoisonedCell(Wrapped):
         return self.store.add(tokens, checked, day)
 
 
+def small_fresh(where: str | Path) -> Store:
+    """No bug: what takes tens of thousands of tokens happens after a few, with each commit."""
+    fresh.FULL, fresh.BLOCK, fresh.MOST = 4, 4, 8
+    return open_store(where)
+
+
+def moves_in_two(where: str | Path) -> Store:
+    """Takes tokens out of the fresh ones in one transaction, and puts them away in the next."""
+
+    def follow(self: Fresh, connection: Connection, wanted: int) -> None:
+        rows, self._neighbours = self._neighbours, []
+        for row in rows:
+            connection.execute("DELETE FROM fresh_tokens WHERE id=?", (row.id,))
+        connection.execute("COMMIT")
+        time.sleep(0.002)
+        connection.execute("BEGIN IMMEDIATE")
+        for row in rows:
+            fresh._move(connection, row.day, row.data)
+            self.tokens.difference_update(fresh.split(row.data))
+
+    Fresh._follow = follow  # type: ignore[method-assign]
+    return small_fresh(where)
+
+
 BUGS: dict[str, dict[str, Any]] = {
     "none": {},
+    "small-fresh": {"opened": small_fresh},
+    "moves-in-two": {"opened": moves_in_two},
     "ack-first": {"writer": AckFirst},
     "two-transactions": {"opened": TwoTransactions},
     "dying-thread": {"writer": DyingThread},

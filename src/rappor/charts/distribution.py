@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
-from rappor.charts.marks import percent_axis, whiskers, wrapped
-from rappor.charts.numbers import show_share
-from rappor.charts.theme import Spec, colours, message, whole_chart
+from rappor.charts.marks import percent_axis, whiskers
+from rappor.charts.numbers import show_count, show_share
+from rappor.charts.panel import FILE_WIDTH, Panel
+from rappor.charts.theme import Spec, colours, message
 
-_WIDTH = 640
 _RULES = (0.5, 0.9)
 _MANY = 40  # ranges from which whiskers have no room for their ends
 
@@ -23,14 +24,22 @@ def histogram(hist: Any, *, theme: str = "light") -> Spec:
     """
     if not hist.reports:
         return message("No reports yet", "Nothing arrived, so nothing can be said.", theme)
+    panel = histogram_panel(hist, theme=theme)
+    checks = tuple(f"Check: {warning}" for warning in hist.warnings[:2])
+    return replace(panel, words=(*panel.words, *checks)).in_file(theme)
+
+
+def histogram_panel(hist: Any, *, theme: str = "light", unit: str = "share") -> Panel:
+    """The histogram by itself, of shares or counts; there must be reports."""
     colour = colours(theme)
-    values = [_values(each) for each in hist.shares]
+    factor = 1 if unit == "share" else hist.reports
+    values = [_values(each, factor) for each in hist.shares]
     hollow = "datum.low <= 0"
     bars = {
         "mark": {"type": "bar", "strokeWidth": 1},
         "encoding": {
             "x": _ranges(hist, 0.08),
-            "y": _share("share", "Share of reports"),
+            "y": _upwards(values, unit),
             "fill": {"condition": {"test": hollow, "value": colour["bg"]}, "value": colour["bar"]},
             "stroke": {
                 "condition": {"test": hollow, "value": colour["edge"]},
@@ -42,10 +51,9 @@ def histogram(hist: Any, *, theme: str = "light") -> Spec:
     words = _median(hist)
     if any(each["low"] <= 0 for each in values):
         words.append("Hollow bars may be empty: their 95 % interval reaches 0.")
-    words += [f"Check: {warning}" for warning in hist.warnings[:2]]
     layers = [bars, *whiskers("y", "range", colour["text"], len(values) <= _MANY)]
-    parts = _layers(values, 220, layers)
-    return whole_chart(parts, f"Shares of {hist.reports:,} reports by range", wrapped(words), theme)
+    title = f"Shares of {hist.reports:,} reports by range"
+    return Panel(title, tuple(words), _layers(values, 220, layers), 220 + _labels_room(hist))
 
 
 def cumulative(hist: Any, *, theme: str = "light") -> Spec:
@@ -57,10 +65,17 @@ def cumulative(hist: Any, *, theme: str = "light") -> Spec:
     """
     if not hist.reports:
         return message("No reports yet", "Nothing arrived, so nothing can be said.", theme)
+    return cumulative_panel(hist, theme=theme).in_file(theme)
+
+
+def cumulative_panel(hist: Any, *, theme: str = "light", height: int = 200) -> Panel:
+    """The cumulative shares by themselves; there must be reports."""
     colour = colours(theme)
     values = [_values(each) for each in hist.cumulative()]
     ranges, share = _ranges(hist, 0.5), _share("share", "Share up to this range")
     share["axis"]["values"] = [0, 0.25, 0.5, 0.75, 0.9, 1]
+    ends = [each[end] for each in values for end in ("share", "low", "high")]
+    share["scale"] = {"domain": [min(0.0, *ends), max(1.0, *ends)], "nice": False}
     point = {"type": "line", "color": colour["bar-edge"], "strokeWidth": 1.75}
     # The line comes first: its axis is the one that counts.
     layers: list[Spec] = [{"mark": point, "encoding": {"x": ranges, "y": share}}]
@@ -90,19 +105,15 @@ def cumulative(hist: Any, *, theme: str = "light") -> Spec:
         }
     )
     words = [*_median(hist), "Dashed lines: 50 % and 90 % of the reports."]
-    parts = _layers(values, 200, layers)
     title = f"How {hist.reports:,} reports add up, lowest range first"
-    return whole_chart(parts, title, wrapped(words), theme)
+    parts = _layers(values, height, layers)
+    return Panel(title, tuple(words), parts, height + _labels_room(hist))
 
 
-def _values(each: Any) -> Spec:
-    return {
-        "range": each.label,
-        "share": each.share,
-        "low": each.low_95,
-        "high": each.high_95,
-        "text": str(show_share(each.share, each.low_95, each.high_95)),
-    }
+def _values(each: Any, factor: float = 1) -> Spec:
+    share, low, high = (factor * end for end in (each.share, each.low_95, each.high_95))
+    shown = show_share(share, low, high) if factor == 1 else show_count(share, low, high)
+    return {"range": each.label, "share": share, "low": low, "high": high, "text": str(shown)}
 
 
 def _median(hist: Any) -> list[str]:
@@ -125,10 +136,20 @@ def _tooltip(title: str) -> list[Spec]:
     ]
 
 
-def _ranges(hist: Any, padding: float) -> Spec:
-    room = _WIDTH / len(hist.labels)
+def _tilted(hist: Any) -> bool:
+    """Whether labels have no room beside each other."""
     longest = max(map(len, hist.labels))
-    tilted = 7 * longest > room and longest > 4
+    return 7 * longest > FILE_WIDTH / len(hist.labels) and longest > 4
+
+
+def _labels_room(hist: Any) -> int:
+    """Pixels below the plot for the labels of ranges, and a little above it."""
+    if not _tilted(hist):
+        return 36
+    return 24 + round(4 * min(max(map(len, hist.labels)), 24))
+
+
+def _ranges(hist: Any, padding: float) -> Spec:
     return {
         "field": "range",
         "type": "nominal",
@@ -136,7 +157,7 @@ def _ranges(hist: Any, padding: float) -> Spec:
         "scale": {"paddingInner": padding, "paddingOuter": 0.1},
         "axis": {
             "title": None,
-            "labelAngle": -40 if tilted else 0,
+            "labelAngle": -40 if _tilted(hist) else 0,
             "labelOverlap": len(hist.labels) > 24 and "parity",
             "labelSeparation": 6,
             "labelLimit": 160,
@@ -151,5 +172,16 @@ def _share(field: str, title: str) -> Spec:
     return {"field": field, "type": "quantitative", "axis": axis}
 
 
+def _upwards(values: list[Spec], unit: str) -> Spec:
+    """The axis of a histogram: from 0, or from the lowest estimate where one is below."""
+    found = _share("share", "Share of reports")
+    if unit == "count":
+        found["axis"] = {"title": "Reports", "labelExpr": "format(datum.value, ',')"}
+        found["axis"] |= {"minExtent": 44}
+    ends = [each[end] for each in values for end in ("share", "low", "high")]
+    found["scale"] = {"domain": [min(0.0, *ends), 1.04 * max(*ends, 1e-9)], "nice": False}
+    return found
+
+
 def _layers(values: list[Spec], height: int, layers: list[Spec]) -> Spec:
-    return {"width": _WIDTH, "height": height, "data": {"values": values}, "layer": layers}
+    return {"height": height, "data": {"values": values}, "layer": layers}

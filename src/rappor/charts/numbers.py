@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import NamedTuple
 
 MINUS, DASH, NO_BREAK = "\u2212", "\u2013", "\u00a0"
@@ -39,6 +40,17 @@ def show_share(value: float, low: float, high: float) -> Shown:
     return Shown(f"{shown.value}{NO_BREAK}%", shown.interval)
 
 
+def show_difference(value: float, low: float, high: float) -> Shown:
+    """A difference of two shares in percentage points, with its sign.
+
+    >>> str(show_difference(0.0165, 0.0088, 0.0243)), show_difference(-0.02, -0.03, -0.01).value
+    ('+1.65 points (0.88 – 2.43)', '−2.0 points')
+    """
+    shown = show_count(100 * value, 100 * low, 100 * high)
+    sign = "+" if value > 0 and shown.value[0] not in f"{MINUS}{MISSING}" else ""
+    return Shown(f"{sign}{shown.value} points", shown.interval)
+
+
 def show_percent(share: float) -> str:
     r"""A share without an interval, such as a threshold or a level: three significant digits.
 
@@ -62,6 +74,31 @@ def show_p(p: float) -> str:
         return f"{p:.2g}"
     digit, power = f"{p:.0e}".split("e")
     return f"{digit}·10{_superscript(int(power))}"
+
+
+def show_epsilon(epsilon: float, places: int = 3) -> str:
+    """ε: rounded up, never down.
+
+    >>> show_epsilon(1.0743), show_epsilon(math.inf)
+    ('1.075', '∞ (no limit)')
+    """
+    if epsilon == math.inf:
+        return "∞ (no limit)"
+    quantum = Decimal(1).scaleb(-places)
+    return str(Decimal(epsilon).quantize(quantum, ROUND_CEILING, Context(prec=400)))
+
+
+def show_odds(epsilon: float) -> str:
+    """The factor e^ε by which odds can move: three digits, rounded up.
+
+    >>> show_odds(1.0743), show_odds(4.3944491546724391), show_odds(math.inf)
+    ('2.93', '81.1', '∞ (no limit)')
+    """
+    if epsilon == math.inf:
+        return "∞ (no limit)"
+    context = Context(prec=3, rounding=ROUND_CEILING)
+    exact = Decimal(epsilon).exp(Context(prec=50))
+    return f"{exact.normalize(context):f}"
 
 
 def _superscript(power: int) -> str:

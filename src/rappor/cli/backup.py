@@ -29,13 +29,13 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Copy, verify, and write down who did."""
+    """Write down who does it, copy, verify."""
     path = new_file(args.output)
-    with closing(open_data(args.data)) as store:
+    with closing(open_data(args.data, read_only=False)) as store:
+        # Written down first, as with an export: what leaves unseen is worse than what then fails.
+        store.audit(actor(), "backup", path.name)
         store.backup(path)
         cells = store.cells()
-    with closing(open_data(args.data, read_only=False)) as store:
-        store.audit(actor(), "backup", path.name)
     size = path.stat().st_size
     reports = sum(each.reports for each in cells)
     note(f"{path}: {size:,} bytes, {len(cells):,} cells, {reports:,} reports counted; verified")

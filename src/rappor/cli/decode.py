@@ -171,6 +171,7 @@ def run(args: argparse.Namespace) -> int:
 def show(args: argparse.Namespace, found: Decoded | Histogram) -> int:
     """Write and print what was found, and say what is to be said about it."""
     from rappor.cli import result_files, result_table
+    from rappor.decoding import exports
 
     diagnosis = _diagnosis(found) if args.diagnose else None
     judged = _judgement(found, args.truth) if args.truth is not None else None
@@ -179,7 +180,7 @@ def show(args: argparse.Namespace, found: Decoded | Histogram) -> int:
     if args.plot is not None:
         result_files.draw(found, args.plot)
     if args.json:
-        document = result_files.document(found, every=args.all)
+        document = exports.document(found, every=args.all)
         document |= {} if diagnosis is None else {"diagnosis": diagnosis}
         say_json(document | ({} if judged is None else {"judgement": _as_document(judged)}))
     elif judged is not None:
@@ -249,15 +250,15 @@ def _decode(args: argparse.Namespace, parts: list[Counts]) -> Decoded | Histogra
 
 
 def _diagnosis(found: Decoded | Histogram) -> list[str]:
-    from rappor.cli.result_files import plain
     from rappor.decoding.diagnose import diagnose
+    from rappor.decoding.exports import plain
 
     return list(diagnose(plain(found)).lines())
 
 
 def _judgement(found: Decoded | Histogram, name: str) -> Judgement:
     """What was found beside the truth of a simulation."""
-    from rappor.cli.result_files import plain
+    from rappor.decoding.exports import plain
     from rappor.simulate.judge import judge, read_truth
 
     decoded, truth = plain(found), read_truth(name)

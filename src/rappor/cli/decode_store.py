@@ -139,7 +139,7 @@ def _decode(
 def _show_each(args: argparse.Namespace, found: dict[str, Decoded | Histogram]) -> bool:
     """All results, one after the other; whether nothing was detected in any."""
     from rappor.cli.decode import show
-    from rappor.cli.result_files import document
+    from rappor.decoding.exports import document
 
     if args.json:
         parts = {name: document(each, every=args.all) for name, each in found.items()}

@@ -1,138 +1,191 @@
-"""`rappor demo`: the idea of RAPPOR in a minute, with the real client code."""
+"""`rappor demo`: the whole system in a minute: a crowd, a server, the results, the dashboard."""
 
 from __future__ import annotations
 
 import argparse
-import random
 import sys
-from typing import Any
+import time
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from rappor.cli import survey
 from rappor.cli.arguments import UsageError, count
-from rappor.cli.explain import describe
-from rappor.cli.output import bar, note, percent, say, say_json, table, up
-from rappor.mechanism import Encoder, new_secret
-from rappor.params import Params
-from rappor.privacy import epsilon_infinity, epsilon_one
+from rappor.cli.collect import _port as port
+from rappor.cli.output import note, say, say_json
+from rappor.errors import MissingExtraError, RapporError
 
-QUESTION = "Which browser do you use?"
-TRUE_SHARES = {"Chrome": 0.58, "Safari": 0.21, "Firefox": 0.12, "Edge": 0.07, "Lynx": 0.02}
-PARAMS = Params(k=len(TRUE_SHARES), h=1, m=1, f=0.5, p=0.5, q=0.75)
-Z_95 = 1.959964
-MOST_PEOPLE = 10_000_000
+if TYPE_CHECKING:
+    from rappor.demo.interrupts import Interrupts
+    from rappor.demo.place import Place
+    from rappor.demo.server import Server
+
+REPORTS, LEAST_REPORTS, MOST_REPORTS = 1_000_000, 1_000, 100_000_000
+SEED = 1
+_NEEDED = (  # by the collector, by decoding, by the dashboard
+    *("httptools", "uvicorn"),
+    *("numpy", "scipy"),
+    *("jinja2", "pyarrow", "python_multipart", "starlette", "vl_convert"),
+)
+_TICK_SECONDS = 0.2
+_ABOUT = """\
+Starts the real server on this machine, has a simulated crowd report its
+browsers' homepages, decodes them, and sets what was found beside the truth.
+On a terminal it then serves the dashboard until Ctrl-C."""
+_EXAMPLE = """examples:
+  rappor demo
+  rappor demo --no-serve --json
+  rappor demo --keep demo --reports 2e6
+  rappor demo --small
+
+The people are simulated; everything else is what an application and an
+operator run. The noise is new in each run and has no seed. docs/demo.md tells
+what happens, step by step."""
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "demo",
-        help="see the idea at work: a survey whose answers are blurred before they are sent",
-        description="Asks simulated people a question through the real client code, then estimates "
-        "the answers from the noise alone.",
+        help="see the whole system at work in a minute, with a dashboard to click through",
+        description=_ABOUT,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--people", type=count, default=50_000, metavar="N", help="how many (default: 50000)"
+        "--reports",
+        type=count,
+        metavar="N",
+        help=f"how many reports are sent, about (default: {REPORTS:,})",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--seed", type=count, metavar="N", help=f"of the population (default: {SEED})"
+    )
+    parser.add_argument(
+        "--keep", metavar="DIR", help="keep everything in this folder, which must be new or empty"
+    )
+    parser.add_argument("--no-serve", action="store_true", help="end after the results")
+    parser.add_argument(
+        "--port", type=port, metavar="N", help="the collector's port (default: a free one)"
+    )
+    parser.add_argument(
+        "--dashboard-port", type=port, metavar="N", help="the dashboard's (default: a free one)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, and end")
+    parser.add_argument(
+        "--small",
+        action="store_true",
+        help="the idea alone: a survey in this process, without server and extras",
+    )
+    parser.add_argument(
+        "--people",
+        type=count,
+        metavar="N",
+        help=f"how many are asked with --small (default: {survey.PEOPLE:,})",
+    )
     parser.set_defaults(run=run)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask, count, estimate."""
-    from rappor.decoding.estimate import estimate_bit  # only this verb needs it
+    """Run the demo, and serve where someone can look."""
+    _check(args)
+    if args.small:
+        return survey.run(args)
+    if any(find_spec(package) is None for package in _NEEDED):
+        raise MissingExtraError("demo", "analysis,server")
+    from rappor.demo.interrupts import Interrupts
 
-    if args.people > MOST_PEOPLE:
-        raise UsageError(f"--people goes up to {MOST_PEOPLE:,}, got {args.people:,}")
-    categories = list(TRUE_SHARES)
-    if not args.json:
-        _introduce(categories)
-    truth, ones = _survey(args.people, categories)
-    rows = []
-    for bit, name in enumerate(categories):
-        estimated = estimate_bit(ones[bit], args.people, PARAMS)
-        margin = Z_95 * estimated.std_error
-        rows.append(
-            {
-                "value": name,
-                "estimate": estimated.count / args.people,
-                "low": (estimated.count - margin) / args.people,
-                "high": (estimated.count + margin) / args.people,
-                "truth": truth[bit] / args.people,
-                "reported": ones[bit] / args.people,
-            }
+    with Interrupts() as interrupts:
+        try:
+            return _run(args, interrupts)
+        except RapporError:
+            interrupts.check()  # what fails because it was interrupted is not an error
+            raise
+
+
+def _check(args: argparse.Namespace) -> None:
+    large = {
+        "--reports": args.reports,
+        "--seed": args.seed,
+        "--keep": args.keep,
+        "--port": args.port,
+        "--dashboard-port": args.dashboard_port,
+        "--no-serve": args.no_serve or None,
+    }
+    if args.small:
+        given = [option for option, value in large.items() if value is not None]
+        if given:
+            raise UsageError(f"{given[0]} does not go with --small")
+        return
+    if args.people is not None:
+        raise UsageError("--people goes with --small; the size of the demo is --reports")
+    if args.reports is not None and not LEAST_REPORTS <= args.reports <= MOST_REPORTS:
+        raise UsageError(
+            f"--reports goes from {LEAST_REPORTS:,} to {MOST_REPORTS:,}, got {args.reports:,}"
         )
-    if args.json:
-        say_json({"people": args.people, "params": PARAMS.to_dict(), "rows": rows})
-    else:
-        _conclude(args.people, rows)
+    if args.keep is not None:
+        folder = Path(args.keep).expanduser()
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UsageError(f"--keep {args.keep}: there is something already; name a new folder")
+
+
+def _run(args: argparse.Namespace, interrupts: Interrupts) -> int:
+    from rappor.cli import demo_text
+    from rappor.cli.demo_progress import Progress
+    from rappor.demo import run as demo
+    from rappor.demo.place import place
+    from rappor.demo.population import Population
+    from rappor.demo.server import Server
+
+    reports, seed = args.reports or REPORTS, args.seed or SEED
+    population, today = Population.for_reports(reports, seed), datetime.now(UTC).date()
+    keep = None if args.keep is None else Path(args.keep).expanduser()
+    with ExitStack() as started:
+        with interrupts.held():
+            where = started.enter_context(place(keep))
+        collections = demo.prepare(where, population, today)
+        if not args.json:
+            demo_text.introduce(population, collections[0])
+        progress = started.enter_context(Progress())
+        progress("starting the server", 0, 0)
+        with interrupts.held():
+            ports = (args.port or 0, args.dashboard_port or 0)
+            server = started.enter_context(Server(where, *ports))
+        server.wait(server.port)
+        outcome = demo.collect(where, server, collections, population, today, progress, interrupts)
+        progress.close()
+        if keep is not None:
+            demo.write_truth(where, outcome.truth)
+        if args.json:
+            say_json(demo_text.document(outcome))
+            return 0
+        for line in demo_text.lines(outcome):
+            say(line)
+        if sys.stdout.isatty() and not args.no_serve:
+            _serve(server, where, interrupts)
+        if keep is not None:
+            for line in demo_text.again(where):
+                note(line)
     return 0
 
 
-def _introduce(categories: list[str]) -> None:
-    say("RAPPOR: each phone blurs its answer before sending it; only the crowd can be seen.")
-    say()
-    say(f"1. One person. {QUESTION} — Firefox. Their phone tosses coins:")
-    say()
-    encoder = Encoder(
-        PARAMS, secret=new_secret(), collection="browser", kind="category", categories=categories
-    )
-    for line in describe("Firefox", encoder, encoder.trace("Firefox"), categories):
-        say(f"   {line}".rstrip())
-    say()
+def _serve(server: Server, where: Place, interrupts: Interrupts) -> None:
+    """Until Ctrl-C: the dashboard, with a link that opens it once."""
+    from rappor.cli import demo_text
+    from rappor.demo.login import MINUTES, link
 
-
-def _survey(people: int, categories: list[str]) -> tuple[list[int], list[int]]:
-    """True answers and reported ones per bit; each person has a secret of their own."""
-    answers = random.choices(categories, weights=list(TRUE_SHARES.values()), k=people)  # noqa: S311 - people, not noise
-    truth = [answers.count(name) for name in categories]
-    ones = [0] * len(categories)
-    step = max(1, people // 50)
-    for number, answer in enumerate(answers, 1):
-        encoder = Encoder(
-            PARAMS,
-            secret=new_secret(),
-            collection="browser",
-            kind="category",
-            categories=categories,
-        )
-        bits = encoder.encode(answer).bits
-        for bit in range(len(ones)):
-            ones[bit] += bits >> bit & 1
-        if sys.stderr.isatty() and (number % step == 0 or number == people):
-            end = "\n" if number == people else ""
-            print(f"\r   {number:,} of {people:,} people", end=end, file=sys.stderr, flush=True)
-    return truth, ones
-
-
-def _conclude(people: int, rows: list[dict[str, Any]]) -> None:
-    say(f"2. {people:,} people. The server only ever sees blurred answers, and counts them:")
-    say()
-    shown = [("browser", "1s received", "estimate", "95 % interval", "truth")]
-    for row in rows:
-        interval = f"{percent(row['low'])} to {percent(row['high'])}"
-        shown.append(
-            (
-                row["value"],
-                percent(row["reported"]),
-                percent(row["estimate"]),
-                interval,
-                percent(row["truth"]),
-            )
-        )
-    bars = ["", *(bar(row["estimate"], 24) for row in rows)]
-    for line, drawn in zip(table(shown), bars, strict=True):
-        say(f"   {line}  {drawn}".rstrip())
-    covered = sum(row["low"] <= row["truth"] <= row["high"] for row in rows)
-    say()
-    say(
-        f"   The truth lies in {covered} of {len(rows)} intervals; of many surveys, each interval "
-        "is right in 95 %."
-    )
-    say()
-    once, ever = (up(e(PARAMS, "category")) for e in (epsilon_one, epsilon_infinity))
-    say(f"3. What anyone learns about one person: at most ε = {once} from a report,")
-    say(f"   {ever} from all reports of one answer, for ever.")
-    say("   That holds against the server too, for whoever does not have the phone's own secret.")
-    say()
-    note("Next: rappor explain example.com   rappor privacy --preset windows   rappor --help")
+    server.wait(server.dashboard_port)
+    for line in demo_text.invite(link(where, server.dashboard_url), MINUTES):
+        say(line)
+    sys.stdout.flush()
+    try:
+        while True:
+            interrupts.check()
+            server.check()
+            time.sleep(_TICK_SECONDS)
+    except KeyboardInterrupt:
+        note("\nstopping the server")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Iterator
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rappor.cli.arguments import UsageError
 from rappor.cli.output import note, say, say_json
@@ -19,9 +21,13 @@ from rappor.cli.store_options import (
     verb,
 )
 from rappor.collection import Collection, Registry, check_period, period_of
-from rappor.errors import DecodeError
+from rappor.errors import DecodeError, ParamsError
+
+if TYPE_CHECKING:
+    from rappor.store import Fold
 
 _SHOWN = 5
+_STAGED = 256 * 2**20  # bytes of reports that wait in memory before the store is asked
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
@@ -64,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     """Read, count, store, say what was done."""
     path = Path(args.reports).expanduser()
     path.stat()  # before a store is made for a file that is not there
-    with closing(open_data(args.data, read_only=False)) as store:
+    with closing(open_data(args.data, read_only=False, create=bool(args.collections))) as store:
         from rappor.aggregate.stored import ReportFile
         from rappor.store import CellKey
 
@@ -72,6 +78,11 @@ def run(args: argparse.Namespace) -> int:
             wanted = Registry.open(args.collections).get(args.collection, args.version)
             store.save_definition(wanted.to_toml(), actor=actor())
         collection = definition(store, args.collection, args.version)
+        if collection.expires is not None and collection.expires <= today():
+            raise ParamsError(
+                f"{collection.name} v{collection.version} has expired on {collection.expires}: "
+                "nothing more is counted, and retention removes what is there"
+            )
         period = args.period or period_of(collection.period, today())
         check_period(collection.period, period)
         cell = CellKey.of(
@@ -79,9 +90,8 @@ def run(args: argparse.Namespace) -> int:
         )
         file = ReportFile(path, collection, cell)
         folds = _Counted(file, strict=args.strict)
-        # Counts are made before the store is asked to take them: a collector need not wait.
-        ready = folds if collection.keep_reports_days else list(folds)
-        new = store.add_file(file.digest(), ready, actor=actor(), detail=f"{path.name} to {cell}")
+        ready = _staged(iter(folds))
+        new = store.add_file(folds.digest, ready, actor=actor(), detail=f"{path.name} to {cell}")
     document = {
         "file": str(path),
         "collection": collection.name,
@@ -116,17 +126,41 @@ def _dimensions(given: list[str], collection: Collection) -> tuple[tuple[str, st
     return collection.cell(pairs)
 
 
+def _staged(folds: Iterator[Fold]) -> Iterable[Fold]:
+    """The same folds, read before the store is asked to take them: a collector need not wait.
+
+    Of a file with more than 256 MiB of reports to keep, the rest is read while it does.
+    """
+    ready, size = [], 0
+    for fold in folds:
+        ready.append(fold)
+        size += len(fold.reports or b"")
+        if size > _STAGED:
+            note("a large file: the store takes no batches until it is in (clients try again)")
+            return chain(ready, folds)
+    return ready
+
+
 class _Counted:
-    """Folds that are added up as they pass; at the end, an error if there is nothing in them."""
+    """Folds that are added up as they pass; at the end, an error if there is nothing in them.
+
+    Attributes:
+        digest: of the file that they come from: if it is another at the end, that is an error too,
+            because the digest is what the file is known by from then on.
+        reports: how many there were.
+    """
 
     def __init__(self, file: Any, strict: bool) -> None:
+        self.digest: bytes = file.digest()
         self.reports = 0
         self._file, self._strict = file, strict
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Fold]:
         for fold in self._file.folds():
             self.reports += fold.total
             yield fold
         if self._file.malformed and (self._strict or not self.reports):
             self.reports = 0
             raise DecodeError(f"nothing was imported: {self._file.examples[0]}")
+        if self._file.digest() != self.digest:
+            raise DecodeError("nothing was imported: the file was changed while it was read")

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TextIO
 from rappor._version import __version__
 from rappor.checks import did_you_mean
 from rappor.cli import (
+    access,
     aggregate,
     attack,
     backup,
@@ -23,6 +24,7 @@ from rappor.cli import (
     collect,
     collection,
     completion,
+    dashboard,
     decode,
     demo,
     encode,
@@ -59,6 +61,8 @@ _VERBS = (
     client,
     collect,
     serve,
+    dashboard,
+    access,
     status,
     import_,
     export,

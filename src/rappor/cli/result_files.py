@@ -7,86 +7,23 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rappor.cli.arguments import UsageError
-from rappor.cli.output import finite
-from rappor.errors import DecodeError
 
 if TYPE_CHECKING:
-    from rappor.decoding.histogram import Histogram
-    from rappor.decoding.result import Decoded
-
-    Result = Decoded | Histogram
-
-# google/rappor's seven, then ours.
-COLUMNS = (
-    "string",
-    "estimate",
-    "std_error",
-    "proportion",
-    "prop_std_error",
-    "prop_low_95",
-    "prop_high_95",
-    "p_value",
-    "adjusted_p_value",
-    "snr",
-)
-_FACTS = (
-    "chi2_dof",
-    "scale",
-    "design_effect",
-    "robust",
-    "groups",
-    "untestable",
-    "warnings",
-    "params_digest",
-    "kind",
-    "dialect",
-    "correction",
-    "alpha",
-    "method",
-    "threshold",
-)
-_QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
-
-
-def shows_all(found: Result, every: bool) -> bool:
-    """Whether rows that were not detected are shown too.
-
-    Always, except for strings: the intervals of other kinds allow for no selection.
-    """
-    return every or plain(found).kind != "string"
-
-
-def plain(found: Result) -> Decoded:
-    """The table itself, also of a histogram."""
-    from rappor.decoding.result import Decoded
-
-    return found if isinstance(found, Decoded) else found.decoded
-
-
-def columns(found: Result, every: bool) -> dict[str, list[Any]]:
-    """The columns to write by name, as plain numbers; `detected` is the last where it varies."""
-    from rappor.decoding import frames
-
-    whole = shows_all(found, every)
-    table = frames.columns(found.rows, detected_only=not whole)
-    names = (*COLUMNS, "detected") if whole else COLUMNS
-    # + 0.0, because a negative zero means nothing here.
-    numbers = {name: table[name] if name == "detected" else table[name] + 0.0 for name in names[1:]}
-    return {"string": table["string"]} | {name: each.tolist() for name, each in numbers.items()}
+    from rappor.decoding.exports import Result
 
 
 def write(found: Result, name: str, *, every: bool) -> None:
     """Write the rows in the format that the end of the name says; "-" is CSV to standard output."""
+    from rappor.decoding.exports import columns, csv_lines, document, write_parquet
+
     if name == "-":
         sys.stdout.flush()
         for line in csv_lines(columns(found, every)):
@@ -98,92 +35,10 @@ def write(found: Result, name: str, *, every: bool) -> None:
                 text = json.dumps(document(found, every=every), indent=2, allow_nan=False)
                 path.write_text(text + "\n", encoding="ascii")
             case ".parquet":
-                _write_parquet(columns(found, every), path)
+                write_parquet(columns(found, every), path)
             case _:
                 with path.open("w", encoding="utf-8", newline="") as file:
                     file.writelines(csv_lines(columns(found, every)))
-
-
-def csv_lines(table: dict[str, list[Any]]) -> Iterator[str]:
-    r"""The lines of a results.csv; a number that is not there is an empty cell.
-
-    >>> list(csv_lines({"string": ["a,b"], "snr": [math.nan], "detected": [True]}))
-    ['string,snr,detected\n', '"a,b",,true\n']
-    """
-    yield ",".join(table) + "\n"
-    for string, *numbers in zip(*table.values(), strict=True):
-        yield ",".join((_cell(string), *map(_number, numbers))) + "\n"
-
-
-def _cell(text: str) -> str:
-    """A string in quotes where it would not be read back without them."""
-    if (
-        not text
-        or any(mark in text for mark in ',"\r\n')
-        or text[0] in "\ufeff "
-        or text[-1] == " "
-    ):
-        return '"' + text.replace('"', '""') + '"'
-    return text
-
-
-def _number(value: float | bool) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "" if math.isnan(value) else repr(value)
-
-
-def _write_parquet(table: dict[str, list[Any]], path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    types = {"string": pa.string(), "detected": pa.bool_()}
-    arrays = {
-        name: pa.array(values, types.get(name, pa.float64())) for name, values in table.items()
-    }
-    parquet.write_table(pa.table(arrays), path)
-
-
-def document(found: Result, *, every: bool) -> dict[str, Any]:
-    """Everything that is known, ready for JSON: ∞ as "inf", what is not a number as null."""
-    decoded, table = plain(found), columns(found, every)
-    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-    facts = {
-        "reports": decoded.reports,
-        "candidates": decoded.candidates,
-        "cohorts": decoded.cohorts,
-        "detected": len(decoded.detected),
-        "rows": rows,
-        "unlisted": asdict(decoded.unlisted),
-        **{name: getattr(decoded, name) for name in _FACTS},
-    }
-    if decoded is not found:
-        facts |= described(found)
-    ready: dict[str, Any] = finite(_without_nan(facts))
-    return ready
-
-
-def described(histogram: Any) -> dict[str, Any]:
-    """The mean and some quantiles of a histogram; None where they cannot be said."""
-    try:
-        mean = histogram.mean()._asdict()
-    except DecodeError:
-        mean = None
-    try:
-        quantiles = [histogram.quantile(each)._asdict() for each in _QUANTILES]
-    except DecodeError:
-        quantiles = None
-    return {"mean": mean, "quantiles": quantiles}
-
-
-def _without_nan(item: Any) -> Any:
-    if isinstance(item, dict):
-        return {key: _without_nan(value) for key, value in item.items()}
-    if isinstance(item, (list, tuple)):
-        return [_without_nan(value) for value in item]
-    if isinstance(item, float) and not math.isfinite(item):
-        return None if math.isnan(item) else "inf" if item > 0 else "-inf"
-    return item
 
 
 def draw(found: Result, name: str) -> None:

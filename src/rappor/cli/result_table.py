@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from rappor.charts.numbers import MINUS, NO_BREAK, show_count, show_share
 from rappor.checks import plural
 from rappor.cli.output import percent, showable, table
-from rappor.cli.result_files import described, plain, shows_all
+from rappor.decoding.exports import described, plain, shows_all
 
 if TYPE_CHECKING:
-    from rappor.cli.result_files import Result
+    from rappor.decoding.exports import Result
     from rappor.decoding.rows import Row
     from rappor.simulate.judge import Judgement
 

@@ -53,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
     registry = None if args.collections is None else Registry.open(args.collections)
     with closing(open_data(args.data, read_only=args.dry_run)) as store:
         day = args.today or today()
+        if day > today() and not args.dry_run:
+            note(f"note: {day} is not here yet: a batch whose token goes early can count twice")
         done = store.retain(day, registry, dry_run=args.dry_run, actor=actor())
     if args.json:
         say_json(_document(done))

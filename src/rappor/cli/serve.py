@@ -1,31 +1,48 @@
-"""`rappor serve`: the collector as a supervised process, restarted when it fails."""
+"""`rappor serve`: collector and dashboard as two supervised processes, restarted when they fail."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
+import socket
 import sys
 from typing import Any
 
-from rappor.cli.collect import add_options, check_options, options_again
+from rappor.cli import dashboard
+from rappor.cli.collect import _port, add_options, check_options, options_again
+from rappor.cli.output import note, say
+from rappor.errors import MissingExtraError
 
 _EXAMPLE = """example:
-  rappor serve --data data --collections collections --port 8765
+  rappor serve --data data --collections collections --port 8765 --dashboard-port 8766
 
 The parent does nothing but watch: a process that ends with an error is started again, at first at
 once, then after growing pauses. SIGTERM stops all of them, SIGHUP has them read their files again.
-docs/operate.md is the operator's guide."""
+The dashboard listens on this machine only. docs/operate.md is the operator's guide."""
+_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what to ask instead of it
+_LOOPBACK = "127.0.0.1"
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "serve",
-        help="run the collector, and restart it when it fails",
-        description="Run the collector as a process of its own and keep it running.",
+        help="run collector and dashboard, and restart them when they fail",
+        description="Run the collector and the dashboard as processes of their own, and keep them "
+        "running.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_options(parser)
+    parser.add_argument(
+        "--dashboard-port",
+        type=_port,
+        default=dashboard.DEFAULT_PORT,
+        metavar="N",
+        help="port of the dashboard, on this machine only; 0: any free one (default: %(default)s)",
+    )
+    dashboard.add_options(parser)
+    parser.add_argument("--no-dashboard", action="store_true", help="run the collector alone")
     parser.set_defaults(run=run)
     return parser
 
@@ -33,9 +50,57 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Supervise until stopped."""
     check_options(args)
+    with_dashboard = not args.no_dashboard and _has_packages()
     from rappor.collector import log
     from rappor.collector.supervise import Child, Supervisor
 
     log.set_up(args.log_level)
-    collect = (sys.executable, "-m", "rappor", "collect", *options_again(args))
-    return Supervisor([Child("collector", collect)]).run()
+    args.port = args.port or free_port(args.host)  # a restarted collector is where it was
+    children = [Child("collector", _command("collect", *options_again(args)))]
+    say(f"collector: {collector_address(args)}")
+    if with_dashboard:
+        port = args.dashboard_port or free_port(_LOOPBACK)
+        dashboard.folder(args.data).mkdir(mode=0o700, parents=True, exist_ok=True)
+        children.append(Child("dashboard", _command("dashboard", *dashboard_options(args, port))))
+        say(f"dashboard: {args.url or f'http://{_LOOPBACK}:{port}'}")
+        data = shlex.quote(args.data)
+        say(f"log in: rappor access link NAME --role operator --data {data}")
+    sys.stdout.flush()
+    return Supervisor(children).run()
+
+
+def _has_packages() -> bool:
+    """Whether pages can be made here; a collector needs less, and runs all the same."""
+    try:
+        dashboard.check_packages()
+    except MissingExtraError as error:
+        note(f"no dashboard: {error} (--no-dashboard: do not say so)")
+        return False
+    return True
+
+
+def _command(verb: str, *options: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "rappor", verb, *options)
+
+
+def dashboard_options(args: argparse.Namespace, port: int) -> list[str]:
+    """The dashboard's options as a command line."""
+    made = ["--data", args.data, "--collections", args.collections, "--port", str(port)]
+    made += ["--collector", collector_address(args), "--log-level", args.log_level]
+    made += ["--url", args.url] if args.url is not None else []
+    return [*made, "--simulated"] if args.simulated else made
+
+
+def collector_address(args: argparse.Namespace) -> str:
+    """Where this machine reaches the collector."""
+    host = _ANY_ADDRESS.get(args.host, args.host)
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'http' if args.tls_cert is None else 'https'}://{shown}:{args.port}"
+
+
+def free_port(host: str) -> int:
+    """A port that nobody listens on at this moment."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as found:
+        found.bind((host, 0))
+        return int(found.getsockname()[1])

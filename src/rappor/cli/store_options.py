@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rappor.checks import show
 from rappor.cli.arguments import UsageError, count, need_analysis
 from rappor.collection import Collection, Registry, days_of
-from rappor.errors import ParamsError
+from rappor.errors import ParamsError, StoreError
 
 if TYPE_CHECKING:
     from rappor.store import Store
@@ -38,11 +38,18 @@ def add_version(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def open_data(name: str, *, read_only: bool = True) -> Store:
-    """The store in a data folder."""
+def open_data(name: str, *, read_only: bool = True, create: bool = False) -> Store:
+    """The store in a data folder, which must be there unless it may be made.
+
+    A misspelt folder must not become an empty store, about which everything is well.
+    """
     need_analysis("store", "numpy")
     from rappor.store import open_store
+    from rappor.store.open import FILE_NAME
 
+    file = Path(name).expanduser() / FILE_NAME
+    if not read_only and not create and "://" not in name and not file.is_file():
+        raise StoreError(f"{file}: there is no store")
     return open_store(name, read_only=read_only)
 
 

@@ -18,6 +18,7 @@ from rappor.privacy import (
 
 LONG_DAYS = 90  # single reports kept longer than this are warned of
 FAR_DAYS = 2 * 366  # and collections that end later than this
+MOST_SLOTS = 10**6  # cells times cohorts: a hundred reports in each are a hundred million
 LARGE_EPSILON = 10.0  # the largest ε in the literature that the paper knows (R44)
 
 Say = Callable[[str, str, str, str, str], Finding]
@@ -102,6 +103,18 @@ def several_clients(collection: Collection, _: datetime.date) -> Iterator[Findin
 def small_cells(collection: Collection, _: datetime.date) -> Iterator[Finding]:
     """R67: enough reports in each version, period, cell and cohort to hide among."""
     say = about(collection)
+    if collection.cells * collection.params.m > MOST_SLOTS:
+        room = collection.cells * collection.params.m * 8 * (collection.params.k + 1)
+        yield say(
+            "small-cells",
+            "error",
+            "R67",
+            f"{collection.cells:,} cells and {collection.params.m} cohorts are more than clients "
+            f"can fill, and whoever cares to can make all of them: {room:.0e} bytes in a "
+            f"{collection.period}.",
+            "Declare fewer dimensions or values, or take fewer cohorts (a new version).",
+        )
+        return
     if collection.expected_reports is None:
         yield say(
             "no-expected-reports",

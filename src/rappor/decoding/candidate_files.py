@@ -27,7 +27,7 @@ def read_strings(path: str | PathLike[str]) -> _Found:
     if suffix == ".parquet":
         return _from_parquet(path)
     text = read_utf8(path)
-    return _from_csv(text, path) if suffix == ".csv" else _from_lines(text)
+    return from_csv(text, path) if suffix == ".csv" else from_lines(text)
 
 
 def read_utf8(path: str | PathLike[str]) -> str:
@@ -44,7 +44,8 @@ def read_utf8(path: str | PathLike[str]) -> str:
     raise DecodeError(f"{path}, line {line}: not UTF-8 text")
 
 
-def _from_lines(text: str) -> _Found:
+def from_lines(text: str) -> _Found:
+    """The strings of a text with one on each line, and notes on what was skipped."""
     # Not splitlines(): it would also cut at form feeds and at U+2028, which may be in a string.
     lines = text.split("\n")
     if lines[-1] == "":
@@ -61,7 +62,8 @@ def _from_lines(text: str) -> _Found:
     return strings, notes
 
 
-def _from_csv(text: str, path: str | PathLike[str]) -> _Found:
+def from_csv(text: str, path: str | PathLike[str]) -> _Found:
+    """The strings of CSV text, and notes on what was skipped; `path` is for errors."""
     rows = csv_rows(text, path)
     first = next(((line, row) for line, row in rows if row), None)
     if first is None:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from scipy.special import ndtri
 
+from rappor.decoding.bit_table import residuals
 from rappor.decoding.closed import Bits
 from rappor.decoding.diagnosis import (
     LISTED,
@@ -34,7 +35,7 @@ from rappor.decoding.strings import Detail
 if TYPE_CHECKING:
     from rappor.decoding.histogram import Histogram
 
-__all__ = ["Diagnosis", "diagnose"]
+__all__ = ["Diagnosis", "alien_cohorts", "diagnose"]
 
 FloatArray = NDArray[np.float64]
 
@@ -63,12 +64,12 @@ def diagnose(decoded: Decoded | Histogram, totals: ArrayLike | None = None) -> D
     reach = _reach(table)
     needed = table.reports * (reach[0].share / 0.01) ** 2 if table.reports else math.inf
     balance = _balance(table, detail, totals)
-    residuals = _residuals(detail) if detail else None
+    left = residuals(detail) if detail else None
     missing = missing_strings(table, detail) if detail else None
     return Diagnosis(
         verdicts=tuple(_verdicts(table, balance, missing, detail, needed)),
-        residuals=residuals,
-        largest=_largest(residuals),
+        residuals=left,
+        largest=_largest(left),
         effects=_effects(table, detail) if detail else (),
         balance=balance,
         missing=missing,
@@ -106,22 +107,14 @@ def _balance(table: Decoded, detail: Detail | None, given: ArrayLike | None) -> 
     return Balance(len(totals), empty, int(totals.min()), int(totals.max()), p_value)
 
 
-def _residuals(detail: Detail) -> FloatArray:
-    seen, fit = detail.search.seen, detail.fit
-    live = np.repeat(seen.live, seen.shares.shape[1])
-    found = np.full(len(live), np.nan)
-    found[live] = (fit.residual[live] - base_level(detail)) / np.sqrt(fit.variance[live])
-    return found.reshape(seen.shares.shape)
-
-
-def _largest(residuals: FloatArray | None) -> tuple[Residual, ...]:
-    if residuals is None:
+def _largest(left: FloatArray | None) -> tuple[Residual, ...]:
+    if left is None:
         return ()
-    size = np.abs(np.nan_to_num(residuals)).ravel()
+    size = np.abs(np.nan_to_num(left)).ravel()
     order = np.argsort(-size, kind="stable")[:LISTED]
-    bits = residuals.shape[1]
+    bits = left.shape[1]
     return tuple(
-        Residual(int(row) // bits, int(row) % bits, float(residuals.flat[row]))
+        Residual(int(row) // bits, int(row) % bits, float(left.flat[row]))
         for row in order
         if size[row] > 0
     )
@@ -145,7 +138,7 @@ def _verdicts(
     if not table.reports:
         return ["There are no reports: nothing can be said."]
     found: list[str] = []
-    alien = _alien_cohorts(detail)
+    alien = alien_cohorts(detail)
     alone = detail is not None and not detail.search.use_design
     if alone:
         found.append(
@@ -176,7 +169,7 @@ def _verdicts(
     return found or ["Nothing looks wrong: noise explains what the detected rows leave."]
 
 
-def _alien_cohorts(detail: Detail | None) -> list[int]:
+def alien_cohorts(detail: Detail | None) -> list[int]:
     """Cohorts whose bits vary far more than those of the rest, beyond the noise of each.
 
     A string that is missing from the list lifts bits of every cohort by the same share.

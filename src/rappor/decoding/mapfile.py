@@ -145,10 +145,10 @@ def map_lines(design: Design, order: ArrayLike | None = None) -> Iterator[str]:
         chunk = which[start : start + CHUNK]
         rows = (placed[:, chunk].T + starts).tolist()
         for number, row in zip(chunk.tolist(), rows, strict=True):
-            yield f"{_cell(strings[number])},{','.join(map(text_of, row))}\r\n"
+            yield f"{csv_cell(strings[number])},{','.join(map(text_of, row))}\r\n"
 
 
-def _cell(text: str) -> str:
+def csv_cell(text: str) -> str:
     """A string as a CSV cell, in quotes where it would not be read back without them.
 
     The byte order mark is one: at the start of a file it would be dropped.

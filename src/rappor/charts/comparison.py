@@ -1,0 +1,156 @@
+"""Two results side by side: each row twice, with intervals, and what separates the two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from rappor.charts.bars import either, label_limit, text_right
+from rappor.charts.dots import log_domain, log_ticks, open_ended
+from rappor.charts.numbers import show_difference
+from rappor.charts.panel import Panel
+from rappor.charts.rows import FIELDS, TOOLTIP, row_place, row_values, unit_axis
+from rappor.charts.theme import Spec, colours
+
+ROW_STEP = 30
+_AROUND = 45  # pixels above and below the rows: the axis and its title
+_APART = 5  # pixels of each side from the middle of its row
+
+
+class Pair(NamedTuple):
+    """One row of both sides, and their difference."""
+
+    one: Any
+    other: Any
+    difference: Any
+
+
+def comparison_panel(
+    pairs: Sequence[Pair],
+    names: tuple[str, str],
+    title: str,
+    words: Sequence[str] = (),
+    *,
+    theme: str = "light",
+    unit: str = "share",
+    scale: str = "linear",
+    page: bool,
+) -> Panel:
+    """● is the first side, ◇ below it the second; right the difference, muted unless detected.
+
+    Args:
+        pairs: the rows, in the order to draw them.
+        names: of both sides.
+        title: what it shows.
+        words: further sentences.
+        theme: "light" or "dark".
+        unit: "share" or "count".
+        scale: "linear" or "log".
+        page: whether it goes into a page.
+    """
+    field = FIELDS[unit]
+    values = []
+    for pair in pairs:
+        gap = pair.difference
+        shown = str(show_difference(gap.difference, gap.low_95, gap.high_95))
+        for side, row in enumerate((pair.one, pair.other)):
+            each = row_values(row, unit)
+            more = {"side": side, "name": names[side], "gap": shown, "different": gap.different}
+            values.append(each | more)
+    ends = [each[end] for each in values for end in (field, "low", "high")]
+    domain = [min(0.0, *ends), max(*ends, 1e-9)]
+    if scale == "log":
+        domain = log_domain(ends)
+        for each in values:
+            open_ended(each, field, domain[0])
+    else:
+        values = [each | {"open": False} for each in values]
+    return Panel(
+        title,
+        (f"● {names[0]}, ◇ {names[1]}.", *words),
+        _parts(values, domain, theme, unit, scale, page),
+        ROW_STEP * len(pairs) + _AROUND,
+        420,
+    )
+
+
+def _parts(
+    values: list[Spec], domain: list[float], theme: str, unit: str, scale: str, page: bool
+) -> Spec:
+    colour = colours(theme)
+    along: Spec = {"type": "linear", "domain": domain, "nice": True}
+    axis = unit_axis(unit, orient="top")
+    if scale == "log":
+        along = {"type": "log", "domain": domain, "nice": False}
+        axis |= {"values": log_ticks(domain), "labelOverlap": True}
+    place = row_place(0.2, colour["text"], label_limit(page))
+    layers: list[Spec] = []
+    for side, name in enumerate(("c1", "c2")):
+        layers += _side(side, colour[name], colour["bg"], place, along, axis, unit)
+    once = [{"filter": "datum.side === 0"}]
+    muted = either("datum.different", colour["text"], colour["muted"])
+    last = text_right("gap", page, color=muted)
+    last["transform"] = once
+    height = ROW_STEP * len(values) // 2
+    return {"height": height, "data": {"values": values}, "layer": [*layers, last]}
+
+
+def _side(
+    side: int, colour: str, inside: str, place: Spec, along: Spec, axis: Spec, unit: str
+) -> list[Spec]:
+    only = [{"filter": f"datum.side === {side}"}]
+    shift = _APART if side else -_APART
+    tick: Spec = {
+        "type": "tick",
+        "orient": "vertical",
+        "size": 8,
+        "thickness": 1.5,
+        "yOffset": shift,
+        "aria": False,
+    }
+    row = {"field": "string", "type": "nominal", "sort": None}
+    field = FIELDS[unit]
+    shape = "diamond" if side else "circle"
+    found: Spec = {"type": "point", "shape": shape, "size": 56, "strokeWidth": 1.5, "opacity": 1}
+    name = {"field": "name", "type": "nominal", "title": "Of"}
+    open_end: Spec = {"type": "point", "shape": "triangle-left", "filled": True, "opacity": 1}
+    open_end |= {"aria": False}
+    ends: list[tuple[str, Spec, list[Spec]]] = [
+        ("high", tick, []),
+        ("low", tick, [{"filter": "!datum.open"}]),
+        ("low", {**open_end, "size": 50, "yOffset": shift}, [{"filter": "datum.open"}]),
+    ]
+    whisker_ends: list[Spec] = [
+        {
+            "transform": [*only, *keep],
+            "mark": {**mark, "color": colour},
+            "encoding": {"y": row, "x": {"field": end, "type": "quantitative"}},
+        }
+        for end, mark, keep in ends
+    ]
+    return [
+        {
+            "transform": only,
+            "mark": {"type": "rule", "strokeWidth": 1.5, "color": colour, "yOffset": shift},
+            "encoding": {
+                "y": place,
+                "x": {"field": "low", "type": "quantitative", "scale": along, "axis": axis},
+                "x2": {"field": "high"},
+            },
+        },
+        *whisker_ends,
+        {
+            "transform": [*only, {"filter": f"datum.{field} !== null"}],
+            "mark": {
+                **found,
+                "stroke": colour,
+                "fill": inside if side else colour,
+                "yOffset": shift,
+            },
+            "encoding": {
+                "y": row,
+                "x": {"field": field, "type": "quantitative"},
+                "tooltip": [name, *TOOLTIP],
+            },
+        },
+    ]

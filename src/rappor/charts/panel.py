@@ -1,0 +1,59 @@
+"""Panel: what a chart draws and says, before it is fitted to a file or to a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rappor.charts.marks import wrapped
+from rappor.charts.theme import SCHEMA, Spec, config, whole_chart
+
+FILE_WIDTH = 640
+ON_PHONE = "windowSize()[0] <= 720"  # where words right of a chart have no room
+_PAGE_PADDING = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One chart.
+
+    Attributes:
+        title: what it shows, in one sentence without its full stop.
+        words: further sentences.
+        parts: data, layers and height; without width, title and theme.
+        height: pixels that it takes in a page, axes and labels counted in.
+        width: pixels of the plot in a file.
+    """
+
+    title: str
+    words: tuple[str, ...]
+    parts: Spec = field(repr=False)
+    height: int
+    width: int = FILE_WIDTH
+
+    @property
+    def sentence(self) -> str:
+        """Title and words as a page writes them above the chart."""
+        return " ".join([f"{self.title}.", *self.words])
+
+    def in_file(self, theme: str = "light") -> Spec:
+        """A specification with its words above it, as wide as it likes."""
+        parts = {"width": self.width, **self.parts}
+        return whole_chart(parts, self.title, wrapped(self.words), theme)
+
+    def in_page(self, theme: str = "light") -> Spec:
+        """A specification as wide as the page has room, whose words the page writes itself."""
+        return {
+            "$schema": SCHEMA,
+            "description": self.sentence,
+            "width": "container",
+            "autosize": {"type": "fit-x", "contains": "padding"},
+            "padding": _PAGE_PADDING,
+            **self.parts,
+            "config": {name: part for name, part in config(theme).items() if name != "padding"},
+        }
+
+
+def unless_phone(value: Any, otherwise: Any) -> Spec:
+    """A property that is another where the page is narrow; files have room."""
+    return {"expr": f"{ON_PHONE} ? {otherwise} : {value}"}

@@ -1,0 +1,130 @@
+"""Shares over periods as small multiples.
+
+One facet specification for all multiples: as many single charts take too long to draw.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from rappor.charts.marks import percent_axis
+from rappor.charts.over_time import (
+    Line,
+    Mark,
+    Point,
+    all_values,
+    band,
+    dots,
+    last_text,
+    period_axis,
+    rules,
+)
+from rappor.charts.theme import SCHEMA, Spec, colours, config, message, whole_chart
+
+__all__ = ["COLUMNS", "MOST", "Line", "Mark", "Point", "trend_words", "trends"]
+
+MOST = 12  # multiples
+COLUMNS = 4
+_HEIGHT, _WIDTH = 88, 236
+
+
+def trends(
+    lines: Sequence[Line],
+    marks: Sequence[Mark] = (),
+    *,
+    theme: str = "light",
+    in_page: bool = False,
+) -> Spec:
+    """The share of each string by period: band = 95 % interval, filled dots = detected.
+
+    Args:
+        lines: at most 12 are drawn, all with the same periods; gaps stay gaps.
+        marks: dashed rules in every multiple.
+        theme: "light" or "dark".
+        in_page: whether a page writes the words itself; it sets columns and widths, too.
+
+    Returns:
+        A Vega-Lite specification, faceted, with one y axis for all.
+    """
+    shown = list(lines)[:MOST]
+    if not shown or not shown[0].points:
+        return message("Nothing to draw", "No string was detected in any period.", theme)
+    colour = colours(theme)
+    periods = [point.period for point in shown[0].points]
+    across = period_axis(periods, 2)
+    values = [
+        {"line": number, **each}
+        for number, line in enumerate(shown)
+        for each in all_values(line.points)
+    ]
+    up: Spec = {
+        "field": "share",
+        "type": "quantitative",
+        "scale": {"domain": _domain(values), "nice": True, "zero": True},
+        "axis": percent_axis(title=None, tickCount=3),
+    }
+    layers = [
+        *rules(marks, periods, colour, across),
+        *band(across, up, colour),
+        dots(across, colour, len(periods)),
+    ]
+    titles = [[_cut(line.name), last_text(line.points)] for line in shown]
+    header = {
+        "title": None,
+        "labelExpr": f"{_literal(titles)}[datum.value]",
+        "labelAnchor": "start",
+        "labelAlign": "left",
+        "labelColor": colour["text"],
+        "labelFontSize": 12,
+        "labelLineHeight": 16,
+        "labelLimit": _WIDTH,
+        "labelPadding": 8,
+    }
+    parts: Spec = {
+        "data": {"values": values},
+        "facet": {"field": "line", "type": "ordinal", "header": header},
+        "columns": COLUMNS,
+        "spacing": {"row": 20, "column": 16},
+        "spec": {"width": _WIDTH, "height": _HEIGHT, "layer": layers},
+        "resolve": {"scale": {"x": "shared", "y": "shared"}, "axis": {"x": _axes(len(shown))}},
+    }
+    if in_page:
+        look = {name: part for name, part in config(theme).items() if name != "padding"}
+        about = trend_words(shown, marks)
+        return {"$schema": SCHEMA, "description": about, "padding": 4, **parts, "config": look}
+    title = f"Shares of {len(shown)} strings from {periods[0]} to {periods[-1]}"
+    return whole_chart(parts, title, [trend_words(shown, marks)], theme)
+
+
+def _axes(multiples: int) -> str:
+    """One axis below each column, or one for each multiple where the last row is not full."""
+    return "independent" if multiples > COLUMNS and multiples % COLUMNS else "shared"
+
+
+def trend_words(lines: Sequence[Line], marks: Sequence[Mark] = ()) -> str:
+    """How the multiples are to be read."""
+    words = ["Bands: 95 % intervals. Filled dots: detected. Hollow: not detected."]
+    if any(point.share is None for line in lines for point in line.points):
+        words.append("Gaps: no reports.")
+    if marks:
+        listed = ", ".join(f"{mark.label} from {mark.period}" for mark in marks)
+        words.append(f"Dashed lines: {listed}.")
+    return " ".join(words)
+
+
+def _domain(values: Sequence[Spec]) -> list[float]:
+    ends = [each[end] for each in values for end in ("share", "low", "high")]
+    known = [end for end in ends if end is not None]
+    return [min(0.0, *known), max(1e-9, *known)] if known else [0.0, 1.0]
+
+
+def _cut(text: str) -> str:
+    """A name that fits above a multiple."""
+    name = " ".join(text.split()) or "(empty)"
+    return name if len(name) <= 34 else f"{name[:33]}…"
+
+
+def _literal(titles: list[list[str]]) -> str:
+    """Lists of texts as a Vega expression: JSON is one, and data in it stays data."""
+    return json.dumps(titles)

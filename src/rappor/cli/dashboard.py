@@ -1,0 +1,117 @@
+"""`rappor dashboard`: the web pages of a data folder, as one process."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from rappor.cli.arguments import UsageError
+from rappor.cli.collect import _port
+from rappor.errors import MissingExtraError
+
+DEFAULT_PORT = 8766
+_EXAMPLE = """examples:
+  rappor dashboard --data data --collections collections
+  rappor access link ada --role analyst --data data
+
+The second one, in another terminal, prints a link that logs in once. `rappor serve` runs collector
+and dashboard together. docs/dashboard.md tells what each page shows."""
+
+
+def register(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "dashboard",
+        help="web pages of a data folder: results, trends, diagnostics, ingest",
+        description="Serve the web pages of a data folder, on this machine only by default.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--data", required=True, metavar="DIR", help="the data folder")
+    parser.add_argument(
+        "--collections", metavar="DIR", help="the folder of collection files, for drafts and lists"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address (default: %(default)s)")
+    parser.add_argument(
+        "--port",
+        type=_port,
+        default=DEFAULT_PORT,
+        metavar="N",
+        help="port; 0: any free one (default: %(default)s)",
+    )
+    add_options(parser)
+    parser.add_argument(
+        "--collector", metavar="URL", help="where the collector answers, for the page Ingest"
+    )
+    parser.add_argument(
+        "--log-level",
+        default="info",
+        choices=("debug", "info", "warning", "error"),
+        help="(default: %(default)s)",
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What `dashboard` and `serve` share."""
+    parser.add_argument(
+        "--url",
+        metavar="URL",
+        help="how people reach the dashboard, where a proxy with HTTPS stands before it",
+    )
+    parser.add_argument(
+        "--simulated",
+        action="store_true",
+        help="have every page of the dashboard say that the data are simulated",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until stopped."""
+    check_packages()
+    from rappor.dashboard import process
+    from rappor.dashboard.settings import Settings
+
+    data = folder(args.data)
+    if not data.is_dir():
+        raise NotADirectoryError(20, "no such data folder", args.data)
+    if args.collections is not None and not folder(args.collections).is_dir():
+        raise NotADirectoryError(20, "no such folder of collections", args.collections)
+    settings = Settings(
+        data=data,
+        collections=None if args.collections is None else folder(args.collections),
+        host=args.host,
+        port=args.port,
+        collector=args.collector,
+        url=args.url,
+        simulated=args.simulated,
+    )
+    return process.run(settings, args.log_level)
+
+
+def check_packages() -> None:
+    """MissingExtraError where a package is missing that pages are made with."""
+    for package, extra in {
+        "starlette": "server",
+        "jinja2": "server",
+        "uvicorn": "server",
+        "python_multipart": "server",
+        "numpy": "analysis",
+        "scipy": "analysis",
+        "pyarrow": "analysis",
+        "vl_convert": "analysis",
+    }.items():
+        if find_spec(package) is None:
+            raise MissingExtraError("dashboard", extra)
+
+
+def folder(name: str) -> Path:
+    """A folder with ~ expanded."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        raise UsageError(f"{name}: no such home directory") from None

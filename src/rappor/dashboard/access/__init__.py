@@ -1,0 +1,1 @@
+"""Who may open what: roles, tokens, one-time links, sessions, and the check of every form."""

@@ -1,0 +1,59 @@
+"""Roles: what a visitor is, and the sets of roles that routes name (SECURITY: roles)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from rappor.checks import show
+from rappor.errors import ParamsError
+
+
+class Role(StrEnum):
+    """What a visitor may do; each one sees the collections."""
+
+    VIEWER = "viewer"
+    ANALYST = "analyst"
+    OPERATOR = "operator"
+    OFFICER = "privacy officer"
+
+    @property
+    def plural(self) -> str:
+        """Several people of this role, to begin a sentence with.
+
+        >>> Role.OFFICER.plural
+        'Privacy officers'
+        """
+        return f"{self.value.capitalize()}s"
+
+    @property
+    def article(self) -> str:
+        """One person of this role.
+
+        >>> Role.VIEWER.article, Role.OPERATOR.article
+        ('a viewer', 'an operator')
+        """
+        return f"{'an' if self.value[0] in 'ao' else 'a'} {self.value}"
+
+
+class _Public(frozenset[Any]):
+    """A set of no roles that is meant: an empty set by mistake is not equal to it by identity."""
+
+    __slots__ = ()
+
+
+EVERYONE: frozenset[Role] = frozenset(Role)
+PUBLIC: frozenset[Role] = _Public()  # no login: the login page and static files only
+
+
+def role_of(text: str) -> Role:
+    """The role of a name, or ParamsError.
+
+    >>> role_of("privacy-officer")
+    <Role.OFFICER: 'privacy officer'>
+    """
+    try:
+        return Role(text.replace("-", " "))
+    except ValueError:
+        names = ", ".join(role.value.replace(" ", "-") for role in Role)
+        raise ParamsError(f"role must be one of {names}; got {show(text)}") from None

@@ -1,0 +1,1 @@
+"""View models of the Trends, Diagnostics and Candidates pages: plain data in, plain data out."""

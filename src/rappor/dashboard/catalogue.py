@@ -1,0 +1,232 @@
+"""Catalogue: what the store holds, read once for each change of it and shared by all pages.
+
+The store is opened for each reading and closed after it: a dashboard that kept it open would keep
+a restarted collector from inspecting its log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rappor.checks import show
+from rappor.collection import Collection
+from rappor.dashboard.changes import Stamp, folder_stamp, store_stamp
+from rappor.dashboard.picture import (
+    Entry,
+    PeriodCount,
+    Picture,
+    Unreadable,
+    picture_of,
+    read_folder,
+)
+from rappor.errors import ParamsError, RapporError, StoreError
+from rappor.store import AuditEntry, Store, open_store
+from rappor.store.open import FILE_NAME
+
+if TYPE_CHECKING:
+    from rappor.aggregate.counts import Counts
+
+_PATIENCE_SECONDS = 0.1  # a page waits this long for a newer picture, then shows the last one
+_REST = 5.0  # between two readings, in multiples of the time that the last one took
+
+
+def utc_today() -> date:
+    """The day in UTC."""
+    return datetime.now(UTC).date()
+
+
+class Catalogue:
+    """Cached reads of a data folder. Thread-safe.
+
+    A page is not kept waiting by a large store: while a newer picture is being made, the last one
+    is shown.
+    """
+
+    def __init__(
+        self, data: Path, collections: Path | None = None, today: Callable[[], date] = utc_today
+    ) -> None:
+        """Look at a data folder; nothing is read before it is asked for."""
+        self.data, self.folder, self.today = data, collections, today
+        self._file = data / FILE_NAME
+        self._guard = threading.Lock()
+        self._done: tuple[Stamp, Picture] | None = None
+        self._reading: threading.Thread | None = None
+        self._failed: RapporError | None = None
+        self._rest_until = 0.0
+        self._took = 0.0
+        self._audit: tuple[Stamp, list[AuditEntry]] | None = None
+
+    # What the pages ask.
+
+    def collections(self) -> list[Entry]:
+        """The newest version of each collection, by name."""
+        picture, today = self.picture(), self.today()
+        return [
+            picture.entry(versions[max(versions)], today)
+            for versions in picture.collections.values()
+        ]
+
+    def entry(self, name: str) -> Entry:
+        """The newest version of one collection, or ParamsError."""
+        return self.picture().entry(self.get(name), self.today())
+
+    def get(self, name: str, version: int | None = None) -> Collection:
+        """A collection, the newest version where none is named, or ParamsError."""
+        versions = self.picture().collections.get(name)
+        if not versions:
+            raise ParamsError(f"there is no collection {show(name)}")
+        if version is None:
+            return versions[max(versions)]
+        if version not in versions:
+            known = ", ".join(map(str, versions))
+            raise ParamsError(f"collection {name} has no version {show(version)}, only {known}")
+        return versions[version]
+
+    def versions(self, name: str) -> list[int]:
+        """The versions of a collection, oldest first; ParamsError where there is none."""
+        self.get(name)
+        return list(self.picture().collections[name])
+
+    def periods(self, name: str, version: int | None = None) -> list[PeriodCount]:
+        """Stored periods of a version (of all, where None), oldest first."""
+        return list(self.picture().periods(name, version))
+
+    def values(self, name: str, version: int, dimension: str) -> list[str]:
+        """The values of a dimension that were stored."""
+        found = {
+            value
+            for cell in self.picture().slices.get((name, version), ())
+            for key, value in cell.pairs
+            if key == dimension
+        }
+        return sorted(found)
+
+    def reports(
+        self,
+        name: str,
+        version: int,
+        periods: Iterable[str] | None = None,
+        dimensions: Mapping[str, str] | None = None,
+    ) -> int:
+        """How many reports were counted in these periods and dimensions."""
+        wanted = None if periods is None else set(periods)
+        asked = set((dimensions or {}).items())
+        return sum(
+            cell.reports
+            for cell in self.picture().slices.get((name, version), ())
+            if (wanted is None or cell.period in wanted) and asked <= set(cell.pairs)
+        )
+
+    def counts(
+        self,
+        name: str,
+        version: int,
+        periods: Iterable[str] | None = None,
+        dimensions: Mapping[str, str] | None = None,
+    ) -> list[Counts]:
+        """One Counts for each (p, q) of these periods and dimensions; empty without reports."""
+        from rappor.aggregate.stored import sum_cells
+
+        collection = self.get(name, version)
+        asked = set((dimensions or {}).items())
+        with self._opened() as store:
+            cells = store.counts(name, version, periods=periods)
+        return sum_cells([cell for cell in cells if asked <= set(cell.cell.pairs)], collection)
+
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """Files in the folder of collections that are no definition."""
+        return self.picture().unreadable
+
+    def audit_log(self) -> list[AuditEntry]:
+        """The store's audit log, oldest first."""
+        stamp = self._stamp()
+        if self._audit is None or self._audit[0] != stamp:
+            if not self.has_store:
+                return []
+            with self._opened() as store:
+                self._audit = (stamp, store.audit_log())
+        return self._audit[1]
+
+    @property
+    def has_store(self) -> bool:
+        """Whether anything was ever collected here."""
+        return self._file.is_file()
+
+    @property
+    def stamp(self) -> Stamp:
+        """Another one after every change of the store."""
+        return store_stamp(self._file)
+
+    # How it stays fresh.
+
+    def picture(self) -> Picture:
+        """What the store holds: the present state, or that of a moment ago while it is read.
+
+        Raises:
+            StoreError: it cannot be read, and never could.
+        """
+        stamp = self._stamp()
+        with self._guard:
+            done = self._done
+            if done is not None and done[0] == stamp:
+                return done[1]
+            if done is not None and time.monotonic() < self._rest_until:
+                return done[1]
+            if self._reading is None:
+                self._reading = threading.Thread(target=self._read, args=(stamp,), daemon=True)
+                self._reading.start()
+            reading = self._reading
+        if done is None:
+            reading.join()
+        elif self._took < _PATIENCE_SECONDS:  # else nobody waits for what takes long
+            reading.join(_PATIENCE_SECONDS)
+        with self._guard:
+            if self._failed is not None:
+                raise self._failed
+            if self._done is None:
+                raise ParamsError("the catalogue could not be read")
+            return self._done[1]
+
+    def prepare(self) -> None:
+        """Read what there is in the background, before a page asks for it."""
+        threading.Thread(target=self._prepare, daemon=True).start()
+
+    def _prepare(self) -> None:
+        with contextlib.suppress(RapporError):  # a page that needs it will say what is wrong
+            self.picture()
+
+    def _read(self, stamp: Stamp) -> None:
+        began = time.monotonic()
+        failed: RapporError | None = None
+        try:
+            made = self._look()
+        except RapporError as error:
+            failed = error
+        except OSError as error:
+            failed = StoreError(f"{self.data}: cannot be read ({error.strerror})")
+        took = time.monotonic() - began
+        with self._guard:
+            self._reading, self._failed, self._took = None, failed, took
+            self._rest_until = time.monotonic() + (_REST * took if took > 0.05 else 0.0)
+            if failed is None:
+                self._done = (stamp, made)
+
+    def _look(self) -> Picture:
+        drafts, wrong = ([], []) if self.folder is None else read_folder(self.folder)
+        if not self.has_store:
+            return picture_of((), (), drafts, wrong)
+        with self._opened() as store:
+            return picture_of(store.definitions(), store.cells(), drafts, wrong)
+
+    def _opened(self) -> closing[Store]:
+        return closing(open_store(self.data, read_only=True))
+
+    def _stamp(self) -> Stamp:
+        return self.stamp + (() if self.folder is None else folder_stamp(self.folder))

@@ -1,0 +1,72 @@
+"""The fields of a POST: bounded, uploads read as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException
+from starlette.requests import Request
+
+from rappor.errors import RapporError
+
+MOST_BYTES = 64 * 2**20  # a million candidates, with room
+MOST_FIELDS, MOST_FILES = 200, 4
+
+Form = Mapping[str, "str | bytes"]
+
+
+class TooLarge(RapporError):
+    """A body beyond what a form may have."""
+
+
+async def read_form(request: Request) -> Form:
+    """Field by field the last value; a file's content as bytes, nothing where no file was chosen.
+
+    Raises:
+        TooLarge: more than 64 MiB, or more fields than any form of ours has.
+    """
+    size = request.headers.get("content-length", "")
+    if not size.isascii() or not size.isdigit() or int(size[:12]) > MOST_BYTES:
+        raise TooLarge("a form needs a length of at most 64 MiB")
+    found: dict[str, str | bytes] = {}
+    try:
+        async with request.form(
+            max_files=MOST_FILES, max_fields=MOST_FIELDS, max_part_size=MOST_BYTES
+        ) as form:
+            for name, value in form.multi_items():
+                if isinstance(value, UploadFile):
+                    if value.filename:
+                        found[name] = await value.read()
+                else:
+                    found[name] = value
+    except MultiPartException as error:
+        raise TooLarge(str(error)) from None
+    except Exception as error:
+        if type(error).__name__ == "HTTPException":
+            raise TooLarge("a form that cannot be read") from None
+        raise
+    return found
+
+
+def safe_next(wanted: object) -> str:
+    r"""A path of ours to go on to; anything else becomes the first page.
+
+    >>> safe_next("/ingest?x=1"), safe_next("//evil.example"), safe_next("/\\evil.example")
+    ('/ingest?x=1', '/', '/')
+    """
+    if not isinstance(wanted, str) or not wanted.startswith("/"):
+        return "/"
+    if any(sign <= " " or sign == "\\" for sign in wanted):
+        return "/"
+    try:
+        parts = urlsplit(wanted)
+    except ValueError:
+        return "/"
+    return "/" if parts.scheme or parts.netloc or wanted.startswith("//") else wanted
+
+
+def back(request: Request) -> str:
+    """Where a form wants to go on to: its field `next`."""
+    return safe_next(request.state.form.get("next", "/"))

@@ -1,0 +1,1 @@
+"""What the operator sees of the collector: its figures, watched over time."""

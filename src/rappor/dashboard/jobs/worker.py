@@ -1,0 +1,78 @@
+"""The worker process: takes one task after the other, tells how far it is, sends the result back.
+
+It holds nothing of its own, so that killing it is how work is cancelled. It ends with the process
+that started it. Importing this file loads neither numpy nor scipy: the number of their threads is
+set first.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import traceback
+from contextlib import suppress
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from rappor.errors import RapporError
+
+_THREAD_LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_MOST_THREADS = 4
+_NICENESS = 5  # pages come first where cores are few
+
+# What is sent back: ("progress", text, share), ("done", meta, table) or ("failed", reason, trace).
+Message = tuple[str, Any, Any]
+
+
+def threads(cores: int | None) -> int:
+    """Threads for linear algebra: one core is left to the pages, and more than four bring little.
+
+    >>> threads(1), threads(2), threads(16)
+    (1, 1, 4)
+    """
+    return max(1, min(_MOST_THREADS, (cores or 1) - 1))
+
+
+def main(connection: Connection) -> None:
+    """Serve tasks until the other end closes."""
+    for name in _THREAD_LIMITS:
+        os.environ.setdefault(name, str(threads(os.cpu_count())))
+    with suppress(OSError, AttributeError):
+        os.nice(_NICENESS)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who interrupts means the dashboard as a whole
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with suppress(EOFError, OSError, KeyboardInterrupt):
+        while True:
+            kind, arguments = connection.recv()
+            connection.send(_run(kind, arguments, connection))
+
+
+def _run(kind: str, arguments: dict[str, Any], connection: Connection) -> Message:
+    """One task; whatever goes wrong in it becomes a message."""
+
+    def progress(text: str, share: float | None = None) -> None:
+        connection.send(("progress", text, share))
+
+    try:
+        progress("starting")
+        from rappor.dashboard.jobs.tasks import TASKS
+
+        result = TASKS[kind](arguments, progress)
+    except RapporError as error:
+        return "failed", str(error), ""
+    except MemoryError:
+        return "failed", "There is not enough memory for this.", ""
+    except OSError as error:
+        return "failed", f"A file could not be read: {error.strerror or 'unknown reason'}.", ""
+    except Exception as error:
+        return "failed", f"A fault of the program ({type(error).__name__}).", traceback.format_exc()
+    return "done", result.meta, result.table
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(0)

@@ -1,0 +1,1 @@
+"""The pages, one module each; every module lists its routes in PAGES."""

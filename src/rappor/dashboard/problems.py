@@ -1,0 +1,63 @@
+"""Pages that say why something is not there, in words and with a way on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from rappor.dashboard.access.roles import Role
+from rappor.dashboard.access.visitor import Visitor
+from rappor.dashboard.desk import Desk
+
+_MACHINE = (".json", ".csv")
+
+
+def problem(
+    desk: Desk, request: Request, visitor: Visitor, status: int, title: str, text: str
+) -> Response:
+    """An error page; a short JSON document where data was asked for."""
+    if request.url.path.endswith(_MACHINE):
+        return JSONResponse({"error": title, "detail": text}, status)
+    return desk.render("problem.html", request, visitor, status, title=title, text=text)
+
+
+def not_found(desk: Desk, request: Request, visitor: Visitor) -> Response:
+    """There is no such page."""
+    return problem(
+        desk, request, visitor, 404, "There is no such page", "Start again from the collections."
+    )
+
+
+def forbidden(
+    desk: Desk, request: Request, visitor: Visitor, roles: Iterable[Role], owner: str = ""
+) -> Response:
+    """A page that another role may open."""
+    title, text = refusal(visitor, roles, owner)
+    return problem(desk, request, visitor, 403, title, text)
+
+
+def refusal(visitor: Visitor, roles: Iterable[Role], owner: str = "") -> tuple[str, str]:
+    """Title and text for a visitor whose role may not do this.
+
+    >>> refusal(Visitor("ada", Role.VIEWER), {Role.ANALYST}, "Browser team")
+    ('Analysts can do this; you are a viewer', 'Ask Browser team.')
+    """
+    able = [role.plural for role in Role if role in set(roles)]
+    able[1:] = [each.lower() for each in able[1:]]
+    who = " and ".join([", ".join(able[:-1]), able[-1]] if len(able) > 1 else able)
+    are = "nobody yet" if visitor.role is None else visitor.role.article
+    return f"{who} can do this; you are {are}", f"Ask {owner or 'whoever runs this dashboard'}."
+
+
+def log_in_first(request: Request) -> Response:
+    """To the login page, and from there back; 401 where a program asks."""
+    if request.url.path.endswith(_MACHINE):
+        return JSONResponse({"error": "Log in first", "detail": "There is no session."}, 401)
+    from urllib.parse import quote
+
+    query = f"?{request.url.query}" if request.url.query else ""
+    wanted = request.url.path + query if request.method == "GET" else "/"
+    back = "" if wanted == "/" else f"?next={quote(wanted)}"
+    return RedirectResponse(f"/login{back}", 303)

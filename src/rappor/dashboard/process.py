@@ -1,0 +1,140 @@
+"""One dashboard process: parts put together, signals, and its exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import uvicorn
+
+from rappor.dashboard import templating
+from rappor.dashboard.app import build
+from rappor.dashboard.assets import Assets
+from rappor.dashboard.catalogue import Catalogue
+from rappor.dashboard.desk import Desk
+from rappor.dashboard.ingest.watch import Watch
+from rappor.dashboard.jobs import Jobs
+from rappor.dashboard.settings import Settings
+from rappor.dashboard.state import State
+
+CACHE = "dashboard-cache"
+_STOP_SECONDS = 5
+_LOG = logging.getLogger("rappor.dashboard")
+
+
+class _Lines(logging.Formatter):
+    """One JSON object a line, as the collector logs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        when = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        said = {"time": when, "level": record.levelname.lower(), "event": record.getMessage()}
+        said |= getattr(record, "fields", {})
+        if record.exc_info:
+            said["trace"] = self.formatException(record.exc_info)
+        return json.dumps(said)
+
+
+def set_up_log(level: str = "info") -> None:
+    """Everything to standard error, one JSON object a line; no access log."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines())
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level.upper())
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which says where it listens and ends with 0 when it is told to stop."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then say so."""
+        await super().startup(sockets)
+        for each in self.servers:
+            host, port = each.sockets[0].getsockname()[:2]
+            _LOG.info("dashboard-listening", extra={"fields": {"host": host, "port": port}})
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """SIGTERM and SIGINT stop it; SIGHUP has nothing to read again."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        loop.add_signal_handler(signal.SIGHUP, lambda: None)
+        yield
+
+    def _stop(self) -> None:
+        """Begin to stop; a second time, do not wait for anyone."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def run(settings: Settings, log_level: str = "info") -> int:
+    """Serve until stopped.
+
+    Raises:
+        StoreError: state that cannot be opened.
+        OSError: an address that cannot be listened on.
+    """
+    set_up_log(log_level)
+    address = bound(settings.host, settings.port)
+    settings = settings.listening(address.getsockname()[1])
+    desk = desk_of(settings)
+    desk.state.address = settings.address
+    desk.catalogue.prepare()
+    templating.prepare()
+    desk.assets.prepare()
+    desk.watch.start()
+    config = uvicorn.Config(
+        build(desk),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=_STOP_SECONDS,
+    )
+    try:
+        Server(config).run(sockets=[address])
+    finally:
+        desk.watch.close()
+        desk.jobs.close()
+        desk.state.close()
+    return 0
+
+
+def desk_of(settings: Settings) -> Desk:
+    """The parts of one dashboard."""
+    state = State(settings.state_file, settings.collections)
+    return Desk(
+        settings=settings,
+        catalogue=Catalogue(settings.data, settings.collections),
+        state=state,
+        jobs=Jobs(state),
+        assets=Assets(Path(settings.data) / CACHE),
+        watch=Watch(settings.collector),
+    )
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A bound socket, or OSError that names the address."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except OSError as error:
+        made.close()
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
+    made.set_inheritable(False)
+    return made

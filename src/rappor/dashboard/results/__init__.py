@@ -1,0 +1,1 @@
+"""What the Results page shows: kept tables, their rows, charts, files and words."""

@@ -1,0 +1,91 @@
+"""What one dashboard process is told."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rappor import checks
+from rappor.errors import ParamsError
+
+STATE_FILE = "dashboard.sqlite"
+DEFAULT_PORT = 8766
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One dashboard's settings; ParamsError names what is wrong.
+
+    Attributes:
+        data: the data folder: the store, read only, and the dashboard's own state.
+        collections: the folder of collection files, for drafts and lists of candidates; or None.
+        host: the address to listen on.
+        port: the port; 0 takes a free one.
+        collector: where the collector of the same data folder answers, for its figures; or None.
+        url: how people reach the dashboard, where a proxy of ours with HTTPS stands before it.
+        simulated: whether the data are simulated: every page says so.
+    """
+
+    data: Path
+    collections: Path | None = None
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    collector: str | None = None
+    url: str | None = None
+    simulated: bool = False
+
+    def __post_init__(self) -> None:
+        checks.whole("port", self.port, 0, 65535)
+        for name in ("collector", "url"):
+            value = getattr(self, name)
+            parts = None if value is None else urlsplit(value)
+            if parts is not None and (parts.scheme not in ("http", "https") or not parts.hostname):
+                raise ParamsError(f"{name} must be an http or https address, got {value!r}")
+
+    @property
+    def state_file(self) -> Path:
+        """Where the dashboard keeps what is its own."""
+        return self.data / STATE_FILE
+
+    @property
+    def address(self) -> str:
+        """How people reach it.
+
+        >>> Settings(Path("data"), host="::1", port=8766).address
+        'http://[::1]:8766'
+        """
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.url or f"http://{host}:{self.port}"
+
+    @property
+    def secure(self) -> bool:
+        """Whether browsers reach it by HTTPS, so that cookies may be for HTTPS only."""
+        return self.url is not None and self.url.startswith("https://")
+
+    def listening(self, port: int) -> Settings:
+        """The same with the port that was really taken."""
+        return replace(self, port=port)
+
+    def knows_host(self, header: str) -> bool:
+        """Whether a Host header names this dashboard: keeps other names for our address out.
+
+        >>> own = Settings(Path("data"), url="https://stats.example.org")
+        >>> own.knows_host("127.0.0.1:8766"), own.knows_host("stats.example.org")
+        (True, True)
+        >>> own.knows_host("attacker.example")
+        False
+        """
+        try:
+            name = urlsplit(f"//{header}").hostname or ""
+        except ValueError:
+            return False
+        if name == "localhost" or name == self.host:
+            return True
+        if self.url is not None and name == urlsplit(self.url).hostname:
+            return True
+        try:
+            return ipaddress.ip_address(name).is_loopback
+        except ValueError:
+            return False

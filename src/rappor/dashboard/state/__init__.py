@@ -1,0 +1,12 @@
+"""The dashboard's own state: dashboard.sqlite beside the store, which it never writes to."""
+
+from rappor.dashboard.state.records import (
+    Account,
+    CandidateList,
+    CandidateVersion,
+    SavedJob,
+    SavedResult,
+)
+from rappor.dashboard.state.state import State
+
+__all__ = ["Account", "CandidateList", "CandidateVersion", "SavedJob", "SavedResult", "State"]

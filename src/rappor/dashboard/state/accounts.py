@@ -1,0 +1,195 @@
+"""Accounts, one-time links and sessions. Secrets are kept as SHA-256 digests of 192 random bits.
+
+A session ends after eight hours without a request, after seven days in any case, when its account
+is revoked and when its visitor logs out.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import secrets
+import sqlite3
+from datetime import datetime, timedelta
+
+from rappor.checks import show
+from rappor.dashboard.access.roles import Role
+from rappor.dashboard.state.clock import text_of
+from rappor.dashboard.state.records import Account
+from rappor.errors import ParamsError
+
+TOKEN_PREFIX = "rpd_"  # noqa: S105 - what a token begins with, not one
+LINK_LIFE = timedelta(minutes=15)
+SESSION_IDLE = timedelta(hours=8)
+SESSION_LIFE = timedelta(days=7)
+_NAME = re.compile(r"[a-z][a-z0-9._-]{0,62}")
+_TOUCH_SECONDS = 60  # how often a session's last use is written down
+
+
+def digest_of(secret: str) -> bytes:
+    """What is kept of a secret."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def new_secret(prefix: str = "") -> str:
+    """192 random bits as text."""
+    return prefix + base64.urlsafe_b64encode(secrets.token_bytes(24)).decode("ascii")
+
+
+def check_name(name: str) -> str:
+    """An account's name, or ParamsError."""
+    if not _NAME.fullmatch(name):
+        raise ParamsError(f"the name of an account must match {_NAME.pattern}, got {show(name)}")
+    return name
+
+
+def add(
+    connection: sqlite3.Connection, name: str, role: Role, now: datetime, maker: str, token: bool
+) -> str | None:
+    """Make an account; its token, where it gets one, is returned this one time.
+
+    Raises:
+        ParamsError: a name that is not one, or that is or was another account's.
+    """
+    check_name(name)
+    if connection.execute("SELECT 1 FROM accounts WHERE name=?", (name,)).fetchone():
+        raise ParamsError(f"there is or was an account {name}; names are not used again")
+    secret = new_secret(TOKEN_PREFIX) if token else None
+    digest = None if secret is None else digest_of(secret)
+    connection.execute(
+        "INSERT INTO accounts VALUES (?, ?, ?, ?, ?, NULL)",
+        (name, role.value, digest, text_of(now), maker),
+    )
+    return secret
+
+
+def every(connection: sqlite3.Connection, now: datetime) -> list[Account]:
+    """All accounts, the good ones first, with the sessions that have not ended."""
+    moment = int(now.timestamp())
+    rows = connection.execute(
+        "SELECT name, role, made, maker, accounts.digest IS NOT NULL, revoked, (SELECT count(*) "
+        "FROM sessions WHERE account=name AND ? - seen < ? AND ? - began < ?) FROM accounts "
+        "ORDER BY revoked IS NOT NULL, name",
+        (moment, SESSION_IDLE.total_seconds(), moment, SESSION_LIFE.total_seconds()),
+    )
+    return [
+        Account(name, Role(role), made, maker, bool(token), revoked, sessions)
+        for name, role, made, maker, token, revoked, sessions in rows
+    ]
+
+
+def role_of_account(connection: sqlite3.Connection, name: str) -> Role | None:
+    """The role of an account that is good; None where there is none."""
+    row = connection.execute(
+        "SELECT role FROM accounts WHERE name=? AND revoked IS NULL", (name,)
+    ).fetchone()
+    return None if row is None else Role(row[0])
+
+
+def revoke(connection: sqlite3.Connection, name: str, now: datetime) -> None:
+    """End an account, its token, links and sessions; ParamsError where there is none."""
+    changed = connection.execute(
+        "UPDATE accounts SET revoked=?, digest=NULL WHERE name=? AND revoked IS NULL",
+        (text_of(now), name),
+    )
+    if not changed.rowcount:
+        raise ParamsError(f"there is no account {show(name)} to revoke")
+    connection.execute("DELETE FROM sessions WHERE account=?", (name,))
+    connection.execute("DELETE FROM links WHERE account=?", (name,))
+
+
+def by_token(connection: sqlite3.Connection, token: str) -> str | None:
+    """The name of the account whose token this is, or None."""
+    row = connection.execute(
+        "SELECT name FROM accounts WHERE digest=? AND revoked IS NULL", (digest_of(token),)
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def add_link(connection: sqlite3.Connection, name: str, now: datetime) -> str:
+    """A one-time link's secret for an account, good for 15 minutes."""
+    if role_of_account(connection, name) is None:
+        raise ParamsError(f"there is no account {show(name)}")
+    secret = new_secret()
+    expires = int((now + LINK_LIFE).timestamp())
+    connection.execute(
+        "INSERT INTO links VALUES (?, ?, ?, NULL)", (digest_of(secret), name, expires)
+    )
+    return secret
+
+
+def look_link(connection: sqlite3.Connection, secret: str, now: datetime) -> str | None:
+    """Whose link this is, while it can be used; it stays unused."""
+    row = connection.execute(
+        "SELECT account FROM links WHERE digest=? AND used IS NULL AND expires > ?",
+        (digest_of(secret), int(now.timestamp())),
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def use_link(connection: sqlite3.Connection, secret: str, now: datetime) -> str | None:
+    """Use a link: the account's name the first time, None ever after."""
+    name = look_link(connection, secret, now)
+    if name is not None:
+        connection.execute(
+            "UPDATE links SET used=? WHERE digest=?", (text_of(now), digest_of(secret))
+        )
+    return name
+
+
+def begin(connection: sqlite3.Connection, name: str, now: datetime) -> str:
+    """A new session of an account: the secret that its cookie carries."""
+    forget_old(connection, now)
+    secret = new_secret()
+    moment = int(now.timestamp())
+    connection.execute(
+        "INSERT INTO sessions VALUES (?, ?, ?, ?)", (digest_of(secret), name, moment, moment)
+    )
+    return secret
+
+
+def find(connection: sqlite3.Connection, secret: str, now: datetime) -> tuple[str, Role, bool]:
+    """Whose session this is, and whether its last use ought to be written down.
+
+    Raises:
+        LookupError: no session, or one that has ended.
+    """
+    row = connection.execute(
+        "SELECT name, role, began, seen FROM sessions JOIN accounts ON account = name "
+        "WHERE sessions.digest=? AND revoked IS NULL",
+        (digest_of(secret),),
+    ).fetchone()
+    moment = int(now.timestamp())
+    if row is None or _ended(row[2], row[3], moment):
+        raise LookupError("no such session")
+    return str(row[0]), Role(row[1]), moment - row[3] >= _TOUCH_SECONDS
+
+
+def _ended(began: int, seen: int, moment: int) -> bool:
+    idle, life = SESSION_IDLE.total_seconds(), SESSION_LIFE.total_seconds()
+    return moment - seen >= idle or moment - began >= life
+
+
+def touch(connection: sqlite3.Connection, secret: str, now: datetime) -> None:
+    """Write down that a session was used."""
+    connection.execute(
+        "UPDATE sessions SET seen=? WHERE digest=?", (int(now.timestamp()), digest_of(secret))
+    )
+
+
+def end(connection: sqlite3.Connection, secret: str) -> None:
+    """End a session."""
+    connection.execute("DELETE FROM sessions WHERE digest=?", (digest_of(secret),))
+
+
+def forget_old(connection: sqlite3.Connection, now: datetime) -> None:
+    """Take sessions and links away that have ended."""
+    moment = int(now.timestamp())
+    connection.execute(
+        "DELETE FROM sessions WHERE ? - seen >= ? OR ? - began >= ?",
+        (moment, int(SESSION_IDLE.total_seconds()), moment, int(SESSION_LIFE.total_seconds())),
+    )
+    connection.execute(
+        "DELETE FROM links WHERE expires < ?", (int((now - SESSION_LIFE).timestamp()),)
+    )

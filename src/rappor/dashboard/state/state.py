@@ -1,0 +1,229 @@
+"""State: what is the dashboard's own, in DATA/dashboard.sqlite; never in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rappor.dashboard.access.roles import Role
+from rappor.dashboard.state import accounts, candidates, results
+from rappor.dashboard.state.clock import Clock, text_of, utc_now
+from rappor.dashboard.state.connection import File
+from rappor.dashboard.state.records import (
+    Account,
+    CandidateList,
+    CandidateVersion,
+    SavedJob,
+    SavedResult,
+)
+from rappor.decoding.candidate_files import read_strings
+from rappor.errors import ParamsError
+from rappor.store import AuditEntry
+
+FIRST_LIST = "{name}.candidates.txt"  # beside a collection's definition: version 1 of its list
+FROM_FILE = "file"
+DECODE = "decode"
+
+
+class State:
+    """Accounts, links, sessions, lists of candidates, results, jobs, and who did what.
+
+    Every method is one transaction. Thread-safe.
+    """
+
+    def __init__(self, path: Path, collections: Path | None = None, now: Clock = utc_now) -> None:
+        """Open the file, made where it is missing; `collections` may hold first lists."""
+        self._file = File(path)
+        self._collections, self._now = collections, now
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    # Accounts, links, sessions.
+
+    def add_account(self, name: str, role: Role, actor: str, *, token: bool = True) -> str | None:
+        """Make an account; its token is returned once and kept as a digest."""
+        with self._file.writing() as file:
+            secret = accounts.add(file, name, role, self._now(), actor, token)
+            self._note(file, actor, "access-new", f"{name}: {role}")
+        return secret
+
+    def accounts(self) -> list[Account]:
+        """All accounts, the good ones first."""
+        with self._file.reading() as file:
+            return accounts.every(file, self._now())
+
+    def account_role(self, name: str) -> Role | None:
+        """The role of an account that is good, or None."""
+        with self._file.reading() as file:
+            return accounts.role_of_account(file, name)
+
+    def revoke(self, name: str, actor: str) -> None:
+        """End an account with its token, links and sessions, at once."""
+        with self._file.writing() as file:
+            accounts.revoke(file, name, self._now())
+            self._note(file, actor, "access-revoke", name)
+
+    def new_link(self, name: str, actor: str, role: Role | None = None) -> str:
+        """The secret of a one-time login link, good for 15 minutes.
+
+        Args:
+            name: the account; made, without a token, where it is missing and a role is given.
+            actor: who asks.
+            role: its role; must be that of an account which is there.
+        """
+        with self._file.writing() as file:
+            known = accounts.role_of_account(file, name)
+            if known is None and role is not None:
+                accounts.add(file, name, role, self._now(), actor, False)
+            elif known is not None and role not in (None, known):
+                raise ParamsError(f"{name} is {known.article}, not {role and role.article}")
+            secret = accounts.add_link(file, name, self._now())
+            self._note(file, actor, "access-link", name)
+        return secret
+
+    def look_link(self, secret: str) -> tuple[str, Role] | None:
+        """Whose link this is, while it can be used."""
+        with self._file.reading() as file:
+            name = accounts.look_link(file, secret, self._now())
+            role = None if name is None else accounts.role_of_account(file, name)
+            return None if name is None or role is None else (name, role)
+
+    def log_in(self, *, token: str = "", link: str = "") -> str | None:
+        """The secret of a new session, or None where token or link opens nothing."""
+        with self._file.writing() as file:
+            now = self._now()
+            name = accounts.use_link(file, link, now) if link else accounts.by_token(file, token)
+            role = None if name is None else accounts.role_of_account(file, name)
+            if name is None or role is None:
+                return None
+            self._note(file, f"{role} {name}", "login", "by one-time link" if link else "by token")
+            return accounts.begin(file, name, now)
+
+    def session(self, secret: str) -> tuple[str, Role] | None:
+        """Whose session this is, or None."""
+        now = self._now()
+        with self._file.reading() as file:
+            try:
+                name, role, stale = accounts.find(file, secret, now)
+            except LookupError:
+                return None
+        if stale:
+            with self._file.writing() as file:
+                accounts.touch(file, secret, now)
+        return name, role
+
+    def log_out(self, secret: str) -> None:
+        """End a session."""
+        with self._file.writing() as file:
+            accounts.end(file, secret)
+
+    @property
+    def address(self) -> str | None:
+        """Where the dashboard of this folder was last reached; None where it never ran."""
+        with self._file.reading() as file:
+            row = file.execute("SELECT value FROM facts WHERE name='address'").fetchone()
+        return None if row is None else str(row[0])
+
+    @address.setter
+    def address(self, url: str) -> None:
+        with self._file.writing() as file:
+            file.execute("INSERT OR REPLACE INTO facts VALUES ('address', ?)", (url,))
+
+    # Candidates.
+
+    def save_candidates(self, collection: str, strings: Iterable[str], actor: str) -> int:
+        """Keep a list as a collection's next version, and return its number."""
+        self._adopt(collection)
+        with self._file.writing() as file:
+            version = candidates.save(file, collection, strings, text_of(self._now()), actor)
+            self._note(file, actor, "candidates", f"{collection}: version {version}")
+        return version
+
+    def candidates(self, collection: str, version: int | None = None) -> CandidateList | None:
+        """A version of a list, the newest where none is named; None where there is none."""
+        self._adopt(collection)
+        with self._file.reading() as file:
+            return candidates.read(file, collection, version)
+
+    def candidate_versions(self, collection: str) -> list[CandidateVersion]:
+        """All versions of a collection's list, newest first."""
+        self._adopt(collection)
+        with self._file.reading() as file:
+            return candidates.versions(file, collection)
+
+    def candidate_sizes(self) -> dict[str, int]:
+        """How many candidates the newest list of each collection has."""
+        with self._file.reading() as file:
+            return candidates.sizes(file)
+
+    def _adopt(self, collection: str) -> None:
+        """Take NAME.candidates.txt as version 1, where the collection has no list yet."""
+        if self._collections is None:
+            return
+        with self._file.reading() as file:
+            if candidates.versions(file, collection):
+                return
+        path = self._collections / FIRST_LIST.format(name=collection)
+        if not path.is_file():
+            return
+        strings = list(dict.fromkeys(read_strings(path)[0]))
+        with self._file.writing() as file:
+            if strings and not candidates.versions(file, collection):
+                candidates.save(file, collection, strings, text_of(self._now()), FROM_FILE)
+
+    # Results and jobs.
+
+    def save_result(self, key: str, kind: str, meta: dict[str, Any], table: bytes | None) -> None:
+        """Keep a result; meta is a JSON object whose "collection" says whose it is."""
+        with self._file.writing() as file:
+            results.save(file, key, kind, meta, table, text_of(self._now()))
+
+    def result(self, key: str) -> SavedResult | None:
+        """A result by its key, or None."""
+        with self._file.reading() as file:
+            return results.read(file, key)
+
+    def latest_result(self, collection: str, kind: str = DECODE) -> SavedResult | None:
+        """The newest result of a collection, or None."""
+        with self._file.reading() as file:
+            return results.latest(file, collection, kind)
+
+    def latest_metas(self, kind: str = DECODE) -> dict[str, dict[str, Any]]:
+        """The newest result's meta of every collection."""
+        with self._file.reading() as file:
+            return results.latest_metas(file, kind)
+
+    def save_job(
+        self, number: str, kind: str, key: str, status: str, document: dict[str, Any]
+    ) -> None:
+        """Keep a job as it is now."""
+        made = text_of(self._now())
+        with self._file.writing() as file:
+            results.save_job(file, SavedJob(number, kind, key, status, document, made))
+
+    def jobs(self) -> list[SavedJob]:
+        """All jobs that are remembered, newest first."""
+        with self._file.reading() as file:
+            return results.jobs(file)
+
+    # Who did what.
+
+    def audit(self, actor: str, action: str, detail: str) -> None:
+        """Write down who did what."""
+        with self._file.writing() as file:
+            self._note(file, actor, action, detail)
+
+    def audit_log(self) -> list[AuditEntry]:
+        """Everything that was written down, oldest first."""
+        with self._file.reading() as file:
+            rows = file.execute("SELECT at, actor, action, detail FROM audit ORDER BY id")
+            return [AuditEntry(*row) for row in rows]
+
+    def _note(self, file: Any, actor: str, action: str, detail: str) -> None:
+        file.execute(
+            "INSERT INTO audit (at, actor, action, detail) VALUES (?, ?, ?, ?)",
+            (text_of(self._now()), actor, action, detail),
+        )

@@ -1,0 +1,90 @@
+// Keys, and forms that search by themselves. Every page works without it.
+"use strict";
+
+const field = (element) => element.closest("input, select, textarea, [contenteditable]") !== null;
+
+function keys(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (event.key === "Escape") {
+    const open = document.querySelector("details.who[open], details.menu[open]");
+    if (open) {
+      open.removeAttribute("open");
+      open.querySelector("summary").focus();
+    } else if (field(event.target)) {
+      event.target.blur();
+    }
+    return;
+  }
+  if (field(event.target) || document.documentElement.dataset.keys === "off") return;
+  const wanted = {
+    "/": () => document.querySelector("input[type=search]")?.focus(),
+    "[": () => document.querySelector("a[data-key='[']")?.click(),
+    "]": () => document.querySelector("a[data-key=']']")?.click(),
+    "?": () => document.getElementById("help").showModal(),
+  }[event.key];
+  if (wanted) {
+    event.preventDefault();
+    wanted();
+  }
+}
+
+// A GET form marked data-auto is sent 250 ms after typing in its search, at once after a choice.
+function automatic(form) {
+  let timer = 0;
+  const send = () => {
+    const empty = [...form.elements].filter((each) => each.name && each.value === "");
+    for (const each of empty) each.disabled = true; // an address leaves out what is usual
+    form.requestSubmit();
+    for (const each of empty) each.disabled = false;
+  };
+  form.addEventListener("input", (event) => {
+    if (event.target.type !== "search") return;
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      sessionStorage.setItem("typed", form.id);
+      send();
+    }, 250);
+  });
+  form.addEventListener("change", (event) => {
+    if (event.target.matches("select, input[type=radio], input[type=checkbox]")) send();
+  });
+  for (const button of form.querySelectorAll("[data-without-script]")) button.hidden = true;
+  if (sessionStorage.getItem("typed") === form.id) {
+    sessionStorage.removeItem("typed");
+    const search = form.querySelector("input[type=search]");
+    if (search) {
+      search.focus();
+      search.setSelectionRange(search.value.length, search.value.length);
+    }
+  }
+}
+
+// A click elsewhere closes what hangs from the bar.
+function closeElsewhere(event) {
+  for (const each of document.querySelectorAll("details.who[open], details.menu[open]")) {
+    if (!each.contains(event.target)) each.removeAttribute("open");
+  }
+}
+
+// A part marked data-refresh is fetched anew every so many seconds, while the page is looked at.
+function refreshing(part) {
+  setInterval(async () => {
+    if (document.hidden || part.contains(document.activeElement)) return;
+    const answer = await fetch(window.location.pathname + window.location.search).catch(() => null);
+    if (!answer || !answer.ok || answer.redirected) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
+    if (!fresh) return;
+    part.replaceChildren(...fresh.childNodes);
+    document.dispatchEvent(new CustomEvent("refreshed"));
+  }, 1000 * Number(part.dataset.refresh));
+}
+
+document.addEventListener("keydown", keys);
+document.addEventListener("click", closeElsewhere);
+for (const form of document.querySelectorAll("form[data-auto]")) automatic(form);
+for (const part of document.querySelectorAll("[data-refresh]")) refreshing(part);
+for (const form of document.querySelectorAll("form[data-confirm]")) {
+  form.addEventListener("submit", (event) => {
+    if (!window.confirm(form.dataset.confirm)) event.preventDefault();
+  });
+}

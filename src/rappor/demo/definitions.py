@@ -1,0 +1,78 @@
+"""What the demo asks: three collections, their files, and the list of homepages to look for."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+from rappor.collection import Collection
+from rappor.demo.population import ALSO, COUNTRIES, START_EDGES, THEMES, candidates
+from rappor.mechanism import Ranges
+from rappor.params import Params
+
+HOMEPAGE, THEME, START = "homepage", "theme", "start-time"
+CANDIDATES = f"{HOMEPAGE}.candidates.txt"
+_OWNER = "rappor demo"
+_NOISE = (0.5, 0.5, 0.75)  # f, p, q: the paper's
+
+
+def definitions(people: int, today: datetime.date) -> tuple[Collection, ...]:
+    """Homepage (strings), theme (categories) and start time (ranges), a report each day.
+
+    >>> made = definitions(90_000, datetime.date(2026, 11, 16))
+    >>> [(each.name, each.kind, round(each.epsilon_one, 3)) for each in made]
+    [('homepage', 'string', 1.074), ('theme', 'category', 0.537), ('start-time', 'ordinal', 0.537)]
+    """
+    shared: dict[str, Any] = {
+        "owner": _OWNER,
+        "expires": today + datetime.timedelta(days=90),
+        "dimensions": {"country": tuple(COUNTRIES)},
+    }
+    homepage = Collection(
+        HOMEPAGE,
+        1,
+        Params.preset("windows"),
+        description="Which page a browser opens on. Simulated by rappor demo.",
+        sensitivity="high",
+        reviews=("docs/demo.md",),
+        values="slow",
+        most_values=2,
+        expected_reports=people,
+        **shared,
+    )
+    ranges = Ranges(START_EDGES)
+    return (
+        homepage,
+        Collection(
+            THEME,
+            1,
+            Params(len(THEMES), 1, 1, *_NOISE),
+            "category",
+            description="Which theme a browser wears. Simulated by rappor demo.",
+            sensitivity="low",
+            categories=tuple(THEMES),
+            expected_reports=people // ALSO,
+            **shared,
+        ),
+        Collection(
+            START,
+            1,
+            Params(ranges.count, 1, 1, *_NOISE),
+            "ordinal",
+            description="How long a browser takes to start, in ms. Simulated by rappor demo.",
+            sensitivity="low",
+            ranges=ranges,
+            expected_reports=people // ALSO,
+            **shared,
+        ),
+    )
+
+
+def write(collections: tuple[Collection, ...], folder: Path) -> Path:
+    """The folder of collection files, with the list beside; its path."""
+    folder.mkdir(parents=True)
+    for each in collections:
+        (folder / f"{each.name}.toml").write_text(each.to_toml(), encoding="utf-8")
+    (folder / CANDIDATES).write_text("\n".join((*candidates(), "")), encoding="utf-8")
+    return folder

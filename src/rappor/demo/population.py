@@ -1,0 +1,173 @@
+"""The people of the demo: who holds what, on which day. Seeded, because they are no clients.
+
+A browser hijacker begins on the fourth day and spreads faster in one of the two countries. The seed
+decides who the people are and what they hold; the noise on their reports knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+DAYS = 7
+COUNTRIES = {"NZ": 0.4, "AU": 0.6}
+HIJACKER = "search.hijack-bar.example"
+# The share of a country's browsers that is hijacked by each day.
+HIJACKED = {
+    "NZ": (0.0, 0.0, 0.0, 0.05, 0.10, 0.15, 0.20),
+    "AU": (0.0, 0.0, 0.0, 0.01, 0.02, 0.04, 0.06),
+}
+UNLISTED = "(on no list)"  # the truth's name for homepages that one person alone has
+OTHER_HIJACKERS = (
+    "find.toolbar-deals.example",
+    "go.quick-searcher.example",
+    "start.coupon-bar.example",
+)
+THEMES = {"light": 0.46, "dark": 0.31, "as the system": 0.19, "high contrast": 0.04}
+START_EDGES = (250, 500, 1000, 2000, 4000)  # ms
+CHUNK = 1500  # people; what they hold depends on the seed and on the number of their chunk
+ALSO = 3  # one person in so many also reports theme and start time
+
+# fmt: off
+_FIRST = (
+    "comet", "coral", "fern", "granite", "harbour", "kiwi", "lantern", "meadow", "opal", "river",
+    "southern", "summit", "tui", "wattle",
+)
+_SECOND = (
+    "bank", "books", "cinema", "games", "garden", "mail", "maps", "music", "news", "recipes",
+    "sport", "travel", "video", "weather",
+)
+# fmt: on
+_SITES, _DECAY, _UNLISTED_SHARE = 20, 0.87, 0.12
+
+
+class Person(NamedTuple):
+    """One browser and its owner's choices.
+
+    Attributes:
+        country: sent in clear, as the collections declare.
+        homepage: on the first day.
+        hijacked: the day, from 0 on, from which the homepage is the hijacker's; `DAYS`: never.
+        theme: a category, or None where this person is not asked.
+        start: ms, or None where this person is not asked.
+    """
+
+    country: str
+    homepage: str
+    hijacked: int
+    theme: str | None
+    start: float | None
+
+    def homepage_on(self, day: int) -> str:
+        """The homepage of a day."""
+        return HIJACKER if day >= self.hijacked else self.homepage
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """So many people, drawn from a seed; any chunk of them can be drawn by itself.
+
+    >>> crowd = Population(2000, seed=1)
+    >>> [len(list(crowd.chunk(number))) for number in range(crowd.chunks)]
+    [1500, 500]
+    >>> crowd.reports >= 2000 * DAYS
+    True
+    """
+
+    people: int
+    seed: int
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks there are."""
+        return -(-self.people // CHUNK)
+
+    @property
+    def reports(self) -> int:
+        """How many reports all of them make."""
+        return DAYS * (self.people + 2 * -(-self.people // ALSO))
+
+    @classmethod
+    def for_reports(cls, reports: int, seed: int) -> Population:
+        """The people who make about so many reports.
+
+        >>> Population.for_reports(10**6, seed=1).people
+        85714
+        """
+        return cls(max(ALSO, reports * ALSO // ((ALSO + 2) * DAYS)), seed)
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The homepages that people hold, most frequent first."""
+        return tuple(_dice(self.seed, "sites").sample(_every_site(), _SITES))
+
+    def chunk(self, number: int) -> Iterator[Person]:
+        """The people of one chunk, numbered from 0 on."""
+        many = min(CHUNK, self.people - number * CHUNK)
+        return self._draw(f"chunk {number}", many, number * CHUNK)
+
+    def devices(self, many: int) -> Iterator[Person]:
+        """Other people, who are in no chunk, each asked everything."""
+        return self._draw("devices", many, None)
+
+    def _draw(self, about: str, many: int, first: int | None) -> Iterator[Person]:
+        """People; `first` is the number of the first one, None where all are asked everything."""
+        dice = _dice(self.seed, about)
+        weights = [_DECAY**rank for rank in range(_SITES)]
+        countries = dice.choices([*COUNTRIES], [*COUNTRIES.values()], k=many)
+        homepages = dice.choices(self.sites, weights, k=many)
+        themes = dice.choices([*THEMES], [*THEMES.values()], k=many)
+        for place, country in enumerate(countries):
+            alone = dice.random() < _UNLISTED_SHARE
+            also = first is None or (first + place) % ALSO == 0
+            yield Person(
+                country,
+                f"intranet-{dice.getrandbits(48):012x}.example" if alone else homepages[place],
+                _hijacked(HIJACKED[country], dice.random()),
+                themes[place] if also else None,
+                round(dice.lognormvariate(6.6, 0.8), 1) if also else None,
+            )
+
+
+@functools.cache
+def candidates() -> tuple[str, ...]:
+    """What an analyst would look for: known sites, and hijackers seen elsewhere; sorted.
+
+    >>> len(candidates()), HIJACKER in candidates()
+    (200, True)
+    """
+    return tuple(sorted((*_every_site(), HIJACKER, *OTHER_HIJACKERS)))
+
+
+def named(homepage: str) -> str:
+    """The truth's name for a homepage.
+
+    >>> named(HIJACKER), named("intranet-1.example")
+    ('search.hijack-bar.example', '(on no list)')
+    """
+    return homepage if homepage in _listed() else UNLISTED
+
+
+@functools.cache
+def _listed() -> frozenset[str]:
+    return frozenset(candidates())
+
+
+def _every_site() -> list[str]:
+    return [f"{first}-{second}.example" for first in _FIRST for second in _SECOND]
+
+
+def _hijacked(by_day: tuple[float, ...], luck: float) -> int:
+    """The first day on which the share exceeds this person's luck.
+
+    >>> [_hijacked((0.0, 0.1, 0.2), luck) for luck in (0.05, 0.15, 0.5)]
+    [1, 2, 7]
+    """
+    return next((day for day, share in enumerate(by_day) if luck < share), DAYS)
+
+
+def _dice(seed: int, about: str) -> random.Random:
+    return random.Random(f"rappor demo {seed} {about}")  # noqa: S311 - people, not noise

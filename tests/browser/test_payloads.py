@@ -1,0 +1,95 @@
+"""D2 on the pages of the frame: texts that attack are shown as texts, and nothing happens."""
+
+import csv
+import io
+from urllib.parse import quote
+
+import pytest
+
+from rappor.collection import Collection
+from rappor.dashboard.access.roles import Role
+from rappor.errors import ParamsError
+from support.dashboard import NEXT_YEAR, STRINGS, Sample, serving
+from support.payloads import PAYLOADS, WATCHED
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """Payloads as owners, descriptions, file names and contents, audit entries."""
+    sample = Sample(tmp_path_factory.mktemp("hostile"))
+    for number, text in enumerate(PAYLOADS):
+        collection = Collection(
+            f"c{number:02}",
+            1,
+            STRINGS,
+            owner=text,
+            description=text,
+            expires=NEXT_YEAR,
+        )
+        sample.define(collection)
+    sample.store()
+    for number, text in enumerate(PAYLOADS):
+        name = text.replace("/", "_").replace("\0", "")[:60]
+        (sample.definitions / f"{name}{number}.toml").write_text(f"name = '''{text}'''")
+    with serving(sample) as dashboard:
+        for text in PAYLOADS:
+            dashboard.state.audit(text, text, text)
+        yield dashboard
+
+
+def quiet(tab) -> None:
+    """Nothing ran, and nothing of ours is broken."""
+    assert tab.page.evaluate("window.fired") == []
+    assert tab.page.locator("main h1").count() == 1
+
+
+@pytest.mark.parametrize("path", ["/", "/?sort=owner", "/ingest", "/ingest?page=2"])
+def test_stored_payloads_do_nothing(open_as, hostile, path) -> None:
+    tab = open_as(Role.OPERATOR, at=hostile)
+    tab.page.add_init_script(WATCHED)
+    tab.goto(path)
+    quiet(tab)
+    shown = tab.page.locator("main").inner_text()
+    assert "fire(" in shown
+    assert "{{ 7*7 }}" in shown or path.startswith("/ingest")
+    for each in tab.page.locator("main td, main th").all()[:40]:
+        each.hover()
+    quiet(tab)
+
+
+def test_payloads_in_addresses_do_nothing(open_as, hostile) -> None:
+    tab = open_as(Role.OPERATOR, at=hostile)
+    tab.page.add_init_script(WATCHED)
+    for text in PAYLOADS:
+        given = quote(text, safe="")
+        tab.goto(f"/?q={given}&state={given}&sort={given}&page={given}")
+        quiet(tab)
+    for text in PAYLOADS[::6]:
+        given = quote(text, safe="")
+        for path in (f"/collections/{given}", f"/{given}", f"/login?next={given}&link={given}"):
+            tab.goto(path)
+            quiet(tab)
+
+
+def test_payloads_as_names_are_refused(hostile) -> None:
+    for text in PAYLOADS:
+        with pytest.raises(ParamsError):
+            hostile.state.add_account(text, Role.VIEWER, "test")
+        with pytest.raises(ParamsError):
+            Collection(text, 1, STRINGS)
+        if set(text) & set("<>\"'&=@"):
+            with pytest.raises(ParamsError):
+                Collection("homepage", 1, STRINGS, dimensions={"country": (text,)})
+
+
+def test_no_cell_of_a_file_runs_in_a_spreadsheet(hostile) -> None:
+    visit = hostile.browser(Role.OPERATOR)
+    for path in ("/collections.csv", "/ingest/audit.csv", "/ingest.csv"):
+        text = visit.get(path).body.decode()
+        rows = list(csv.reader(io.StringIO(text, newline="")))
+        cells = [cell for row in rows for cell in row]
+        assert not [cell for cell in cells if cell.startswith(("=", "+", "@", "\t", "\r"))], path
+        assert not [cell for cell in cells if cell.startswith("-") and not cell[1:2].isdigit()], (
+            path
+        )
+    assert visit.get("/collections.json").headers["content-type"] == "application/json"

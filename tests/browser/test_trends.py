@@ -1,0 +1,170 @@
+"""Trends in a real browser: what is drawn is what decoding gives, in every look and state."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from rappor.dashboard.access.roles import Role
+from rappor.dashboard.state import State
+from rappor.decoding.decode import decode
+from support.dashboard import HIJACKER, PAGES, RARE, WEEKS, collections, week
+
+TRENDS = "/collections/homepage/trends"
+
+
+def ready(tab, path=TRENDS):
+    """Open a page whose work may have to be done first."""
+    tab.goto(path)
+    tab.page.wait_for_selector("#state[data-state=ready]", state="attached", timeout=60_000)
+
+
+def test_trends_look_right(open_as, look):
+    name, options = look
+    tab = open_as(Role.ANALYST, **options)
+    ready(tab)
+    tab.drawn(3)
+    tab.screenshot(f"trends-{name}")
+    assert tab.sideways() == 0
+    assert tab.violations() == []
+    multiples = tab.page.locator("#shares .mark-group.role-scope.cell > g")
+    assert multiples.count() == 12
+    lefts = tab.page.evaluate(
+        "[...document.querySelectorAll('#shares .mark-group.role-scope.cell > g')]"
+        ".map((each) => Math.round(each.getBoundingClientRect().left))"
+    )
+    assert len(set(lefts)) == (2 if name == "phone" else 4)
+
+
+def test_the_rise_of_the_hijacker_is_the_headline(analyst):
+    ready(analyst)
+    text = analyst.page.locator("#summary").inner_text()
+    assert text.startswith(f"{HIJACKER} rose from not detected to ")
+    assert text.endswith(f"since {week(WEEKS - 1)}.")
+
+
+def test_every_number_is_the_one_that_decoding_a_period_gives(analyst, dashboard):
+    ready(analyst)
+    from rappor.dashboard.catalogue import Catalogue
+
+    catalogue = Catalogue(dashboard.sample.data)
+    counts = catalogue.counts("homepage", 1, [week(0)])
+    decoded = decode(counts, [*PAGES, HIJACKER, *RARE])
+    document = analyst.page.evaluate(f"fetch('{TRENDS}.json').then((answer) => answer.json())")
+    last = document["periods"][-1]
+    assert (last["period"], last["reports"]) == (week(0), decoded.reports)
+    assert last["unlisted"]["share"] == decoded.unlisted.proportion
+    assert HIJACKER in document["strings"]
+    for row in last["rows"]:
+        expected = decoded.row(row["string"])
+        assert row["share"] == expected.proportion
+        assert (row["low"], row["high"]) == (expected.prop_low_95, expected.prop_high_95)
+        cell = analyst.page.locator(
+            f"tr[data-string='{row['string']}'][data-period='{week(0)}'] data"
+        ).first
+        assert float(cell.get_attribute("value")) == expected.proportion
+
+
+def test_csv_holds_a_row_for_each_period_and_string(analyst):
+    ready(analyst)
+    text = analyst.page.evaluate(f"fetch('{TRENDS}.csv').then((answer) => answer.text())")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == WEEKS * 12
+    assert {row["period"] for row in rows} == {week(back) for back in range(WEEKS)}
+    assert all(float(row["prop_low_95"]) <= float(row["prop_high_95"]) for row in rows)
+
+
+def test_pictures_are_files(analyst):
+    ready(analyst)
+    for chart in ("shares", "reports", "unlisted"):
+        for ending, start in (("svg", b"<svg"), ("png", b"\x89PNG")):
+            answer = analyst.page.request.get(
+                f"{analyst.dashboard.url}{TRENDS}.{ending}?chart={chart}"
+            )
+            assert answer.ok
+            assert answer.body().startswith(start)
+
+
+def test_periods_and_countries_can_be_chosen_without_scripts(open_as):
+    tab = open_as(Role.ANALYST, java_script_enabled=False)
+    tab.goto(f"{TRENDS}?from={week(3)}&to={week(1)}&country=NZ")
+    for _ in range(60):
+        if tab.page.locator("#state[data-state=ready]").count():
+            break
+        tab.page.wait_for_timeout(300)
+        tab.page.reload()
+    periods = tab.page.locator("section[aria-label='Periods as a table'] tbody tr")
+    assert periods.count() == 3
+    assert tab.page.locator("img[src*='trends.svg']").count() == 3
+
+
+def test_search_shows_the_strings_that_hold_it(analyst):
+    ready(analyst, f"{TRENDS}?q=hijack")
+    assert analyst.page.locator("#shares .mark-group.role-scope.cell > g").count() <= 1
+    strings = {
+        each.get_attribute("data-string") for each in analyst.page.locator("tr[data-string]").all()
+    }
+    assert strings == {HIJACKER}
+    analyst.goto(f"{TRENDS}?q=nothing-like-it")
+    assert "Nothing matches" in analyst.page.locator("main").inner_text()
+
+
+def test_a_new_period_costs_one_decode(dashboard, analyst):
+    """What is known is taken over: asking for one more period decodes that one only."""
+    ready(analyst, f"{TRENDS}?from={week(3)}&to={week(2)}&correction=holm")
+    ready(analyst, f"{TRENDS}?from={week(3)}&to={week(1)}&correction=holm")
+    state = State(dashboard.sample.data / "dashboard.sqlite")
+    try:
+        newest = state.latest_result("homepage", "trend")
+    finally:
+        state.close()
+    assert newest is not None
+    assert newest.meta["decoded"] == 1
+    assert len(newest.meta["periods"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "words"),
+    [
+        ("search-engine", "empty", "No reports yet"),
+        ("extensions", "too few", "so far; 1\u00a0% needs about"),
+    ],
+)
+def test_states_without_a_result(analyst, name, state, words):
+    analyst.goto(f"/collections/{name}/trends")
+    assert analyst.page.locator("#state").get_attribute("data-state") == state
+    assert words in analyst.page.locator("#state").inner_text()
+    analyst.screenshot(f"trends-{state.replace(' ', '-')}")
+    assert analyst.violations() == []
+
+
+def test_categories_and_numbers_have_trends_too(analyst):
+    ready(analyst, "/collections/browser/trends")
+    analyst.drawn(3)
+    analyst.screenshot("trends-categories")
+    ready(analyst, "/collections/start-time/trends")
+    analyst.drawn(2)
+    analyst.screenshot("trends-ordinal")
+    strings = [
+        each.get_attribute("data-string") for each in analyst.page.locator("tr[data-string]").all()
+    ]
+    labels = [*dict.fromkeys(strings)]
+    assert len(labels) >= 7
+    assert labels == [label for label in collections()[2].ranges.labels if label in labels]
+
+
+def test_a_viewer_sees_what_is_there_and_is_told_who_can_decode(viewer):
+    viewer.goto(f"{TRENDS}?method=lasso")
+    box = viewer.page.locator("#state")
+    assert box.get_attribute("data-state") == "no permission"
+    assert "Analysts can do this; you are a viewer" in box.inner_text()
+    assert viewer.page.locator("form[method=post] button.primary").count() == 0
+
+
+def test_an_address_that_cannot_be_read_says_why(analyst):
+    answer = analyst.goto(f"{TRENDS}?alpha=7")
+    assert answer.status == 400
+    assert "Alpha must be a number between 0 and 1" in analyst.page.locator("main").inner_text()
+    document = analyst.page.request.get(f"{analyst.dashboard.url}{TRENDS}.json?alpha=7")
+    assert json.loads(document.body())["error"] == "This address cannot be read"

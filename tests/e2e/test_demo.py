@@ -1,0 +1,340 @@
+"""`rappor demo` from end to end: real processes, real HTTP, a real store, real decoding."""
+
+import contextlib
+import json
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rappor.cli import demo as verb
+from rappor.cli.main import main
+from rappor.demo.devices import DEVICES
+from rappor.demo.population import HIJACKER, candidates
+from rappor.demo.server import free_port
+from rappor.store import open_store
+from support.command import COMMAND, environment, rappor
+
+SMALL = ("demo", "--reports", "3e3", "--no-serve")
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+def family(pid: int) -> set[int]:
+    """The processes that a process started, and theirs."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            parents[int(entry.name)] = int(
+                (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            )
+    found: set[int] = set()
+    while more := {each for each, parent in parents.items() if parent in {pid, *found}} - found:
+        found |= more
+    return found
+
+
+def children(pid: int, word: str) -> list[int]:
+    """The children of a process whose command has this word."""
+    found = []
+    for each in family(pid):
+        with contextlib.suppress(OSError):
+            stat = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+            words = Path(f"/proc/{each}/cmdline").read_text().split("\0")
+            found += [each] if int(stat[1]) == pid and word in words else []
+    return found
+
+
+def alive(pids: set[int]) -> set[int]:
+    """Those of them that still run; a zombie does not."""
+    running = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            running |= {pid} - ({pid} if state == "Z" else set())
+    return running
+
+
+def wait_until(condition: Any, seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A demo that is at work: its crowd is reporting."""
+    folder.mkdir(exist_ok=True)
+    process = subprocess.Popen(
+        [*COMMAND, "demo", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment({"TMPDIR": str(folder)}),
+    )
+    try:
+        crowd = "rappor.demo.crowd"
+        wait_until(lambda: children(process.pid, crowd) or process.poll() is not None)
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path, float]:
+    """The demo as it is by default, its folder kept; what it printed, the folder, its seconds."""
+    folder = tmp_path_factory.mktemp("demo") / "kept"
+    began = time.monotonic()
+    done = subprocess.run(
+        [*COMMAND, "demo", "--no-serve", "--json", "--keep", folder],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), folder, time.monotonic() - began
+
+
+def test_the_hijacker_is_found(whole: tuple[dict[str, Any], Path, float]) -> None:
+    found, _, _ = whole
+    hijacker = found["hijacker"]
+    assert hijacker["verdict"] == "found"
+    assert hijacker["low_95"] < hijacker["high_95"]
+    # Its standard error is about 0.4 %: six of them.
+    assert hijacker["estimate"] == pytest.approx(hijacker["truth"], abs=0.026)
+    verdicts = [day["verdict"] for day in found["by_day"]]
+    assert verdicts[-1] == "found"
+    assert verdicts[0] != "found"
+    shares = {each["country"]: each["estimate"] for each in found["by_country"]}
+    assert shares["NZ"] > shares["AU"]
+
+
+def test_the_counts_of_the_json_are_those_of_its_rows(
+    whole: tuple[dict[str, Any], Path, float],
+) -> None:
+    found, _, _ = whole
+    verdicts = [row["verdict"] for row in found["rows"]]
+    assert found["detected"] == sum(row["detected"] for row in found["rows"])
+    assert found["false"] == verdicts.count("false")
+    assert found["missed"] == verdicts.count("missed")
+    assert found["detected"] - found["false"] == verdicts.count("found") > 10
+    assert {row["string"] for row in found["rows"]} <= set(candidates())
+    assert found["devices"] == DEVICES
+    assert found["reports"] == pytest.approx(10**6, rel=0.01)
+    assert len(found["by_day"]) == len(found["periods"]) == 7
+    assert sum(each["truth"] for each in found["theme"]) == pytest.approx(1)
+    assert sum(each["truth"] for each in found["start_time"]) == pytest.approx(1)
+    assert found["epsilon_one"] < 1.0743
+
+
+def test_the_store_holds_what_was_sent_and_nothing_of_the_truth(
+    whole: tuple[dict[str, Any], Path, float],
+) -> None:
+    found, folder, _ = whole
+    with contextlib.closing(open_store(folder / "data", read_only=True)) as store:
+        stored = sum(each.reports for each in store.cells())
+    assert stored == found["reports"]
+    for file in (folder / "data").rglob("*"):
+        if file.is_file() and file.name.startswith("store"):
+            assert HIJACKER.encode() not in file.read_bytes()
+    assert len(list((folder / "clients").iterdir())) == DEVICES
+    shown = rappor("client", "inspect", folder / "clients" / "01", "--json")
+    assert shown.returncode == 0
+
+
+def test_decode_on_the_kept_folder_gives_the_same_table(
+    whole: tuple[dict[str, Any], Path, float],
+) -> None:
+    found, folder, _ = whole
+    listed = folder / "collections" / "homepage.candidates.txt"
+    options = ("--data", folder / "data", "--candidates", listed, "--truth", folder / "truth.csv")
+    done = rappor("decode", "homepage", *options, "--json")
+    assert done.returncode == 0, done.stderr
+    again = json.loads(done.stdout)
+    mine = {row["string"]: row["estimate"] for row in found["rows"] if row["detected"]}
+    assert mine == {row["string"]: row["proportion"] for row in again["rows"]}
+    assert again["judgement"]["false_positives"] == found["false"]
+    assert again["judgement"]["missed"] == found["missed"]
+    for name, rows in (("theme", found["theme"]), ("start-time", found["start_time"])):
+        other = json.loads(
+            rappor("decode", name, "--data", folder / "data", "--json", "--all").stdout
+        )
+        assert {row["estimate"] for row in rows} == {row["proportion"] for row in other["rows"]}
+
+
+def test_away_from_a_terminal_it_tells_its_story_and_ends(tmp_path: Path) -> None:
+    done = rappor("demo", "--reports", "3e3", env={"TMPDIR": str(tmp_path)})
+    assert (done.returncode, done.stderr) == (0, "")
+    promise = [line for line in done.stdout.splitlines() if line.startswith("Promise: ")]
+    assert promise == [
+        "Promise: ε 1.075 for one report, ε 4.395 for all reports on one homepage, ever."
+    ]
+    assert re.search(r"^\d+ detected, \d+ false, \d+ missed\.", done.stdout, re.MULTILINE)
+    assert "login" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_population_follows_the_seed_and_the_noise_does_not() -> None:
+    runs = [json.loads(rappor(*SMALL, "--json", "--seed", "5").stdout) for _ in range(2)]
+    truths = [{row["category"]: row["truth"] for row in each["theme"]} for each in runs]
+    assert truths[0] == truths[1]
+    assert runs[0]["theme"][0]["estimate"] != runs[1]["theme"][0]["estimate"]
+
+
+def test_letters_for_terminals_without_unicode(tmp_path: Path) -> None:
+    done = rappor(*SMALL, env={"PYTHONIOENCODING": "ascii", "TMPDIR": str(tmp_path)})
+    assert done.returncode == 0
+    assert "Promise: eps 1.075" in done.stdout
+    assert "?" not in done.stdout.replace("homepage?", "")
+
+
+@LINUX
+def test_on_a_terminal_it_serves_until_ctrl_c_and_leaves_nothing(tmp_path: Path) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        env = environment({"TMPDIR": str(tmp_path), "TERM": "xterm", "COLUMNS": "100"})
+        os.execvpe(COMMAND[0], [*COMMAND, "demo", "--reports", "3e3"], env)
+    said = ""
+
+    def read_until(pattern: str, seconds: float = 120) -> re.Match[str]:
+        nonlocal said
+        until = time.monotonic() + seconds
+        while (found := re.search(pattern, said)) is None:
+            assert time.monotonic() < until, said
+            if select.select([terminal], [], [], 0.2)[0]:
+                with contextlib.suppress(OSError):
+                    said += os.read(terminal, 65536).decode(errors="replace")
+        return found
+
+    try:
+        link = read_until(r"Dashboard: (http://127\.0\.0\.1:\d+/login\?link=\S+?)\x1b")[1]
+        read_until("Ctrl-C ends the demo")
+        with urllib.request.urlopen(link, timeout=10) as page:
+            assert page.status == 200
+            assert b"<html" in page.read()
+        started = family(pid)
+        assert len(started) >= 3
+        os.write(terminal, b"\x03")
+        read_until("stopping the server")
+        wait_until(lambda: os.waitpid(pid, os.WNOHANG) != (0, 0) or False)
+        assert alive(started) == set()
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+        os.close(terminal)
+
+
+@LINUX
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_in_the_middle_leaves_nothing(tmp_path: Path, number: int) -> None:
+    with started(tmp_path / "tmp", "--reports", "1e7") as process:
+        pids = family(process.pid)
+        process.send_signal(number)
+        output = process.communicate(timeout=60)
+        assert (process.returncode, output[1]) == (130, "interrupted\n")
+        assert alive(pids) == set()
+        assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@LINUX
+def test_nothing_outlives_a_demo_that_was_killed(tmp_path: Path) -> None:
+    with started(tmp_path / "tmp", "--reports", "1e7") as process:
+        pids = family(process.pid)
+        process.kill()
+        wait_until(lambda: not alive(pids))
+
+
+@LINUX
+def test_a_server_that_dies_is_said_in_one_line(tmp_path: Path) -> None:
+    with started(tmp_path / "tmp", "--reports", "1e7") as process:
+        pids = family(process.pid)
+        os.kill(children(process.pid, "serve")[0], signal.SIGKILL)
+        _, error = process.communicate(timeout=60)
+        assert (process.returncode, error.count("\n")) == (1, 1)
+        assert error.startswith("rappor demo: ")
+        wait_until(lambda: not alive(pids))
+        assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@LINUX
+def test_a_collector_that_dies_is_started_again_and_nothing_is_lost(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    options = ("--reports", "3e5", "--json", "--keep", str(kept))
+    with started(tmp_path / "tmp", *options) as process:
+        # Then only the crowd reports: a client of its own would wait half a minute, as it should.
+        wait_until(lambda: len(list(kept.glob("clients/*/sent/*"))) == 3 * DEVICES)
+        (serve,) = children(process.pid, "serve")
+        (collector,) = children(serve, "collect")
+        os.kill(collector, signal.SIGKILL)
+        output, error = process.communicate(timeout=120)
+        assert process.returncode == 0, error
+    with contextlib.closing(open_store(kept / "data", read_only=True)) as store:
+        assert sum(each.reports for each in store.cells()) == json.loads(output)["reports"]
+    assert '"code": -9' in (kept / "server.log").read_text()
+
+
+@LINUX
+def test_a_crowd_that_dies_is_said_in_one_line(tmp_path: Path) -> None:
+    with started(tmp_path / "tmp", "--reports", "1e7") as process:
+        os.kill(children(process.pid, "rappor.demo.crowd")[0], signal.SIGKILL)
+        _, error = process.communicate(timeout=60)
+        said = "rappor demo: a process of the crowd ended by SIGKILL\n"
+        assert (process.returncode, error) == (1, said)
+
+
+def test_a_port_that_is_taken_is_said_in_one_line() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = rappor(*SMALL, "--json", "--port", port)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "rappor demo: the server did not start: "
+        f"rappor collect: 127.0.0.1:{port}: Address already in use"
+    ]
+
+
+def test_a_folder_that_is_in_use_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "something").touch()
+    done = rappor(*SMALL, "--keep", tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is something already" in done.stderr
+
+
+def test_do_not_track_is_obeyed_by_the_clients_and_said() -> None:
+    done = rappor(*SMALL, env={"DO_NOT_TRACK": "1"})
+    assert done.returncode == 0
+    assert "DO_NOT_TRACK is set" in done.stdout
+
+
+def test_without_the_extras_one_line_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(verb, "find_spec", lambda package: None if package == "uvicorn" else 1)
+    assert main(["demo"]) == 1
+    assert capsys.readouterr().err == (
+        "rappor demo: rappor.demo needs the 'analysis,server' extra: "
+        "pip install 'rappor[analysis,server]'\n"
+    )
+
+
+def test_free_ports_are_free() -> None:
+    assert len({free_port() for _ in range(20)}) > 1

@@ -1,0 +1,91 @@
+"""Verdicts on data without a fault are OK but once in 200 times, and planted faults are found.
+
+False alarms: with rate FALSE_ALARMS = .005 or less, 60 clean collections give more than 2 alarms
+with probability 3.5e-3; a rate of .15 gives no more than 2 with probability 3.9e-3, one of .1 with
+.053, so that smaller excesses are not for this test to find. (600 other seeds gave 1 alarm, which
+bounds the rate by .008 with 95 % confidence.)
+
+Single tests run at LEVEL = .001 on 20,000 collections: 20 alarms expected, more than 38 or fewer
+than 6 with probability 2e-4; a test at four times the level gives 80, and so few as 38 with
+probability 1.4e-7.
+
+Power: the two most frequent strings (20 % and 16 %) left out of the list, a cohort that lost 6 % of
+its reports, 1 % of forged reports: each must be found in each of 10 collections.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rappor import Params
+from rappor.aggregate import Counts
+from rappor.decoding.checkup import FALSE_ALARMS, LEVEL, balance_p_value, checkup, ones_z
+from rappor.decoding.decode import decode
+from rappor.simulate import simulate
+
+PARAMS = Params(64, 2, 8, 0.5, 0.25, 0.75)
+NAMES = [f"v{i:02}" for i in range(30)]
+SHARES = 0.8 ** np.arange(20)
+POPULATION = dict(zip(NAMES, SHARES / SHARES.sum(), strict=False))
+N, SEEDS, TRIALS = 100_000, 60, 20_000
+
+
+def drawn(seed, population=POPULATION):
+    """Counts of clients that draw their cohorts at random."""
+    sizes = np.random.default_rng(seed).multinomial(N, [1 / PARAMS.m] * PARAMS.m)
+    return simulate(population, PARAMS, N, seed=seed, cohort_sizes=sizes).counts
+
+
+def alarms(made, names=NAMES):
+    found, _ = checkup(decode(made, names), [made])
+    return {check.name for check in found if not check.ok}
+
+
+def test_data_without_a_fault_raise_an_alarm_at_most_once_in_200():
+    assert stats.binom.sf(2, SEEDS, FALSE_ALARMS) < 0.004
+    wrong = [found for seed in range(SEEDS) if (found := alarms(drawn(seed)))]
+    assert len(wrong) <= 2, wrong
+
+
+@pytest.mark.parametrize(("repeats", "expected"), [(1, LEVEL), (2, 0.0)])
+def test_equal_cohorts_are_called_uneven_once_in_a_thousand(repeats, expected):
+    """With `repeats` reports allowed for one client and one sent, hardly ever."""
+    random = np.random.default_rng(5)
+    sizes = random.multinomial(80_000, [1 / 16] * 16, TRIALS)
+    found = sum(balance_p_value(each, repeats) < LEVEL for each in sizes)
+    assert 6 <= found <= 38 if expected else found <= 2
+
+
+def test_clients_that_send_twice_do_not_make_cohorts_uneven():
+    """Each sends 2: without allowing for it, alarms are at least ten times as frequent."""
+    random = np.random.default_rng(6)
+    sizes = 2 * random.multinomial(40_000, [1 / 16] * 16, TRIALS)
+    assert 6 <= sum(balance_p_value(each, 2) < LEVEL for each in sizes) <= 38
+    assert sum(balance_p_value(each, 1) < LEVEL for each in sizes) > 200
+
+
+def test_honest_reports_are_called_forged_once_in_a_thousand():
+    random = np.random.default_rng(7)
+    limit = stats.norm.isf(LEVEL / 2)
+    found = 0
+    params = Params(4, 1, 1, 0.5, 0.25, 0.75)  # p* = .375, q* = .625
+    set_bits = random.binomial(2_000, [0.625, 0.375, 0.375, 0.375], (TRIALS, 4))
+    for ones in set_bits:
+        made = Counts(params, [2_000], [ones], dialect="rappor-v1")
+        found += abs(ones_z([made])) > limit
+    assert 6 <= found <= 38
+
+
+def test_planted_faults_are_found():
+    found = {"missing": 0, "balance": 0, "ones": 0}
+    for seed in range(10):
+        made = drawn(1000 + seed)
+        found["missing"] += "missing" in alarms(made, NAMES[2:])
+        totals, ones = made.totals.copy(), made.ones.copy()
+        totals[1], ones[1] = totals[1] * 94 // 100, ones[1] * 94 // 100
+        lost = Counts(PARAMS, totals, ones, dialect="rappor-v1")
+        found["balance"] += "balance" in alarms(lost)
+        each = N // 100 // PARAMS.m
+        forged = Counts(PARAMS, made.totals + each, made.ones + each, dialect="rappor-v1")
+        found["ones"] += "ones" in alarms(forged)
+    assert min(found.values()) == 10, found

@@ -1,0 +1,363 @@
+"""A data folder with something in it, quickly; and a real dashboard process that serves it."""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from pathlib import Path
+from urllib.parse import urlencode
+
+from rappor import Params, Ranges
+from rappor.aggregate.counts import Counts
+from rappor.collection import Collection, period_of
+from rappor.dashboard.access.roles import Role
+from rappor.dashboard.state import State
+from rappor.simulate import counts as simulated_counts
+from rappor.store import CellKey, Fold, open_store
+from support.collecting import Process, today
+from support.command import COMMAND
+
+STRINGS = Params(k=64, h=2, m=8, f=0.25, p=0.35, q=0.65)
+WEEKS = 8
+COUNTRIES = {"DE": 1.0, "NZ": 0.6}
+HIJACKER = "search.hijack-bar.net"
+PAGES = [
+    "google.com",
+    "facebook.com",
+    "youtube.com",
+    "yahoo.com",
+    "wikipedia.org",
+    "amazon.com",
+    "live.com",
+    "ebay.com",
+    "trademe.co.nz",
+    "stuff.co.nz",
+    "spiegel.de",
+    "heise.de",
+]
+RARE = [f"shop{number:02}.example" for number in range(28)]  # on the list, held by nobody
+OWNER = "Browser team"
+NEXT_YEAR = date(today().year + 1, 12, 31)
+
+
+def collections() -> list[Collection]:
+    """Strings, categories, ordinals; one with nothing yet, one with too little, one expired."""
+    common = {"owner": OWNER, "expires": NEXT_YEAR}
+    small = {"h": 1, "m": 1, "f": 0.25, "p": 0.35, "q": 0.65}
+    browsers = ("Chrome", "Edge", "Firefox", "Safari", "Other")
+    magnitudes = Ranges((8, 16, 32, 64, 128, 256, 512, 1024))
+    return [
+        Collection(
+            "homepage",
+            1,
+            STRINGS,
+            description="Which page a browser opens on",
+            period="week",
+            dimensions={"country": tuple(COUNTRIES)},
+            **common,
+        ),
+        Collection(
+            "browser",
+            1,
+            Params(k=5, **small),
+            kind="category",
+            categories=browsers,
+            description="Which browser is the default one",
+            period="week",
+            **common,
+        ),
+        Collection(
+            "start-time",
+            2,
+            Params(k=9, **small),
+            kind="ordinal",
+            ranges=magnitudes,
+            description="How many milliseconds a start takes",
+            period="day",
+            **common,
+        ),
+        Collection(
+            "search-engine",
+            1,
+            STRINGS,
+            description="Which engine searches",
+            period="week",
+            **common,
+        ),
+        Collection(
+            "extensions",
+            1,
+            STRINGS,
+            description="Which extension is active",
+            period="week",
+            **common,
+        ),
+        Collection(
+            "old-survey",
+            1,
+            STRINGS,
+            description="Which proxy was set",
+            owner="Networks",
+            period="week",
+            expires=today() - timedelta(days=20),
+        ),
+    ]
+
+
+def truth(week: int) -> dict[str, float]:
+    """What people hold in a week, as weights: the hijacker rises from nothing in the last weeks."""
+    weights = {name: 1 / (rank + 2) for rank, name in enumerate(PAGES)}
+    weights[HIJACKER] = {WEEKS - 1: 0.35, WEEKS - 2: 0.2, WEEKS - 3: 0.06}.get(week, 0.0) + 1e-9
+    weights |= {f"unlisted{number}.example": 0.02 for number in range(40)}
+    return weights
+
+
+def week(back: int) -> str:
+    """The week so many weeks ago."""
+    return period_of("week", today() - timedelta(weeks=back))
+
+
+@dataclass(slots=True)
+class Sample:
+    """A data folder in the making."""
+
+    folder: Path
+    collections: dict[str, Collection] = field(default_factory=dict)
+    cells: list[tuple[CellKey, Counts]] = field(default_factory=list)
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def definitions(self) -> Path:
+        return self.folder / "collections"
+
+    def define(self, each: Collection) -> None:
+        """A definition, in the folder and soon in the store."""
+        self.definitions.mkdir(parents=True, exist_ok=True)
+        file = self.definitions / f"{each.name}-{each.version}.toml"
+        file.write_text(each.to_toml(), encoding="utf-8")
+        self.collections[f"{each.name}-{each.version}"] = each
+
+    def add(
+        self,
+        each: Collection,
+        period: str,
+        population: Mapping[str, float],
+        reports: int,
+        pairs: Iterable[tuple[str, str]] = (),
+        seed: int = 1,
+    ) -> None:
+        """Simulated reports of one cell."""
+        counts = simulated_counts(
+            population, each.params_for(period), reports, seed=seed, kind=each.kind
+        )
+        self.cells.append((CellKey.of(each.name, each.version, period, pairs), counts))
+
+    def store(self) -> None:
+        """Put everything into a real store, in one transaction."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        store = open_store(self.data)
+        try:
+            for each in self.collections.values():
+                store.save_definition(each.to_toml(), actor="collector")
+            cells, self.cells = self.cells, []
+            if cells:
+                store.add([os.urandom(16)], lambda _: folds(cells), today())
+        finally:
+            store.close()
+
+    def candidates(self, name: str, strings: Iterable[str]) -> None:
+        """A first list of candidates, beside the definition."""
+        file = self.definitions / f"{name}.candidates.txt"
+        file.write_text("".join(f"{each}\n" for each in strings), encoding="utf-8")
+
+
+def folds(cells: Iterable[tuple[CellKey, Counts]]) -> Iterator[Fold]:
+    """Counts as a batch would bring them."""
+    for key, counts in cells:
+        for cohort, total in enumerate(counts.totals.tolist()):
+            if total:
+                yield Fold(key, cohort, counts.params.digest, total, counts.ones[cohort])
+
+
+def sample_folder(folder: Path) -> Sample:
+    """DATA and collections as DASHBOARD.md's examples have them, small enough to be quick."""
+    sample = Sample(folder)
+    made = {each.name: each for each in collections()}
+    for each in made.values():
+        sample.define(each)
+    for number in range(WEEKS):
+        period = week(WEEKS - 1 - number)
+        for place, (country, size) in enumerate(COUNTRIES.items()):
+            sample.add(
+                made["homepage"],
+                period,
+                truth(number),
+                int((50_000 + 1500 * number + 4000 * (number % 3)) * size),
+                [("country", country)],
+                seed=100 + 10 * number + place,
+            )
+        shares = dict(zip(made["browser"].categories or (), (52, 11, 14, 20, 3), strict=True))
+        sample.add(made["browser"], period, shares, 36_000 + 1000 * (number % 4), seed=300 + number)
+    labels = made["start-time"].ranges.labels if made["start-time"].ranges else ()
+    starts = dict(zip(labels, (1, 4, 14, 28, 26, 15, 8, 3, 1), strict=True))
+    for back in range(14):
+        day = period_of("day", today() - timedelta(days=back))
+        sample.add(made["start-time"], day, starts, 30_000 - 700 * (back % 5), seed=400 + back)
+    sample.add(made["extensions"], week(0), truth(0), 400, seed=500)
+    sample.store()
+    sample.candidates("homepage", [*PAGES, HIJACKER, *RARE])
+    sample.candidates("extensions", RARE)
+    sample.candidates("search-engine", RARE)
+    return sample
+
+
+# A running dashboard.
+
+
+class DashboardProcess(Process):
+    """A process whose log says where the dashboard listens."""
+
+    def _read(self) -> None:
+        for raw in self.process.stderr or ():
+            line = raw.decode(errors="replace")
+            self.text.append(line)
+            with contextlib.suppress(ValueError):
+                said = json.loads(line)
+                self.log.append(said)
+                if said["event"] == "dashboard-listening":
+                    self.port = said["port"]
+                    self._listening.set()
+        self._listening.set()
+
+
+class Dashboard:
+    """A dashboard process and the state beside it."""
+
+    def __init__(self, process: Process, sample: Sample) -> None:
+        self.process, self.sample = process, sample
+        self.url = f"http://127.0.0.1:{process.port}"
+        self.state = State(sample.data / "dashboard.sqlite", sample.definitions)
+
+    def link(self, role: Role) -> str:
+        """The address of a one-time link."""
+        name = role.value.replace(" ", "-")
+        secret = self.state.new_link(name, "test", role)
+        return f"{self.url}/login?{urlencode({'link': secret})}"
+
+    def browser(self, role: Role | None = None) -> "Visit":
+        """A plain HTTP client, logged in where a role is given."""
+        visit = Visit(self.process.port)
+        if role is not None:
+            visit.log_in(self.link(role))
+        return visit
+
+
+class Visit:
+    """As plain a browser as can be: it keeps cookies and reads forms' tokens."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.cookies: dict[str, str] = {}
+        self.seconds = 0.0
+
+    def send(
+        self, method: str, path: str, fields: Mapping[str, str] | None = None, **headers: str
+    ) -> "Answer":
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            if self.cookies:
+                named["cookie"] = "; ".join(
+                    f"{name}={value}" for name, value in self.cookies.items()
+                )
+            body = None
+            if fields is not None:
+                body = urlencode(fields)
+                named["content-type"] = "application/x-www-form-urlencoded"
+            began = time.perf_counter()
+            connection.request(method, path, body, named)
+            answer = Answer(connection.getresponse())
+            self.seconds = time.perf_counter() - began
+        finally:
+            connection.close()
+        for cookie in answer.set_cookies:
+            name, _, rest = cookie.partition("=")
+            value = rest.partition(";")[0].strip('"')
+            if value and "max-age=0" not in cookie.lower():
+                self.cookies[name] = value
+            else:
+                self.cookies.pop(name, None)
+        return answer
+
+    def get(self, path: str, **headers: str) -> "Answer":
+        return self.send("GET", path, **headers)
+
+    def post(self, path: str, fields: Mapping[str, str] | None = None, **headers: str) -> "Answer":
+        """Send a form with the CSRF token of this visitor, unless one is given."""
+        given = dict(fields or {})
+        if "csrf" not in given:
+            given["csrf"] = self.csrf()
+        return self.send("POST", path, given, **headers)
+
+    def csrf(self) -> str:
+        found = re.search(r'name="csrf" value="([^"]*)"', self.get("/login?link=x").text)
+        return found[1] if found else ""
+
+    def log_in(self, link: str) -> "Answer":
+        path = link.partition(f":{self.port}")[2]
+        page = self.get(path).text
+        found = dict(re.findall(r'name="(\w+)" value="([^"]*)"', page))
+        return self.send("POST", "/login", found)
+
+
+class Answer:
+    """What a dashboard said."""
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.getheaders()}
+        self.set_cookies = response.headers.get_all("set-cookie") or []
+        self.body = response.read()
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+@contextlib.contextmanager
+def serving(sample: Sample, *options: str) -> Iterator[Dashboard]:
+    """`rappor dashboard` on a free port."""
+    fixed = ["--data", sample.data, "--collections", sample.definitions, "--port", "0"]
+    process = DashboardProcess([*COMMAND, "dashboard", *fixed, *options])
+    try:
+        process.wait_until_listening(60)
+        dashboard = Dashboard(process, sample)
+        try:
+            yield dashboard
+        finally:
+            dashboard.state.close()
+    finally:
+        process.end(seconds=15) if process.process.poll() is None else None
+        process.close()
+
+
+def large_folder(folder: Path, names: int = 100, periods: int = 365) -> Sample:
+    """Many collections with many periods, all with the same counts."""
+    sample = Sample(folder)
+    params = Params(k=8, h=2, m=1, f=0.5, p=0.5, q=0.75)
+    counts = simulated_counts({"a": 1, "b": 2}, params, 2_000, seed=1)
+    days = [period_of("day", today() - timedelta(days=back)) for back in range(periods)]
+    for number in range(names):
+        each = Collection(f"collection-{number:03}", 1, params, owner=OWNER, expires=NEXT_YEAR)
+        sample.define(each)
+        sample.cells += [(CellKey.of(each.name, 1, day), counts) for day in days]
+    sample.store()
+    return sample

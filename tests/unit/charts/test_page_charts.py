@@ -1,0 +1,171 @@
+"""Charts of pages: the same as in files, as wide as the page, on either scale, in either unit."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import vl_convert
+
+from rappor import Params, Ranges
+from rappor.aggregate import Counts
+from rappor.charts.comparison import Pair, comparison_panel
+from rappor.charts.distribution import cumulative_panel, histogram_panel
+from rappor.charts.dots import dots_panel, log_ticks
+from rappor.charts.render import VEGA_LITE, to_svg
+from rappor.charts.results import bars_panel, results, strip_panel
+from rappor.decoding.ordinal import decode_ordinal
+
+
+def row(string, share, detected, half=0.01):
+    low, high = max(share - half, 0), max(share + half, 0)
+    return SimpleNamespace(
+        string=string,
+        estimate=share * 1e6,
+        proportion=share,
+        prop_low_95=low,
+        prop_high_95=high,
+        interval=(low * 1e6, high * 1e6),
+        adjusted_p_value=1e-9 if detected else 0.7,
+        detected=detected,
+    )
+
+
+def decoded(detected=12, others=100):
+    rows = [row(f"d{i}", 0.2 - i / 1000, True) for i in range(detected)]
+    rows += [row(f"n{i}", 0.0004 - i / 10_000, False) for i in range(others)]
+    return SimpleNamespace(
+        rows=rows,
+        detected=rows[:detected],
+        reports=10**6,
+        kind="string",
+        unlisted=SimpleNamespace(proportion=0.447, prop_low_95=0.42, prop_high_95=0.475),
+        threshold=6900.0,
+        alpha=0.05,
+        correction="fdr",
+        warnings=(),
+    )
+
+
+def pairs():
+    def gap(different):
+        return SimpleNamespace(difference=0.02, low_95=0.01, high_95=0.03, different=different)
+
+    return [
+        Pair(row("a", 0.1, True), row("a", 0.08, True), gap(True)),
+        Pair(row("b", -0.001, False), row("b", 0.002, False), gap(False)),
+    ]
+
+
+def numbers():
+    counts = Counts(
+        Params(5, 1, 1, 0.0, 0.25, 0.75), [1000], [[300, 400, 380, 330, 240]], kind="ordinal"
+    )
+    return decode_ordinal(counts, Ranges((1, 2, 4, 8)))
+
+
+NAMES = ("2026-W28", "2026-W27")
+
+
+def compared(theme="light", page=True, **more):
+    return comparison_panel(pairs(), NAMES, "One differs", theme=theme, page=page, **more)
+
+
+EVERY = {
+    "bars": lambda theme, page: bars_panel(decoded(), theme=theme, page=page),
+    "counts": lambda theme, page: bars_panel(decoded(), theme=theme, unit="count", page=page),
+    "strip": lambda theme, page: strip_panel(decoded(), theme=theme),
+    "dots": lambda theme, page: dots_panel(decoded(), theme=theme, page=page),
+    "dots of counts": lambda theme, page: dots_panel(
+        decoded(), theme=theme, unit="count", page=page
+    ),
+    "compared": lambda theme, page: compared(theme, page),
+    "compared log": lambda theme, page: compared(theme, page, scale="log", unit="count"),
+    "histogram": lambda theme, page: histogram_panel(numbers(), theme=theme),
+    "histogram of counts": lambda theme, page: histogram_panel(
+        numbers(), theme=theme, unit="count"
+    ),
+    "cumulative": lambda theme, page: cumulative_panel(numbers(), theme=theme),
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_panel_is_plain_json_and_makes_no_compiler_complain(name, capfd):
+    for theme in ("light", "dark"):
+        for page in (True, False):
+            panel = EVERY[name](theme, page)
+            spec = panel.in_page(theme) if page else panel.in_file(theme)
+            assert json.loads(json.dumps(spec, allow_nan=False)) == spec
+            vl_convert.vegalite_to_vega(spec, VEGA_LITE, show_warnings=True)
+            assert "url" not in json.dumps(spec["data"])
+    assert "WARN" not in "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_pages_know_the_height_and_write_the_words_themselves(name):
+    panel = EVERY[name]("light", True)
+    spec = panel.in_page()
+    assert "title" not in spec
+    assert spec["width"] == "container"
+    assert isinstance(spec["height"], int)
+    assert 20 < panel.height - spec["height"] < 120
+    assert spec["description"] == panel.sentence
+    assert panel.title in to_svg(panel.in_file()).replace("&lt;", "<")
+
+
+def test_themes_share_their_data():
+    for make in EVERY.values():
+        light, dark = (make(theme, True).in_page(theme) for theme in ("light", "dark"))
+        assert light["data"] == dark["data"]
+        assert light["layer"] != dark["layer"]
+
+
+def test_pages_show_forty_rows_and_files_thirty():
+    many = decoded(90)
+    assert len(bars_panel(many, page=True).parts["data"]["values"]) == 40
+    assert len(results(many)["vconcat"][0]["data"]["values"]) == 30
+
+
+def test_pages_and_files_draw_the_same_bars():
+    one = bars_panel(decoded(), page=False).parts
+    other = results(decoded())["vconcat"][0]
+    assert one["data"] == other["data"]
+    assert one["layer"] == other["layer"]
+
+
+def test_counts_are_drawn_as_counts():
+    values = bars_panel(decoded(), unit="count", page=True).parts["data"]["values"]
+    assert (values[0]["reports"], values[0]["low"]) == (200_000, 190_000)
+    assert values[0]["shown"] == "200,000 (190,000 – 210,000)"
+
+
+def test_what_reaches_zero_is_open_on_a_logarithmic_scale():
+    panel = dots_panel(decoded(2, 8), page=True)
+    values = {each["string"]: each for each in panel.parts["data"]["values"]}
+    assert not values["d0"]["open"]
+    assert values["n0"]["open"]
+    assert values["n7"]["share"] is None  # below 0: only its interval is drawn
+    assert all(each["low"] > 0 for each in values.values())
+    assert "◂: the interval reaches 0." in panel.words
+    assert "Hollow dots" in panel.sentence
+
+
+@pytest.mark.parametrize("domain", [[0.003, 0.2], [1e-5, 1.0], [0.04, 0.06], [20.0, 4e6]])
+def test_ticks_are_never_repeated(domain):
+    ticks = log_ticks(domain)
+    assert ticks == sorted(set(ticks))
+    assert all(domain[0] <= tick <= domain[1] for tick in ticks)
+    assert len({f"{100 * tick:.3g}" for tick in ticks}) == len(ticks)
+
+
+def test_a_comparison_names_both_sides_and_their_difference():
+    panel = compared(page=False)
+    svg = to_svg(panel.in_file())
+    assert "● 2026-W28, ◇ 2026-W27." in panel.sentence
+    assert "+2.0 points (1.0 – 3.0)" in svg
+    assert {each["side"] for each in panel.parts["data"]["values"]} == {0, 1}
+
+
+def test_a_collection_without_unlisted_mass_has_no_strip():
+    found = decoded()
+    found.kind = "boolean"
+    assert strip_panel(found) is None

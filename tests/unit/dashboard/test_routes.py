@@ -1,0 +1,194 @@
+"""Every route against every role: the matrix comes from the router, so none can be forgotten."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from starlette.routing import Route
+
+from rappor.dashboard.access.roles import EVERYONE, PUBLIC, Role
+from rappor.dashboard.app import build
+from rappor.dashboard.desk import Desk
+from rappor.dashboard.routes import NAMED, PAGES
+from rappor.dashboard.routing import Page, lookup
+from rappor.errors import ParamsError
+from support.dashboard_desk import Browser, made_desk
+
+NAME = "homepage"
+REDIRECT, FORBIDDEN = 303, 403
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    with made_desk(tmp_path_factory.mktemp("routes")) as desk:
+        yield desk
+
+
+def path_of(page: Page) -> str:
+    """An address that the route takes."""
+    return page.path.replace("{name}", NAME).replace("{file}", "app.css").replace("{number}", "x")
+
+
+def cases() -> list[tuple[Page, str, Role | None]]:
+    return [
+        (page, method, role) for page in PAGES for method in page.methods for role in (None, *Role)
+    ]
+
+
+def test_the_router_has_the_listed_pages_and_no_others(desk: Desk) -> None:
+    app = build(desk)
+    found = [
+        (route.path, method)
+        for route in app.routes  # type: ignore[attr-defined]
+        if isinstance(route, Route)
+        for method in (route.methods or set()) - {"HEAD"}
+    ]
+    listed = [(page.path, method) for page in PAGES for method in page.methods]
+    assert sorted(found) == sorted(listed)
+    assert len(app.routes) == len(PAGES)  # type: ignore[attr-defined]
+
+
+def test_a_route_without_a_rule_cannot_be_written() -> None:
+    with pytest.raises(TypeError, match="roles"):
+        Page(path="/x", endpoint=lambda *_: None, name="x")  # type: ignore[call-arg, arg-type, return-value]
+    with pytest.raises(ParamsError, match="name the roles"):
+        Page(path="/x", endpoint=lambda *_: None, name="x", roles=frozenset())  # type: ignore[arg-type, return-value]
+
+
+def test_a_route_that_is_there_twice_is_refused() -> None:
+    page = PAGES[0]
+    with pytest.raises(ParamsError, match="twice"):
+        lookup((page, replace(page, name="another")))
+    with pytest.raises(ParamsError, match="twice"):
+        lookup((page, replace(page, path="/another")))
+
+
+def test_only_the_login_page_and_static_files_need_no_login() -> None:
+    public = {page.name for page in PAGES if page.roles is PUBLIC}
+    assert public == {"login", "log_in", "static"}
+
+
+@pytest.mark.parametrize(
+    ("page", "method", "role"),
+    cases(),
+    ids=lambda each: each.name if isinstance(each, Page) else str(each or "nobody"),
+)
+def test_each_route_opens_for_its_roles_and_for_no_others(
+    desk: Desk, page: Page, method: str, role: Role | None
+) -> None:
+    browser = Browser(desk)
+    if role is not None:
+        browser.log_in(role)
+    path = path_of(page)
+    answer = browser.get(path) if method == "GET" else browser.post(path, {})
+    if page.roles is PUBLIC:
+        assert answer.status_code < 500
+        assert not answer.headers.get("location", "").startswith("/login?next")
+    elif role is None:
+        assert answer.status_code == 401 or (
+            answer.status_code == REDIRECT and answer.headers["location"].startswith("/login")
+        )
+    elif role in page.roles:
+        assert answer.status_code not in (401, FORBIDDEN), answer.text
+        assert answer.status_code < 500, answer.text
+    else:
+        assert answer.status_code == FORBIDDEN
+        assert "can do this; you are" in answer.text
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "POST" in page.methods])
+def test_no_form_acts_without_its_token(desk: Desk, page: Page) -> None:
+    browser = Browser(desk)
+    browser.log_in(sorted(page.roles or EVERYONE)[0])
+    for fields in ({"csrf": ""}, {"csrf": "0" * 64}, {}):
+        answer = browser.send("POST", path_of(page), fields)
+        assert answer.status_code == FORBIDDEN
+        assert "not accepted" in answer.text
+
+
+def test_a_token_of_another_session_is_refused(desk: Desk) -> None:
+    one, other = Browser(desk), Browser(desk)
+    one.log_in(Role.OPERATOR)
+    other.log_in(Role.OPERATOR)
+    answer = one.send("POST", "/logout", {"csrf": other.csrf()})
+    assert answer.status_code == FORBIDDEN
+    assert one.get("/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+    ],
+)
+def test_a_form_from_another_site_is_refused_even_with_the_token(
+    desk: Desk, headers: dict[str, str]
+) -> None:
+    browser = Browser(desk)
+    browser.log_in(Role.VIEWER)
+    answer = browser.send("POST", "/logout", {"csrf": browser.csrf()}, headers)
+    assert answer.status_code == FORBIDDEN
+
+
+def test_another_name_for_our_address_is_refused(desk: Desk) -> None:
+    browser = Browser(desk)
+    browser.log_in(Role.VIEWER)
+    for path in ("/", "/login", "/nowhere"):
+        answer = browser.send("GET", path, headers={"host": "attacker.example"})
+        assert answer.status_code == 421
+
+
+def test_unknown_pages_say_so_to_visitors_and_nothing_to_others(desk: Desk) -> None:
+    assert Browser(desk).get("/nowhere").headers["location"] == "/login?next=/nowhere"
+    browser = Browser(desk)
+    browser.log_in(Role.VIEWER)
+    answer = browser.get("/nowhere")
+    assert (answer.status_code, "There is no such page" in answer.text) == (404, True)
+    assert browser.send("DELETE", "/").status_code == 405
+    assert browser.get("/collections/nothing-like-it").status_code == 404
+
+
+@pytest.mark.parametrize("role", Role)
+def test_links_that_a_role_may_not_open_are_absent(desk: Desk, role: Role) -> None:
+    browser = Browser(desk)
+    browser.log_in(role)
+    text = browser.get("/").text
+    assert ('href="/ingest"' in text) == (role in NAMED["ingest"].roles)
+    for href in browser.links("/"):
+        assert browser.get(href).status_code == 200, href
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/login", "/nowhere", "/static/app.css", "/collections.json"]
+)
+def test_every_answer_carries_the_safe_headers(desk: Desk, path: str) -> None:
+    headers = Browser(desk).get(path).headers
+    policy = headers["content-security-policy"].split("; ")
+    assert policy[0] == "default-src 'none'"
+    assert "frame-ancestors 'none'" in policy
+    assert not any("unsafe" in each or "*" in each or "data:" in each for each in policy)
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_a_body_beyond_all_bounds_is_refused(desk: Desk) -> None:
+    browser = Browser(desk)
+    browser.log_in(Role.OPERATOR)
+    answer = browser.send("POST", "/logout", {}, {"content-length": str(10**9)})
+    assert answer.status_code == 413
+
+
+def test_a_fault_in_a_page_is_a_page_without_a_trace(desk: Desk) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("secret detail")
+
+    page = Page(path="/broken", endpoint=broken, roles=EVERYONE, name="broken")  # type: ignore[arg-type]
+    browser = Browser(desk, (*PAGES, page))
+    browser.log_in(Role.VIEWER)
+    answer = browser.get("/broken")
+    assert answer.status_code == 500
+    assert "Something went wrong here" in answer.text
+    assert "secret detail" not in answer.text

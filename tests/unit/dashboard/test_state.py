@@ -1,0 +1,116 @@
+"""Lists of candidates, results and jobs, as the dashboard keeps them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rappor.dashboard.state import State
+from rappor.dashboard.state.results import MOST_JOBS, MOST_RESULTS
+from rappor.errors import ParamsError
+from support.dashboard_desk import Clock
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[State]:
+    made = State(tmp_path / "dashboard.sqlite", tmp_path, Clock())
+    yield made
+    made.close()
+
+
+def test_each_saved_list_is_a_new_version(state: State) -> None:
+    assert state.candidates("homepage") is None
+    assert state.save_candidates("homepage", ["a", "b"], "analyst ada") == 1
+    assert state.save_candidates("homepage", ["a", "b", "c"], "analyst ada") == 2
+    assert state.save_candidates("other", ["x"], "analyst ada") == 1
+    newest, first = state.candidates("homepage"), state.candidates("homepage", 1)
+    assert newest is not None
+    assert first is not None
+    assert (newest.version, newest.strings) == (2, ("a", "b", "c"))
+    assert (first.version, first.strings, first.actor) == (1, ("a", "b"), "analyst ada")
+    assert [(each.version, each.size) for each in state.candidate_versions("homepage")] == [
+        (2, 3),
+        (1, 2),
+    ]
+    assert state.candidates("homepage", 3) is None
+
+
+@pytest.mark.parametrize("strings", [[], ["a\nb"]])
+def test_a_list_that_is_none_is_refused(state: State, strings: list[str]) -> None:
+    with pytest.raises(ParamsError, match="candidate"):
+        state.save_candidates("homepage", strings, "test")
+    assert state.candidates("homepage") is None
+
+
+def test_a_list_beside_the_definition_is_version_1(state: State, tmp_path: Path) -> None:
+    file = tmp_path / "homepage.candidates.txt"
+    file.write_text("a\n\nb\na\n", encoding="utf-8")
+    found = state.candidates("homepage")
+    assert found is not None
+    assert (found.version, found.strings, found.actor) == (1, ("a", "b"), "file")
+    file.write_text("changed\n", encoding="utf-8")
+    assert state.save_candidates("homepage", ["c"], "test") == 2
+    assert state.candidates("homepage", 1) == found
+
+
+def test_strings_come_back_as_they_were(state: State) -> None:
+    strings = ["=1+1", "<script>", " lead", "é\u2028x", "tab\there", "nul\x00", "\x0b\x0c\x1c"]
+    state.save_candidates("homepage", strings, "test")
+    found = state.candidates("homepage")
+    assert found is not None
+    assert list(found.strings) == strings
+
+
+def test_results_are_found_by_key_and_the_newest_by_collection(state: State) -> None:
+    facts = {"collection": "homepage", "detected": 3, "dimensions": []}
+    state.save_result("k1", "decode", facts, b"table")
+    state.save_result("k2", "decode", facts | {"detected": 4}, None)
+    state.save_result("k3", "trend", facts | {"detected": 5}, None)
+    one, latest = state.result("k1"), state.latest_result("homepage")
+    assert one is not None
+    assert latest is not None
+    assert (one.table, one.meta["detected"]) == (b"table", 3)
+    assert latest.key == "k2"
+    state.save_result("k1", "decode", facts, None)
+    again = state.latest_result("homepage")
+    assert again is not None
+    assert again.key == "k1"
+    assert state.result("nothing") is None
+
+
+def test_the_list_of_collections_takes_results_of_all_dimensions_together(state: State) -> None:
+    whole = {"collection": "homepage", "detected": 3, "dimensions": []}
+    state.save_result("k1", "decode", whole, None)
+    state.save_result("k2", "decode", whole | {"dimensions": [["country", "NZ"]]}, None)
+    assert state.latest_metas()["homepage"]["detected"] == 3
+    assert len(state.latest_metas()["homepage"]["dimensions"]) == 0
+
+
+def test_old_results_and_jobs_are_forgotten(state: State) -> None:
+    for number in range(MOST_RESULTS + 5):
+        state.save_result(f"k{number}", "decode", {"collection": "homepage"}, None)
+    assert state.result("k4") is None
+    assert state.result("k5") is not None
+    for number in range(MOST_JOBS + 5):
+        state.save_job(f"{number:04}", "decode", "k", "done", {"id": number})
+    assert len(state.jobs()) == MOST_JOBS
+
+
+def test_a_job_is_kept_as_it_was_last(state: State) -> None:
+    state.save_job("1", "decode", "k", "running", {"share": 0.5})
+    state.save_job("1", "decode", "k", "done", {"share": 1.0})
+    (job,) = state.jobs()
+    assert (job.status, job.document) == ("done", {"share": 1.0})
+
+
+def test_what_was_kept_is_there_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "dashboard.sqlite"
+    first = State(path)
+    first.save_candidates("homepage", ["a"], "test")
+    first.address = "http://127.0.0.1:1"
+    first.close()
+    second = State(path)
+    found = second.candidates("homepage")
+    assert found is not None
+    assert (found.strings, second.address) == (("a",), "http://127.0.0.1:1")
+    second.close()
