@@ -37,6 +37,10 @@ class StoreFull(StoreError):
     """No room on the disk: what was being written is rolled back; later calls may succeed."""
 
 
+class StoreBusy(StoreError):
+    """Another process has been writing for too long: nothing was written; later calls may pass."""
+
+
 class StoreBroken(StoreError):
     """The disk failed to write or to sync: nothing is retried, and the process has to end."""
 

@@ -106,6 +106,8 @@ class Client:
 class Process:
     """A process that logs JSON lines, among them where it listens."""
 
+    LISTENING = "listening"  # the event that says so
+
     def __init__(self, command: Sequence[str | Path], env: dict[str, str] | None = None) -> None:
         self.log: list[dict[str, Any]] = []
         self.text: list[str] = []
@@ -128,7 +130,7 @@ class Process:
             with contextlib.suppress(ValueError):
                 said = json.loads(line)
                 self.log.append(said)
-                if said["event"] == "listening":
+                if said["event"] == self.LISTENING:
                     self.port = said["port"]
                     self._listening.set()
         self._listening.set()

@@ -1,26 +1,24 @@
 """A data folder with something in it, quickly; and a real dashboard process that serves it."""
 
 import contextlib
-import http.client
-import json
 import os
-import re
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
-from urllib.parse import urlencode
 
 from rappor import Params, Ranges
 from rappor.aggregate.counts import Counts
 from rappor.collection import Collection, period_of
 from rappor.dashboard.access.roles import Role
+from rappor.dashboard.ahead import SWITCH
+from rappor.dashboard.links import login_link
 from rappor.dashboard.state import State
 from rappor.simulate import counts as simulated_counts
 from rappor.store import CellKey, Fold, open_store
 from support.collecting import Process, today
 from support.command import COMMAND
+from support.visit import Visit
 
 STRINGS = Params(k=64, h=2, m=8, f=0.25, p=0.35, q=0.65)
 WEEKS = 8
@@ -81,21 +79,12 @@ def collections() -> list[Collection]:
             period="day",
             **common,
         ),
-        Collection(
-            "search-engine",
-            1,
-            STRINGS,
-            description="Which engine searches",
-            period="week",
-            **common,
-        ),
-        Collection(
-            "extensions",
-            1,
-            STRINGS,
-            description="Which extension is active",
-            period="week",
-            **common,
+        *(
+            Collection(name, 1, STRINGS, description=about, period="week", **common)
+            for name, about in (
+                ("search-engine", "Which engine searches"),
+                ("extensions", "Which extension is active"),
+            )
         ),
         Collection(
             "old-survey",
@@ -225,17 +214,7 @@ def sample_folder(folder: Path) -> Sample:
 class DashboardProcess(Process):
     """A process whose log says where the dashboard listens."""
 
-    def _read(self) -> None:
-        for raw in self.process.stderr or ():
-            line = raw.decode(errors="replace")
-            self.text.append(line)
-            with contextlib.suppress(ValueError):
-                said = json.loads(line)
-                self.log.append(said)
-                if said["event"] == "dashboard-listening":
-                    self.port = said["port"]
-                    self._listening.set()
-        self._listening.set()
+    LISTENING = "dashboard-listening"
 
 
 class Dashboard:
@@ -250,9 +229,9 @@ class Dashboard:
         """The address of a one-time link."""
         name = role.value.replace(" ", "-")
         secret = self.state.new_link(name, "test", role)
-        return f"{self.url}/login?{urlencode({'link': secret})}"
+        return login_link(self.url, secret)
 
-    def browser(self, role: Role | None = None) -> "Visit":
+    def browser(self, role: Role | None = None) -> Visit:
         """A plain HTTP client, logged in where a role is given."""
         visit = Visit(self.process.port)
         if role is not None:
@@ -260,83 +239,12 @@ class Dashboard:
         return visit
 
 
-class Visit:
-    """As plain a browser as can be: it keeps cookies and reads forms' tokens."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.cookies: dict[str, str] = {}
-        self.seconds = 0.0
-
-    def send(
-        self, method: str, path: str, fields: Mapping[str, str] | None = None, **headers: str
-    ) -> "Answer":
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        try:
-            named = {name.replace("_", "-"): value for name, value in headers.items()}
-            if self.cookies:
-                named["cookie"] = "; ".join(
-                    f"{name}={value}" for name, value in self.cookies.items()
-                )
-            body = None
-            if fields is not None:
-                body = urlencode(fields)
-                named["content-type"] = "application/x-www-form-urlencoded"
-            began = time.perf_counter()
-            connection.request(method, path, body, named)
-            answer = Answer(connection.getresponse())
-            self.seconds = time.perf_counter() - began
-        finally:
-            connection.close()
-        for cookie in answer.set_cookies:
-            name, _, rest = cookie.partition("=")
-            value = rest.partition(";")[0].strip('"')
-            if value and "max-age=0" not in cookie.lower():
-                self.cookies[name] = value
-            else:
-                self.cookies.pop(name, None)
-        return answer
-
-    def get(self, path: str, **headers: str) -> "Answer":
-        return self.send("GET", path, **headers)
-
-    def post(self, path: str, fields: Mapping[str, str] | None = None, **headers: str) -> "Answer":
-        """Send a form with the CSRF token of this visitor, unless one is given."""
-        given = dict(fields or {})
-        if "csrf" not in given:
-            given["csrf"] = self.csrf()
-        return self.send("POST", path, given, **headers)
-
-    def csrf(self) -> str:
-        found = re.search(r'name="csrf" value="([^"]*)"', self.get("/login?link=x").text)
-        return found[1] if found else ""
-
-    def log_in(self, link: str) -> "Answer":
-        path = link.partition(f":{self.port}")[2]
-        page = self.get(path).text
-        found = dict(re.findall(r'name="(\w+)" value="([^"]*)"', page))
-        return self.send("POST", "/login", found)
-
-
-class Answer:
-    """What a dashboard said."""
-
-    def __init__(self, response: http.client.HTTPResponse) -> None:
-        self.status = response.status
-        self.headers = {name.lower(): value for name, value in response.getheaders()}
-        self.set_cookies = response.headers.get_all("set-cookie") or []
-        self.body = response.read()
-
-    @property
-    def text(self) -> str:
-        return self.body.decode()
-
-
 @contextlib.contextmanager
 def serving(sample: Sample, *options: str) -> Iterator[Dashboard]:
     """`rappor dashboard` on a free port."""
     fixed = ["--data", sample.data, "--collections", sample.definitions, "--port", "0"]
-    process = DashboardProcess([*COMMAND, "dashboard", *fixed, *options])
+    quiet = {SWITCH: "off"}  # what is decoded is what a test asks for
+    process = DashboardProcess([*COMMAND, "dashboard", *fixed, *options], quiet)
     try:
         process.wait_until_listening(60)
         dashboard = Dashboard(process, sample)

@@ -174,9 +174,9 @@ def run_forks(*arguments: str) -> None:
                 _die_with_parent()
                 os._exit(run(*arguments))
             os._exit(99)
-        print(f"pid {pid}", file=sys.stderr, flush=True)
+        os.write(2, f"pid {pid}\n".encode())  # in one piece: its child writes there too
         os.waitpid(pid, 0)
-        print("gone", file=sys.stderr, flush=True)
+        os.write(2, b"gone\n")
 
 
 if __name__ == "__main__":

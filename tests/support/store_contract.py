@@ -272,8 +272,9 @@ class StoreContract:
     def test_tokens_are_forgotten_when_no_replay_could_be_accepted(self, store: Store) -> None:
         folds = always([fold(cell(), 0, [1])])
         store.add([token(1)], folds, DAY)
-        # The batch may have named tomorrow's period, which is accepted for 14 days.
-        kept = DAY + datetime.timedelta(days=15)
+        # The batch may have named tomorrow's period, which is accepted for 14 days; and the clock
+        # may have been two days ahead, or the batch admitted a moment before midnight.
+        kept = DAY + datetime.timedelta(days=15 + 3)
         assert store.retain(kept).tokens == 0
         assert store.add([token(1)], folds, kept) == [False]
         assert store.retain(kept + datetime.timedelta(days=1)).tokens == 1
@@ -281,13 +282,16 @@ class StoreContract:
         assert store.check() == []
 
     def test_tokens_of_a_week_are_kept_until_its_last_day_is_refused(self, store: Store) -> None:
-        """A week is accepted for 14 days after its Sunday: 21 days after the Sunday before it."""
+        """A week is accepted for 14 days after its Sunday: 21 days after the Sunday before it.
+
+        Three days more are for clocks that were ahead.
+        """
         weekly = collection("weekly", period="week")
         store.save_definition(weekly.to_toml(), actor="ann")
         monday = datetime.date(2026, 11, 16)
         folds = always([fold(cell("2026-W47", name="weekly"), 0, [1])])
         store.add([token(1)], folds, monday - datetime.timedelta(days=1))  # a clock that is fast
-        last = monday + datetime.timedelta(days=6 + 14)
+        last = monday + datetime.timedelta(days=6 + 14 + 3)
         assert store.retain(last).tokens == 0
         assert store.add([token(1)], folds, last) == [False]
         assert store.retain(last + datetime.timedelta(days=1)).tokens == 1

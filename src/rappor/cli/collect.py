@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from importlib.util import find_spec
 from typing import Any
 
-from rappor.cli.arguments import UsageError, count
+from rappor.cli.arguments import UsageError, count, port
 from rappor.cli.output import note, say, say_json
 from rappor.errors import MissingExtraError
 
@@ -59,7 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address (default: %(default)s)")
     parser.add_argument(
         "--port",
-        type=_port,
+        type=port,
         default=8765,
         metavar="N",
         help="port; 0: any free one (default: %(default)s)",
@@ -132,6 +133,11 @@ def run(args: argparse.Namespace) -> int:
     if args.key_for or args.key_rate or args.json:
         raise UsageError("--key-for, --key-rate and --json go with --new-key")
     check_options(args)
+    if hasattr(signal, "SIGHUP"):  # what is to be read again has not been read yet
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for each in (args.tls_cert, args.tls_key):
+        if each is not None:
+            os.stat(_file(each))  # FileNotFoundError names the file, which ssl does not
     for package in ("numpy", "uvicorn", "httptools"):
         if find_spec(package) is None:
             raise MissingExtraError("collector", "server")
@@ -181,12 +187,6 @@ def _new_key(args: argparse.Namespace) -> int:
 def _file(text: str | None) -> Any:
     """A path with ~ expanded."""
     return None if text is None else os.path.expanduser(text)
-
-
-def _port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text[:9]) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
-    return int(text)
 
 
 def _rate(text: str) -> float:

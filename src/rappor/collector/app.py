@@ -30,7 +30,7 @@ Answer = tuple[int, Headers, bytes]
 
 _BINARY = BINARY.encode()
 REPORTS, NOOP = "/v1/reports", "/v1/noop"
-_LOOPBACK = frozenset(("127.0.0.1", "::1"))
+_LOOPBACK = frozenset(("127.0.0.1", "::1", "::ffff:127.0.0.1"))
 _STORED = {"type": "http.response.start", "status": 204, "headers": []}
 _NOTHING = {"type": "http.response.body", "body": b""}
 
@@ -50,7 +50,7 @@ class App:
         self.settings, self.admission, self.writer = settings, admission, writer
         self.metrics, self.keys = metrics, keys
         self._limit = RateLimit(settings.rate) if settings.rate else None
-        self._key_limits: dict[str, RateLimit] = {}
+        self._key_limits: dict[Key, RateLimit] = {}
         self._pages: dict[str, Callable[[], Answer]] = {
             "/healthz": self._health,
             "/readyz": self._ready,
@@ -124,7 +124,9 @@ class App:
         if key is None:
             raise Refusal("unauthorized")
         if key.rate:
-            limit = self._key_limits.setdefault(key.digest, RateLimit(key.rate))
+            limit = self._key_limits.get(key)
+            if limit is None:  # a key whose rate was changed is another
+                limit = self._key_limits[key] = RateLimit(key.rate)
             if wait := limit.wait("", time.monotonic()):
                 raise Refusal("rate-limited", retry_after=wait)
         return key

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,12 @@ Ints = NDArray[np.int64]
 def folds(batches: Iterable[Admitted]) -> Iterator[Fold]:
     """What batches add: one Fold for each cell and cohort, in the order of their keys."""
     together: dict[Place, list[Admitted]] = {}
+    last, some = None, []
     for batch in batches:
-        together.setdefault(batch.place, []).append(batch)
+        if batch.place is not last:  # else there is no need to look it up
+            last = batch.place
+            some = together.setdefault(last, [])
+        some.append(batch)
     for place in sorted(together):
         yield from _fold_cell(place, together[place])
 
@@ -42,7 +47,7 @@ def _fold_cell(place: Place, batches: Sequence[Admitted]) -> Iterator[Fold]:
         rows, cohorts = rows[order], cohorts[order]
     present, totals, ones = _count(rows, cohorts, place)
     end = 0
-    for cohort, total, bits in zip(present.tolist(), totals.tolist(), ones, strict=True):
+    for cohort, total, bits in zip(present, totals, ones, strict=True):
         start, end = end, end + total
         kept = rows[start:end].tobytes() if place.keep else None
         yield Fold(place.cell, cohort, place.digest, total, bits, kept)
@@ -56,12 +61,15 @@ def _by_cohort(cohorts: Cohorts, *, shuffle: bool) -> NDArray[np.intp]:
     return np.lexsort((dice, cohorts))
 
 
-def _count(rows: Bytes, cohorts: Cohorts, place: Place) -> tuple[Ints, Ints, Ints]:
-    """The cohorts that are there, how many reports each has, and its bits; shapes (c,), (c, k)."""
+def _count(rows: Bytes, cohorts: Cohorts, place: Place) -> tuple[list[int], list[int], Ints]:
+    """The cohorts that are there, how many reports each has, and its bits; shape (c, k)."""
     if len(rows) > _SMALL:
         totals, ones, _ = kernel_numpy.count_rows(rows, cohorts, -1, place.m)
         present = np.flatnonzero(totals)
-        return present, totals[present], ones[present, : place.k]
-    present, starts, counts = np.unique(cohorts, return_index=True, return_counts=True)
+        return present.tolist(), totals[present].tolist(), ones[present, : place.k]
+    # They are in the order of their cohorts: a cohort begins where its number differs.
+    starts = [0, *(np.flatnonzero(cohorts[1:] != cohorts[:-1]) + 1).tolist()]
+    sizes = [end - start for start, end in pairwise([*starts, len(cohorts)])]
     bits = np.unpackbits(rows, axis=1, count=place.k, bitorder="little")
-    return present.astype(np.int64), counts, np.add.reduceat(bits, starts, axis=0, dtype=np.int64)
+    ones = np.add.reduceat(bits, starts, axis=0, dtype=np.int64)
+    return cohorts[starts].tolist(), sizes, ones

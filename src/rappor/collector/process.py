@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import datetime
 import gc
+import logging
 import math
 import os
 import signal
@@ -21,16 +22,17 @@ from pathlib import Path
 
 import uvicorn
 
-from rappor.collection import Registry
+from rappor.collection import Collection, Registry, diff, lint_all
 from rappor.collector import log
 from rappor.collector.admit import Admission, Today, utc_today
 from rappor.collector.app import App
+from rappor.collector.calendar import Calendar
 from rappor.collector.keys import read_keys
 from rappor.collector.metrics import Metrics
 from rappor.collector.protocol import GuardedProtocol, guarded
 from rappor.collector.settings import DRAIN_SECONDS, IDLE_SECONDS, Settings
 from rappor.collector.writer import Writer
-from rappor.errors import RapporError
+from rappor.errors import ParamsError, RapporError
 from rappor.store import Store, open_store
 
 _TICK_SECONDS = 0.5
@@ -57,6 +59,7 @@ class Collector(uvicorn.Server):
         keys = None if settings.keys is None else read_keys(settings.keys)
         self.app = App(settings, Admission(registry, today), self.writer, self.metrics, keys)
         self.exit_code = 0
+        self._calendar = Calendar(today())
         self._retained_on: datetime.date | None = None
         self._retry_at = math.inf
         self._probing = False
@@ -133,16 +136,21 @@ class Collector(uvicorn.Server):
         """Read collections and keys again; what is wrong with them leaves the old ones in place."""
         try:
             registry = Registry.open(self.settings.collections)
-            if self.settings.keys is not None:
-                self.app.keys = read_keys(self.settings.keys)
+            keys = None if self.settings.keys is None else read_keys(self.settings.keys)
         except (RapporError, OSError) as error:
-            log.failure("reload-failed", error)
+            _reload_failed(error)
             return
 
         def adopt(store: Store) -> None:
-            save_definitions(store, registry)
+            try:
+                save_definitions(store, registry)
+            except ParamsError as error:
+                _reload_failed(error)
+                return
             self.app.admission = Admission(registry, self.app.admission.today)
+            self.app.keys = keys
             log.event("reloaded", collections=len(registry.all()))
+            warn_of(registry, self.app.admission.today())
 
         self.writer.ask("reload", adopt)
 
@@ -164,7 +172,10 @@ class Collector(uvicorn.Server):
         today = self.app.admission.today()
         if self._retained_on != today or time.monotonic() > self._retry_at:
             self._retained_on, self._retry_at = today, math.inf
-            self.writer.ask("retention", self._retain)
+            if self._calendar.leaps(today):  # what is deleted by a wrong date does not come back
+                log.event("clock-leapt", logging.ERROR)
+            else:
+                self.writer.ask("retention", self._retain)
         if self.writer.full and not self._probing:
             self._probing = True
             self.writer.ask("probe", self._probe)
@@ -172,7 +183,8 @@ class Collector(uvicorn.Server):
     def _retain(self, store: Store) -> None:
         self._retry_at = time.monotonic() + _RETRY_SECONDS  # in case that it does not get through
         removed = store.retain(self.app.admission.today(), self.app.admission.registry)
-        self._retry_at = math.inf
+        if removed.settled:  # else a reader was in the way, and the bytes are still in the log
+            self._retry_at = math.inf
         log.event(
             "retention",
             reports=removed.reports,
@@ -198,9 +210,36 @@ class Collector(uvicorn.Server):
 
 
 def save_definitions(store: Store, registry: Registry) -> None:
-    """Keep each definition beside its counts: without it they could not be decoded later."""
+    """Keep each definition beside its counts: without it they could not be decoded later.
+
+    Raises:
+        ParamsError: a file changes what a saved version means; nothing is saved then.
+    """
+    saved = {(each.collection, each.version): each.toml for each in store.definitions()}
+    for collection in registry.all():
+        toml = saved.get((collection.name, collection.version))
+        refusal = "" if toml is None else diff(Collection.from_toml(toml), collection).refusal
+        if refusal:  # for somebody to mend, not for a restart: exit code 3
+            raise ParamsError(
+                f"{collection.name} v{collection.version} is in use with another definition: "
+                f"{refusal}"
+            )
     for collection in registry.all():
         store.save_definition(collection.to_toml(), actor=ACTOR)
+
+
+def warn_of(registry: Registry, today: datetime.date) -> None:
+    """Log what lint calls an error. It is served all the same: clients may have it already."""
+    if not registry:
+        log.event("no-collections", logging.WARNING)
+    for each in lint_all(registry.all(), today):
+        if each.severity == "error":
+            log.event("lint", logging.WARNING, code=each.code, text=each.text)
+
+
+def _reload_failed(error: Exception) -> None:
+    """Say why: the message is about the operator's own files; no client has a say in it."""
+    log.event("reload-failed", logging.ERROR, reason=str(error))
 
 
 def run(
@@ -224,6 +263,7 @@ def run(
     """
     log.set_up(settings.log_level)
     registry = Registry.open(settings.collections)
+    warn_of(registry, today())
     store = opened(settings.data)
     save_definitions(store, registry)
     collector = Collector(settings, store, registry, today, writer)

@@ -1,8 +1,9 @@
 """uvicorn's HTTP protocol with the limits that it lacks: header and body time, size, connections.
 
 A request's headers must arrive in 5 s and its body in 10 s; headers have at most 16 KiB, and all
-that belongs to a request at most 4 MiB. One sweep over the connections twice a second costs the
-requests that behave nothing.
+that belongs to a request at most 4 MiB. A few requests may follow each other without waiting for
+answers; more would fill the memory, because all that one read brings is parsed at once. One
+sweep over the connections twice a second costs the requests that behave nothing.
 """
 
 from __future__ import annotations
@@ -19,10 +20,15 @@ from rappor.collector.settings import (
     HEADER_SECONDS,
     MOST_HEADER,
     MOST_MESSAGE,
+    MOST_PIPELINED,
     MOST_URL,
 )
 
 IN_HEADERS, IN_BODY, ARRIVED = 0, 1, 2
+
+
+class _Flood(Exception):
+    """More requests in a row than are looked at; ends the parser's work on what came."""
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -39,6 +45,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.taken = 0  # bytes of the current request
         self.url = b""
 
+    # Typed as uvicorn does; asyncio's stubs say BaseTransport, which a stream's never is.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, unless there are too many."""
         HttpToolsProtocol.connection_made(self, transport)
@@ -49,6 +56,8 @@ class GuardedProtocol(HttpToolsProtocol):
         """Parse what came, unless it is too much for one request."""
         self.taken += len(data)
         HttpToolsProtocol.data_received(self, data)
+        if self.phase == ARRIVED and not self.pipeline and self.timeout_keep_alive_task is None:
+            self._is_late_if_idle()
         if self.taken > MOST_HEADER:
             if self.phase == IN_HEADERS:
                 self.refuse("uri-too-long" if len(self.url) > MOST_URL else "headers-too-large")
@@ -66,12 +75,25 @@ class GuardedProtocol(HttpToolsProtocol):
         self.phase = IN_BODY
         self.since = self.loop.time()
         HttpToolsProtocol.on_headers_complete(self)
+        if len(self.pipeline) > MOST_PIPELINED:
+            self.metrics.refuse("overloaded")
+            self.transport.close()  # without an answer: it would be taken for an earlier request's
+            raise _Flood
 
     def on_message_complete(self) -> None:
         """All of the request is there."""
         self.phase = ARRIVED
         self.taken = 0
         HttpToolsProtocol.on_message_complete(self)
+
+    def _is_late_if_idle(self) -> None:
+        """What came began no request: line ends, or what follows a tunnel that was refused.
+
+        uvicorn has stopped the clock of an idle connection for it, and only a request starts it
+        again; so this counts as the beginning of a header.
+        """
+        if self.cycle is None or self.cycle.response_complete:
+            self.phase, self.since = IN_HEADERS, self.loop.time()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP."""
@@ -83,9 +105,15 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.transport is None or self.transport.is_closing():
             return
         self.metrics.refuse(code)
-        if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
+        if not self._owes_another():
             self.transport.write(Refusal(code).raw())
         self.transport.close()
+
+    def _owes_another(self) -> bool:
+        """Whether the next answer on the wire belongs to an earlier request, or has begun."""
+        if self.cycle is None or self.cycle.response_complete:
+            return False
+        return bool(self.pipeline) or self.cycle.response_started or self.phase == IN_HEADERS
 
     def check_time(self, now: float) -> None:
         """End the connection if its request is late."""

@@ -12,6 +12,7 @@ from rappor.wire import MAX_INFLATED
 KIB, MIB = 2**10, 2**20
 MOST_HEADER = 16 * KIB  # bytes of a request line and its header fields
 MOST_URL = 8 * KIB
+MOST_PIPELINED = 8  # requests of one connection that wait behind another
 MOST_MESSAGE = 4 * MIB  # bytes of a request on the wire, chunk sizes and trailers included
 HEADER_SECONDS, BODY_SECONDS, IDLE_SECONDS = 5.0, 10.0, 15.0
 DRAIN_SECONDS = 8.0  # from SIGTERM to the last acknowledgement; ten seconds to the exit

@@ -87,7 +87,7 @@ class Supervisor:
         self._reload = False
 
     def _start(self, each: _Running, now: float) -> None:
-        # Nothing of this process is in the command but what the operator gave.
+        # S603: no shell reads the command, and all of it is ours or the operator's own options.
         each.process = subprocess.Popen(each.child.command, preexec_fn=_die_with_parent)  # noqa: S603
         each.started = now
         log.event("started", child=each.child.name, pid=each.process.pid)

@@ -21,13 +21,15 @@ from rappor.collector.fold import folds
 from rappor.collector.metrics import Metrics
 from rappor.collector.refusal import Refusal
 from rappor.collector.settings import MIB, Settings
-from rappor.errors import StoreBroken, StoreFull
+from rappor.errors import StoreBroken, StoreBusy, StoreFull
 from rappor.store import Fold, Store
 
 _GROUP_BYTES = 16 * MIB
 _QUIET_SECONDS = 1.0
 _PATIENCE_SECONDS = 0.5  # whoever would wait longer for an answer is sent away
 _LINGER_SECONDS = 0.005  # a commit is put off by at most this
+_TURN_SECONDS = 0.00005  # that a sender takes to be answered and to come back, after the others
+_NEVER = 2**62
 _PACE_WEIGHT = 0.2  # of the latest commit in the moving average
 
 Outcome = str | None  # the code of a problem, or None: it is on disk
@@ -68,7 +70,8 @@ class Writer:
         self._waiting: deque[Waiting] = deque()
         self._jobs: deque[Job] = deque()
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._asleep = self._unsettled = False
+        self._wanted = _NEVER  # the bell is rung when so many wait
+        self._unsettled = False
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._arrivals: deque[float] = deque()  # of those that wait, oldest first
@@ -127,8 +130,8 @@ class Writer:
         self._arrivals.append(now)
         self.bytes += size
         self._waiting.append(Waiting(batch, size, done))
-        if self._asleep:  # a thread at work looks for more by itself
-            self._asleep = False
+        if len(self._waiting) >= self._wanted:  # a thread at work looks for more by itself
+            self._wanted = _NEVER
             self._loop.call_soon(self._bell.put, None)  # after all that came at the same time
         return done
 
@@ -151,15 +154,16 @@ class Writer:
         group: list[Waiting] = []
         try:
             while self._waiting or self._jobs or not self.stopping:
-                self._asleep = True  # before looking: what comes after this rings
+                self._wanted = 1  # before looking: what comes after this rings
                 if not self._waiting and not self._jobs:
                     self._sleep()
-                self._asleep = False
+                self._wanted = _NEVER
                 if self._jobs:
                     self._do(self._jobs.popleft())
-                self._gather()
                 if group := self._next_group():
                     self._commit(group)
+                    group = []  # they have their answer
+                    self._gather()
         except BaseException as error:  # whatever it is, nobody may go on waiting
             log.failure("writer-died", error)
             self._call(self.give_up, group)
@@ -174,10 +178,14 @@ class Writer:
 
     def _gather(self) -> None:
         """Under load, give those that were just answered a moment to come back: fewer commits."""
-        if 1 < len(self._waiting) < self._crowd:
-            until = time.perf_counter() + min(_LINGER_SECONDS, self._pace)
-            while len(self._waiting) < self._crowd and time.perf_counter() < until:
-                time.sleep(0.0002)
+        crowd = min(self._crowd, self._settings.group_batches)
+        if crowd < 2 or self._jobs or self.stopping:
+            return
+        self._wanted = crowd  # before looking again
+        if len(self._waiting) < crowd:
+            with contextlib.suppress(queue.Empty):
+                self._bell.get(timeout=min(_LINGER_SECONDS, self._pace + _TURN_SECONDS * crowd))
+        self._wanted = _NEVER
 
     def _next_group(self) -> list[Waiting]:
         """Those that have waited longest: as many as one commit takes."""
@@ -208,6 +216,8 @@ class Writer:
         except StoreFull:
             self._is_full()
             self._call(self._answer, group, "store-full")
+        except StoreBusy:  # one by one would be as long again for each of them
+            self._call(self._answer, group, "overloaded")
         except StoreBroken:
             raise
         except Exception as error:
@@ -262,7 +272,11 @@ class Writer:
         self.failed = True
         left = [*group, *self._waiting]
         self._waiting.clear()
-        self._answer(left, "store-failed")
+        self._arrivals.clear()
+        self.bytes = 0
+        for waiting in left:
+            if not waiting.done.done():  # some of a group that was tried one by one have an answer
+                waiting.done.set_result("store-failed")
         self._on_failure()
 
 

@@ -31,6 +31,7 @@ _KEYS = (
     "reports",
 )
 _HEX = re.compile(r"[0-9a-f]*")
+_MOST_COMMAS = 32  # a batch has at most 15; each costs time before anything else is known
 _DIGITS = 9  # in a number: none that is allowed has more than five
 
 
@@ -92,6 +93,8 @@ def parse_json(data: bytes) -> Any:
         raise WireError(
             f"a JSON batch has at most {MOST_DEPTH} opening brackets, and so is at most as deep"
         )
+    if text.count(",") > _MOST_COMMAS:  # no text of a batch holds one either
+        raise WireError(f"a JSON batch has at most {_MOST_COMMAS} commas")
     try:
         return json.loads(
             text,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rappor.cli import collect
+from rappor.cli import collect, serve
 from rappor.collector.metrics import Metrics
 from rappor.collector.settings import DRAIN_SECONDS, MOST_HEADER
 
@@ -18,9 +18,9 @@ SOURCES = "\n".join(
 
 
 def options() -> list[str]:
-    parser = argparse.ArgumentParser()
-    verb = collect.register(parser.add_subparsers())
-    found = [option for action in verb._actions for option in action.option_strings]
+    verbs = argparse.ArgumentParser().add_subparsers()
+    both = [*collect.register(verbs)._actions, *serve.register(verbs)._actions]
+    found = dict.fromkeys(option for action in both for option in action.option_strings)
     return [option for option in found if option not in ("-h", "--help", "--json")]
 
 

@@ -237,3 +237,39 @@ def test_jobs_take_their_turn_and_their_failures_end_nothing() -> None:
         assert bench.writer.stop(5)
 
     asyncio.run(run())
+
+
+def test_those_that_were_just_answered_are_waited_for_and_stored_together() -> None:
+    async def run() -> None:
+        store = Memory()
+        bench = Bench(store)
+        numbers = iter(range(10**6))
+
+        async def sender(rounds: int) -> None:
+            for _ in range(rounds):
+                assert await bench.writer.submit(batch(next(numbers))) is None
+                await asyncio.sleep(0)  # it takes some turns to come back
+
+        await asyncio.wait_for(asyncio.gather(*(sender(50) for _ in range(20))), 20)
+        assert store.total == 1000
+        assert len(store.groups) < 200  # of 20 at best, and never one by one
+        assert bench.writer.stop(5)
+
+    asyncio.run(run())
+
+
+def test_when_the_others_stay_away_one_batch_waits_a_few_milliseconds_at_most() -> None:
+    async def run() -> None:
+        store = Memory()
+        bench = Bench(store)
+        loop = asyncio.get_running_loop()
+        waits = []
+        for _ in range(5):
+            await bench.send(range(int(1e6), int(1e6) + 30))
+            started = loop.time()
+            assert await bench.send([len(store.groups)]) == [None]
+            waits.append(loop.time() - started)
+        assert min(waits) < 0.01  # the machine may be busy; a wait of ours would be in each
+        assert bench.writer.stop(5)
+
+    asyncio.run(run())

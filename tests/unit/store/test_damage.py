@@ -43,6 +43,21 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store after kill -9 whose log was empty: its latest tokens are not where they stay yet."""
+    live, folder = tmp_path_factory.mktemp("live"), tmp_path_factory.mktemp("busy")
+    store = open_store(live)
+    samples.fill(store, batches=10)
+    rng = random.Random(1)
+    for _ in range(20):
+        store.add([rng.randbytes(16) for _ in range(100)], samples.always([]), samples.DAY)
+    store._session.settle()  # type: ignore[attr-defined]
+    shutil.copy(live / NAME, folder)
+    store.close()
+    return folder
+
+
 def truth_of(folder: Path, where: Path) -> tuple[object, ...]:
     shutil.copytree(folder, where)
     store = open_store(where)
@@ -101,6 +116,21 @@ def test_no_flipped_bit_and_no_cut_goes_unnoticed(closed: Path, tmp_path: Path, 
     assert verdicts.get("silent", 0) == 0, verdicts
     # SQLite alone passes most of them: without our checksums this test would fail.
     assert verdicts.get("found by checksums only", 0) >= 10, verdicts
+
+
+def test_flipped_bits_in_the_latest_tokens_do_not_go_unnoticed(busy: Path, tmp_path: Path) -> None:
+    truth = truth_of(busy, tmp_path / "truth")
+    rng = random.Random(3)
+    verdicts: dict[str, int] = {}
+    for number in range(EACH):
+        folder = tmp_path / str(number)
+        shutil.copytree(busy, folder)
+        flip(folder / NAME, rng)
+        said = verdict(folder, truth)
+        verdicts[said] = verdicts.get(said, 0) + 1
+        shutil.rmtree(folder)
+    assert verdicts.get("silent", 0) == 0, verdicts
+    assert verdicts.get("found by checksums only", 0) >= 20, verdicts
 
 
 @pytest.mark.parametrize("damage", [flip, cut])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rappor.errors import StoreBroken, StoreError, StoreFull
+from rappor.errors import StoreBroken, StoreBusy, StoreError, StoreFull
 from rappor.store import open_store
 from rappor.store.sqlite import connection as connections
 from rappor.store.sqlite.connection import connect, prepare
@@ -209,7 +209,7 @@ def test_a_file_that_may_not_grow_is_full_rolled_back_and_goes_on(tmp_path: Path
         (sqlite3.SQLITE_IOERR | 4 << 8, StoreBroken),  # fsync
         (sqlite3.SQLITE_IOERR, StoreBroken),
         (sqlite3.SQLITE_CORRUPT, StoreError),
-        (sqlite3.SQLITE_BUSY, StoreError),
+        (sqlite3.SQLITE_BUSY, StoreBusy),
         (sqlite3.SQLITE_CANTOPEN, StoreError),
     ],
 )

@@ -1,11 +1,14 @@
 """Schemas change whole or not at all, and old stores open (B8)."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,14 +19,23 @@ from rappor.store.sqlite.schema import MIGRATIONS
 from support import store_samples as samples
 
 NAME = "store.sqlite"
+VECTORS = Path(__file__).parents[2] / "vectors"
+# Written by the rappor of schema 2: support.store_samples.fill, then closed.
+SCHEMA_2 = VECTORS / "store-schema-2.sqlite"
 
 
 def older(folder: Path, version: int) -> None:
     """A store as the rappor of an older schema left it, with data in it."""
+    if version == 2:
+        folder.mkdir(exist_ok=True)
+        shutil.copyfile(SCHEMA_2, folder / NAME)
+        return
     store = open_store(folder)
     samples.fill(store)
     store.close()
     connection = sqlite3.connect(folder / NAME)
+    if version < 3:
+        connection.execute("DROP TABLE fresh_tokens")
     if version < 2:
         connection.execute("DROP TABLE imports")
         connection.execute("DELETE FROM seals WHERE name='imports'")
@@ -82,7 +94,7 @@ for at in range(int(sys.argv[2])):
 """
 
 
-@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("version", [0, 1, 2])
 def test_killed_at_each_statement_a_store_has_the_old_schema_or_the_new(
     tmp_path: Path, version: int
 ) -> None:
@@ -115,24 +127,44 @@ def test_killed_at_each_statement_a_store_has_the_old_schema_or_the_new(
     assert seen == set(range(version, len(MIGRATIONS) + 1))
 
 
-def test_a_store_of_the_schema_before_opens_with_equal_counts(tmp_path: Path) -> None:
-    reference = open_store(tmp_path / "reference")
-    samples.fill(reference)
-    before = samples.everything(reference)
-    reference.close()
-    older(tmp_path / "old", 1)
-    with pytest.raises(StoreError, match="schema 1"):
+class Recorder:
+    """A store that remembers the tokens that went into it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = open_store(folder)
+        self.tokens: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    def add(self, tokens: Sequence[bytes], *rest: Any) -> list[bool]:
+        self.tokens += tokens
+        return self.store.add(tokens, *rest)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_store_of_an_older_schema_opens_with_equal_counts(tmp_path: Path, version: int) -> None:
+    reference = Recorder(tmp_path / "reference")
+    samples.fill(reference)  # type: ignore[arg-type]
+    before = samples.everything(reference.store)
+    reference.store.close()
+    older(tmp_path / "old", version)
+    with pytest.raises(StoreError, match=f"schema {version}"):
         open_store(tmp_path / "old", read_only=True)
     store = open_store(tmp_path / "old")
-    assert samples.everything(store)[3] == before[3]  # the counts
+    found = samples.everything(store)
+    assert found[0] == before[0]  # the cells
+    assert found[3:] == before[3:]  # the counts and the kept reports
     assert store.check() == []
+    assert store.add(reference.tokens, samples.always([]), samples.DAY) == [False] * 30
     folds = [samples.fold(samples.cell(), 0, [1])]
     assert store.add_file(b"new", folds, actor="ann", detail="a file")
     store.close()
 
 
-def test_a_backup_of_the_schema_before_can_be_restored(tmp_path: Path) -> None:
-    older(tmp_path / "old", 1)
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_backup_of_an_older_schema_can_be_restored(tmp_path: Path, version: int) -> None:
+    older(tmp_path / "old", version)
     restore_store(tmp_path / "old" / NAME, tmp_path / "new")
     store = open_store(tmp_path / "new")
     assert store.check() == []
@@ -149,13 +181,13 @@ def test_a_store_of_a_newer_rappor_is_refused_and_left_alone(tmp_path: Path) -> 
 
 
 def test_a_migration_that_fails_leaves_the_old_schema(tmp_path: Path) -> None:
-    older(tmp_path, 2)
+    older(tmp_path, len(MIGRATIONS))
     connection = sqlite3.connect(tmp_path / NAME, isolation_level=None)
-    planted = (*MIGRATIONS, ("CREATE TABLE third (x)", "CREATE TABLE cells (x)"))
+    planted = (*MIGRATIONS, ("CREATE TABLE another (x)", "CREATE TABLE cells (x)"))
     with pytest.raises(sqlite3.OperationalError, match="already exists"):
         schema.migrate(connection, planted)
     connection.close()
-    assert schema_of(tmp_path / NAME) == (2, wanted(2))
+    assert schema_of(tmp_path / NAME) == (len(MIGRATIONS), wanted(len(MIGRATIONS)))
 
 
 def test_damaged_backups_are_not_restored_and_stores_not_overwritten(tmp_path: Path) -> None:

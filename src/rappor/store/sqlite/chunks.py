@@ -13,12 +13,12 @@ import numpy as np
 from rappor.errors import StoreError
 from rappor.store.sqlite import definitions
 from rappor.store.sqlite.connection import Connection
+from rappor.store.sqlite.numbers import new_id
 from rappor.store.sqlite.rows import Cell
 from rappor.store.sqlite.seals import NONE, checksum, typed, xor
 from rappor.store.types import Fold
 
 FULL = 1024  # reports in a chunk that takes no more
-_ID_BITS = 62
 
 
 def width(k: int) -> int:
@@ -61,19 +61,11 @@ def _mix(connection: Connection, cell: Cell, slot: int, reports: bytes) -> None:
         cell.chunks -= 1
         cell.chunk_parity = xor(cell.chunk_parity, seal)
     mixed = shuffled(reports, size)
-    fields = (_new_id(connection), slot, len(mixed) // size, mixed)
+    fields = (new_id(connection, "reports"), slot, len(mixed) // size, mixed)
     seal = checksum("reports", *fields)
     connection.execute("INSERT INTO reports VALUES (?, ?, ?, ?, ?)", (*fields, seal))
     cell.chunks += 1
     cell.chunk_parity = xor(cell.chunk_parity, seal)
-
-
-def _new_id(connection: Connection) -> int:
-    """A number that is not taken, and says nothing."""
-    while True:
-        number = int.from_bytes(os.urandom(8), "little") >> (64 - _ID_BITS)
-        if connection.execute("SELECT 1 FROM reports WHERE id=?", (number,)).fetchone() is None:
-            return number
 
 
 def _verified(cell: Cell, row: object) -> tuple[int, bytes, bytes]:

@@ -12,7 +12,8 @@ from pathlib import Path
 from rappor.errors import StoreError
 from rappor.store.sqlite import checking, schema
 from rappor.store.sqlite.connection import connect, translating
-from rappor.store.sqlite.session import sync_folder
+from rappor.store.sqlite.lock import FolderLock
+from rappor.store.sqlite.session import sync_file, sync_folder
 
 
 def backup(source: Path, target: Path) -> None:
@@ -21,6 +22,7 @@ def backup(source: Path, target: Path) -> None:
         raise StoreError(f"{target}: not a file")
     if target.exists() and os.path.samefile(source, target):
         raise StoreError(f"{target}: that is the store itself")
+    _check_no_store(target)
     with _beside(target) as copy:
         with (
             translating(source),
@@ -30,7 +32,7 @@ def backup(source: Path, target: Path) -> None:
             reader.backup(writer)  # one step: a snapshot, whoever writes meanwhile
             writer.execute("PRAGMA journal_mode=DELETE").fetchone()  # one file, no log beside it
         verify(copy)
-        _sync(copy)
+        sync_file(copy)
         os.replace(copy, target)
     sync_folder(target.parent)
 
@@ -46,16 +48,40 @@ def restore(source: Path, target: Path) -> None:
     for name in (target, *(Path(f"{target}{end}") for end in ("-wal", "-shm", "-journal"))):
         if name.exists():
             raise StoreError(f"{name} is there already: a backup is not restored over a store")
+    _check_nobody_has(target)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _beside(target) as copy:
         shutil.copyfile(source, copy)
         verify(copy)
-        _sync(copy)
+        sync_file(copy)
         try:
             os.link(copy, target)  # unlike a rename, never over a store that came meanwhile
         except FileExistsError:
             raise StoreError(f"{target} is there already") from None
     sync_folder(target.parent)
+
+
+def _check_no_store(target: Path) -> None:
+    """StoreError where a copy of that name would take the place of a file that a store uses."""
+    ends = ("-wal", "-shm", "-journal")
+    used = target.name.endswith((*ends, ".lock")) or target.with_suffix(".lock").exists()
+    if used or any(Path(f"{target}{end}").exists() for end in ends):
+        raise StoreError(f"{target}: a name that a store uses; give the backup another")
+
+
+def _check_nobody_has(target: Path) -> None:
+    """StoreError where a process still writes to a store whose files were removed."""
+    file = target.with_suffix(".lock")
+    if not file.exists():
+        return
+    lock = FolderLock(file, read_only=False)
+    try:
+        if lock.works and not lock.alone():
+            raise StoreError(
+                f"{target}: a process has the store open that was there; stop it first"
+            )
+    finally:
+        lock.close()
 
 
 def verify(copy: Path) -> None:
@@ -83,11 +109,3 @@ def _beside(target: Path) -> Iterator[Path]:
     finally:
         for end in ("", "-wal", "-shm", "-journal"):
             Path(f"{copy}{end}").unlink(missing_ok=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -26,6 +26,11 @@ class FolderLock:
             if not read_only:
                 raise
 
+    @property
+    def works(self) -> bool:
+        """Whether this system has such locks."""
+        return self._descriptor is not None
+
     def alone(self) -> bool:
         """Take the lock for oneself, if nobody has it; else share it."""
         if self._descriptor is None:

@@ -82,5 +82,24 @@ def execute(connection: Connection, found: Plan, today: date) -> None:
     for cell in found.reports:
         chunks.remove(connection, cell)
         cell.save(connection)
+    if found.counts or found.reports:
+        _rewrite(connection, "reports")
+    if found.counts:
+        _rewrite(connection, "counts")
     if found.tokens:
         tokens.forget(connection, today, found.weekly)
+
+
+def _rewrite(connection: Connection, table: str) -> None:
+    """Write what is left of a table onto pages that were overwritten as a whole.
+
+    When SQLite shares out rows among pages anew, copies of them stay in the unused part of a page.
+    `secure_delete` overwrites a row where it is deleted, and does not know of copies.
+    """
+    for statement in (
+        f"CREATE TEMP TABLE left_over AS SELECT * FROM {table}",  # noqa: S608 - names of ours
+        f"DELETE FROM {table}",  # noqa: S608
+        f"INSERT INTO {table} SELECT * FROM left_over ORDER BY id",  # noqa: S608
+        "DROP TABLE left_over",
+    ):
+        connection.execute(statement)

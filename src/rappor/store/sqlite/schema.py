@@ -48,6 +48,11 @@ MIGRATIONS: tuple[Migration, ...] = (
         " digest BLOB PRIMARY KEY, detail TEXT NOT NULL, checksum BLOB NOT NULL) WITHOUT ROWID",
         f"INSERT INTO seals VALUES ('imports', 0, {_NONE})",  # noqa: S608
     ),
+    (  # 3: tokens of the latest commits, many in a row
+        "CREATE TABLE fresh_tokens ("
+        " id INTEGER PRIMARY KEY, day INTEGER NOT NULL, data BLOB NOT NULL,"
+        " checksum BLOB NOT NULL)",
+    ),
 )
 
 

@@ -38,6 +38,7 @@ class Session:
 
     def __init__(self, path: Path, connect: Connect, read_only: bool) -> None:
         self.path = path
+        self._log = path.with_name(path.name + "-wal")
         self.read_only = read_only
         self.note: str | None = None
         self._broken = ""
@@ -45,6 +46,7 @@ class Session:
         self._write_lock = threading.RLock()
         self._read_lock = threading.RLock()
         self._try_again_above = LOG_BYTES
+        self.rollbacks = 0  # transactions of which nothing is left
         self._settled_at = time.monotonic()
         if read_only and not path.is_file():
             raise StoreError(f"{path}: there is no store")
@@ -56,6 +58,10 @@ class Session:
             with translating(path):
                 if self._lock.alone():
                     self.note = wal.inspect(path)
+                if not read_only and _size(self._log):
+                    # What a process has written, and not synced when it was killed, is about to
+                    # count as stored.
+                    sync_file(self._log)
                 self._writer = self._connected(connect, read_only)
                 if read_only:
                     schema.verify(self._writer)
@@ -87,6 +93,11 @@ class Session:
         if self._closed:
             raise StoreError(f"{self.path}: the store is closed")
 
+    @property
+    def usable(self) -> bool:
+        """Whether it can be written to."""
+        return not self._broken and not self._closed and not self.read_only
+
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """One durable transaction: all of what happens in it, or nothing."""
@@ -101,6 +112,7 @@ class Session:
                     if self._writer.in_transaction:  # else the caller has thought better of it
                         self._writer.execute("COMMIT")
                 except BaseException:
+                    self.rollbacks += 1
                     roll_back(self._writer)
                     raise
                 self._settle_if_due()
@@ -129,7 +141,7 @@ class Session:
             raise meant from error
 
     def _settle_if_due(self) -> None:
-        size = _size(self.path.with_name(self.path.name + "-wal"))
+        size = _size(self._log)
         now = time.monotonic()
         if size < self._try_again_above and now - self._settled_at < LOG_SECONDS:
             return
@@ -172,9 +184,20 @@ class Session:
 
 def _size(path: Path) -> int:
     try:
-        return path.stat().st_size
+        return os.stat(path).st_size
     except FileNotFoundError:
         return 0
+
+
+def sync_file(path: Path) -> None:
+    """Make sure that what is in a file is on disk."""
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise StoreBroken(f"{path}: the disk failed ({error})") from error
+    finally:
+        os.close(descriptor)
 
 
 def _make_file(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from os import PathLike
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from rappor.collection import Registry
+from rappor.errors import StoreError
 from rappor.store.cells import CellKey
 from rappor.store.sqlite import (
     audit,
@@ -24,6 +26,7 @@ from rappor.store.sqlite import (
 from rappor.store.sqlite import folds as folding
 from rappor.store.sqlite import tokens as remembering
 from rappor.store.sqlite.connection import Connect, connect
+from rappor.store.sqlite.fresh import Fresh
 from rappor.store.sqlite.session import Session
 from rappor.store.types import AuditEntry, CellSummary, Definition, Fold, Retained, StoredCounts
 
@@ -55,6 +58,7 @@ class SqliteStore:
         self.path = path
         self._now = now
         self._session = Session(path, connect, read_only)
+        self._fresh = Fresh()
         if self._session.note is not None and not read_only:
             self.audit("store", "recovered", self._session.note)
 
@@ -68,7 +72,8 @@ class SqliteStore:
         given = list(tokens)
         remembering.check_tokens(given)
         with self._session.writing() as connection:
-            new = remembering.insert(connection, given, day)
+            self._fresh.update(connection, self._session.rollbacks)
+            new = remembering.insert(connection, self._fresh, given, day)
             indices = [index for index, is_new in enumerate(new) if is_new]
             if indices:
                 folding.apply(connection, fold(indices))
@@ -168,13 +173,23 @@ class SqliteStore:
         with self._session.writing() as connection:
             found = retention.plan(connection, today, registry)
             done = retention.summary(found, today, dry_run=False)
+            self._fresh.update(connection, self._session.rollbacks)
+            self._fresh.merge(connection)
             retention.execute(connection, found, today)
             audit.append(connection, self._entry(actor, "retain", _said(done)))
         return replace(done, settled=self._session.settle(_PATIENCE_MS))
 
     def settle(self) -> None:
         """Move everything to its final place: no trace of the order of arrival is left."""
+        self._merge()
         self._session.settle()
+
+    def _merge(self) -> None:
+        """Move the latest tokens to where they stay."""
+        with self._session.writing() as connection:
+            self._fresh.update(connection, self._session.rollbacks)
+            if not self._fresh.merge(connection):
+                connection.execute("ROLLBACK")
 
     def check(self) -> list[str]:
         """Read everything, and say each thing that is wrong; an empty list where nothing is."""
@@ -187,6 +202,9 @@ class SqliteStore:
 
     def close(self) -> None:
         """Let go of the files."""
+        if self._session.usable:
+            with suppress(StoreError):  # all of it is on disk: whoever opens it next goes on
+                self._merge()
         self._session.close()
 
     def __enter__(self) -> SqliteStore:

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from itertools import compress
 
 import numpy as np
 
 from rappor.errors import StoreError
 from rappor.store.sqlite.connection import Connection
+from rappor.store.sqlite.fresh import EACH, Fresh, read, split
 from rappor.store.sqlite.seals import NONE, typed, xor
 from rappor.store.types import TOKEN_BYTES, TOKEN_DAYS
 
 SKEW_DAYS = 1  # a batch may name tomorrow's period, and is accepted until that is 14 days old
 WEEK_DAYS = 6  # and a week is accepted until its last day is
+CLOCK_DAYS = 3  # a clock that was two days ahead, and a batch that was admitted before midnight
 _AT_ONCE = 100_000
 
 
@@ -27,31 +30,39 @@ def check_tokens(tokens: Sequence[bytes]) -> None:
             raise StoreError(f"a token must be {TOKEN_BYTES} bytes")
 
 
-def insert(connection: Connection, tokens: Sequence[bytes], day: date) -> list[bool]:
+def insert(connection: Connection, fresh: Fresh, tokens: Sequence[bytes], day: date) -> list[bool]:
     """Remember tokens; for each whether it was new."""
-    number = day.toordinal()
-    execute = connection.execute
-    new = [
-        execute(
-            "INSERT INTO tokens (token, day) VALUES (?, ?) ON CONFLICT DO NOTHING", (token, number)
-        ).rowcount
-        == 1
-        for token in tokens
-    ]
-    fresh = [token for token, is_new in zip(tokens, new, strict=True) if is_new]
-    if fresh:
-        row = execute("SELECT tokens, parity FROM token_days WHERE day=?", (number,)).fetchone()
+    seen = _seen(connection, tokens)
+    if not seen and len(set(tokens)) == len(tokens) and fresh.tokens.isdisjoint(tokens):
+        new = [True] * len(tokens)  # as nearly always
+    else:
+        new = []
+        for token in tokens:
+            new.append(token not in seen and token not in fresh.tokens)
+            seen.add(token)
+    found = list(compress(tokens, new))
+    if found:
+        number = day.toordinal()
+        query = "SELECT tokens, parity FROM token_days WHERE day=?"
+        row = connection.execute(query, (number,)).fetchone()
         known, parity = (0, NONE) if row is None else typed(row, "ib", f"the tokens of {day}")
-        execute(
+        connection.execute(
             "INSERT OR REPLACE INTO token_days (day, tokens, parity) VALUES (?, ?, ?)",
-            (number, known + len(fresh), xor(parity, _parity(fresh))),
+            (number, known + len(found), xor(parity, _parity(found))),
         )
+        fresh.add(connection, found, number)
     return new
 
 
+def _seen(connection: Connection, tokens: Sequence[bytes]) -> set[bytes]:
+    """Those of some tokens that are in the big table."""
+    query = "SELECT token FROM at CROSS JOIN tokens ON token=substr(:data, i, 16)"
+    return {row[0] for row in connection.execute(EACH + query, {"data": b"".join(tokens)})}
+
+
 def _parity(tokens: Sequence[bytes]) -> bytes:
-    table = np.frombuffer(b"".join(tokens), np.uint8).reshape(-1, TOKEN_BYTES)
-    return bytes(np.bitwise_xor.reduce(table, axis=0))
+    halves = np.frombuffer(b"".join(tokens), np.uint64).reshape(-1, 2)
+    return bytes(np.bitwise_xor.reduce(halves, axis=0))
 
 
 def expired(connection: Connection, today: date, weekly: bool) -> int:
@@ -71,7 +82,8 @@ def forget(connection: Connection, today: date, weekly: bool) -> None:
 
 def _first_kept(today: date, weekly: bool) -> int:
     """The first day whose batches could still be accepted again, if their tokens were forgotten."""
-    return today.toordinal() - TOKEN_DAYS - SKEW_DAYS - (WEEK_DAYS if weekly else 0)
+    window = TOKEN_DAYS + SKEW_DAYS + (WEEK_DAYS if weekly else 0)
+    return today.toordinal() - window - CLOCK_DAYS
 
 
 def problems(connection: Connection) -> list[str]:
@@ -85,6 +97,8 @@ def problems(connection: Connection) -> list[str]:
             found[day] = known + len(tokens), xor(parity, _parity(tokens))
         rows.clear()
 
+    for fresh_row in read(connection):
+        rows.setdefault(fresh_row.day, []).extend(split(fresh_row.data))
     for number, row in enumerate(connection.execute("SELECT token, day FROM tokens"), 1):
         try:
             token, day = typed(row, "bi", "a token")
