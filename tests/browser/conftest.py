@@ -58,13 +58,30 @@ def dashboard(sample: Sample) -> Iterator[Dashboard]:
         yield running
 
 
+_SESSIONS: dict[tuple[str, Role], dict] = {}
+
+
+def logged_in(browser, dashboard: Dashboard, role: Role) -> dict:
+    """The cookies of a session, begun once for each dashboard and role."""
+    if (dashboard.url, role) not in _SESSIONS:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(dashboard.link(role))
+        page.get_by_role("button", name="Log in as").click()
+        page.wait_for_url(f"{dashboard.url}/")
+        _SESSIONS[dashboard.url, role] = context.storage_state()
+        context.close()
+    return _SESSIONS[dashboard.url, role]
+
+
 class Tab:
     """A page of the browser that writes down what must not happen."""
 
     def __init__(self, browser, dashboard: Dashboard, role: Role | None, **options) -> None:
         self.dashboard = dashboard
+        known = {} if role is None else {"storage_state": logged_in(browser, dashboard, role)}
         self.context = browser.new_context(
-            **{"viewport": WIDE, "reduced_motion": "reduce"} | options
+            **{"viewport": WIDE, "reduced_motion": "reduce"} | known | options
         )
         self.problems: list[str] = []
         self.page = self.context.new_page()
@@ -74,9 +91,7 @@ class Tab:
         self.page.on("dialog", self._dialog)
         self.confirms = False  # whether a question of ours is expected, and answered with yes
         if role is not None:
-            self.page.goto(dashboard.link(role))
-            self.page.get_by_role("button", name="Log in as").click()
-            self.page.wait_for_url(f"{dashboard.url}/")
+            self.page.goto(f"{dashboard.url}/")
 
     def _console(self, message) -> None:
         if message.type in ("error", "warning"):

@@ -1,9 +1,6 @@
 """The Results page in a real browser: every control, state, export and look."""
 
 import csv
-import os
-import signal
-import time
 import zipfile
 from dataclasses import replace
 from io import BytesIO, StringIO
@@ -20,7 +17,6 @@ from support.dashboard import (
     RARE,
     STRINGS,
     Sample,
-    sample_folder,
     serving,
     week,
 )
@@ -253,96 +249,6 @@ def test_a_viewer_is_told_who_may_decode(viewer):
     assert "Analysts can do this; you are a viewer" in page.locator(".box").inner_text()
     assert "Ask Browser team." in page.locator(".box").inner_text()
     viewer.screenshot("results-state-no-permission")
-
-
-@pytest.fixture(scope="module")
-def own(tmp_path_factory):
-    """A dashboard whose data and worker a test may disturb."""
-    with serving(sample_folder(tmp_path_factory.mktemp("disturbed"))) as running:
-        yield running
-
-
-def worker_of(dashboard):
-    """The process id of the worker: the child that spawns and decodes."""
-    parent = dashboard.process.process.pid
-    for _ in range(200):
-        for number in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{number}/stat", encoding="ascii") as file:
-                    above = int(file.read().rpartition(")")[2].split()[1])
-                with open(f"/proc/{number}/cmdline", "rb") as file:
-                    command = file.read()
-            except OSError:
-                continue
-            if above == parent and b"spawn_main" in command:
-                return int(number)
-        time.sleep(0.05)
-    raise AssertionError("there is no worker")
-
-
-def held(tab, own, path):
-    """Open a view that is not decoded yet, with the worker stopped in the middle of it."""
-    ready(tab, HOME, 0)
-    os.kill(worker_of(own), signal.SIGSTOP)
-    tab.goto(path)
-    return until(tab, "loading")
-
-
-def test_loading_shows_progress_and_cancel_stops_at_once(open_as, own):
-    tab = open_as(Role.ANALYST, at=own)
-    page = held(tab, own, f"{HOME}?alpha=0.011")
-    assert page.get_by_role("heading", name="Decoding 41 candidates").is_visible()
-    assert page.locator("progress").count() == 1
-    tab.screenshot("results-state-loading")
-    assert tab.violations() == []
-    other = open_as(Role.VIEWER, at=own)  # pages stay usable meanwhile
-    began = time.monotonic()
-    assert other.goto(HOME).status == 200
-    assert time.monotonic() - began < 2
-    page.get_by_role("button", name="Cancel").click()
-    until(tab, "cancelled")
-    assert page.locator(".box h2").inner_text().startswith("Cancelled")
-    assert "There is no earlier result." in page.locator(".box").inner_text()
-    tab.screenshot("results-state-cancelled")
-    page.get_by_role("button", name="Start again").click()
-    until(tab, "ready")
-
-
-def test_a_killed_worker_is_an_error_that_trying_again_mends(open_as, own):
-    tab = open_as(Role.ANALYST, at=own)
-    page = held(tab, own, f"{HOME}?alpha=0.012")
-    os.kill(worker_of(own), signal.SIGKILL)
-    until(tab, "error")
-    said = page.locator(".box").inner_text()
-    assert "This decode stopped" in said
-    assert "it was killed, perhaps because memory ran out" in said
-    assert "Nothing changed" in said
-    tab.screenshot("results-state-error")
-    page.get_by_role("button", name="Try again").click()
-    until(tab, "ready")
-
-
-def test_new_reports_make_a_result_stale_until_it_is_decoded_again(open_as, own):
-    tab = open_as(Role.ANALYST, at=own)
-    page = ready(tab, HOME)
-    before = page.locator("#summary").inner_text()
-    homepage = own.sample.collections["homepage-1"]
-    own.sample.add(homepage, week(0), {HIJACKER: 1.0}, 3210, [("country", "NZ")], seed=9)
-    own.sample.store()
-    for _ in range(120):  # a busy dashboard takes a moment until it looks at the store again
-        tab.goto(HOME)
-        if page.locator("#state").get_attribute("data-state") == "stale":
-            break
-        page.wait_for_timeout(250)
-    until(tab, "stale", 2)
-    said = page.locator(".box").inner_text()
-    assert "Out of date" in said
-    assert "3,210 reports since" in said
-    assert page.locator("#summary").inner_text() == before  # the old result stays below
-    tab.screenshot("results-state-stale")
-    page.get_by_role("button", name="Decode again").click()
-    until(tab, "ready")
-    assert page.locator("#summary").inner_text() != before
 
 
 # Exports.

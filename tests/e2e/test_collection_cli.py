@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from rappor.cli.output import up
 from rappor.collection import Collection, lint
 from rappor.params import Params
 from rappor.privacy import epsilon_n
+from rappor.privacy.rounding import up
 from support.command import rappor
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "collections"

@@ -1,13 +1,16 @@
 """The dashboard as a process: verbs, both processes of `rappor serve`, and speed."""
 
+import contextlib
 import json
 import os
 import re
 import signal
+import statistics
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -189,48 +192,68 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Sample:
     return large_folder(tmp_path_factory.mktemp("large"))
 
 
+MOST_SECONDS = 0.2
+TIMES = 20
+
+
+def pages_of(visit: Visit) -> list[str]:
+    """The list in three ways, Ingest, and each page of one collection."""
+    links = re.findall(r'href="(/collections/collection-000[^"]*)"', visit.get("/").text)
+    one = f"/collections/{urlsplit(links[0]).path.split('/')[2]}"
+    fixed = ["/", "/?sort=-reports&q=9", "/collections.json", "/ingest", one]
+    return [*fixed, *(f"{one}/{page}" for page in ("trends", "diagnostics", "candidates"))]
+
+
+def check_seconds(visit: Visit, paths: list[str]) -> None:
+    """Half of the answers, and the slowest, are there in 200 ms.
+
+    Others may be at work on this machine: what an answer without any content takes at its worst,
+    asked for in turns with the pages, is allowed to the slowest on top.
+    """
+    for path in paths:
+        taken, bare = [], []
+        for _ in range(TIMES):
+            assert visit.get("/static/none").status == 404
+            bare.append(visit.seconds)
+            assert visit.get(path).status == 200, path
+            taken.append(visit.seconds)
+            time.sleep(0.02)
+        assert statistics.median(taken) < MOST_SECONDS, (path, taken)
+        assert max(taken) < MOST_SECONDS + max(bare), (path, taken, bare)
+
+
 def test_pages_answer_within_200_ms_with_100_collections_of_365_periods(large: Sample) -> None:
     with serving(large) as dashboard:
         visit = dashboard.browser(Role.OPERATOR)
-        links = re.findall(r'href="(/collections/collection-000[^"]*)"', visit.get("/").text)
-        assert links
-        for path in ("/", "/?sort=-reports&q=9", "/collections.json", "/ingest", links[0]):
-            taken = []
-            for _ in range(5):
-                assert visit.get(path).status == 200
-                taken.append(visit.seconds)
-            assert min(taken) < 0.2, (path, taken)  # others may be at work beside it
+        check_seconds(visit, pages_of(visit))
 
 
-def test_a_page_waits_for_nobody_who_writes(large: Sample) -> None:
-    """While reports pour in, pages show the picture of a moment ago instead of reading anew."""
-    one = next(iter(large.collections.values()))
-    from rappor.store import open_store
-    from support.dashboard import CellKey, folds, simulated_counts, today
+def reports_of(visit: Visit, name: str) -> int:
+    listed = json.loads(visit.get("/collections.json").body)["collections"]
+    return next(each["reports"] for each in listed if each["collection"] == name)
 
-    counts = simulated_counts({"a": 1}, one.params, 10, seed=2)
-    cell = CellKey.of(one.name, 1, today().isoformat())
-    stop = threading.Event()
 
-    def write() -> None:
-        store = open_store(large.data)
-        while not stop.is_set():
-            store.add([os.urandom(16)], lambda _: folds([(cell, counts)]), today())
-            time.sleep(0.02)
-        store.close()
-
+def test_pages_answer_within_200_ms_and_go_on_while_reports_are_written(large: Sample) -> None:
+    """The writer is a process of its own, as a collector is, and commits 50 times a second."""
+    name = next(iter(large.collections.values())).name
     with serving(large) as dashboard:
-        visit = dashboard.browser(Role.VIEWER)
-        visit.get("/")
-        writer = threading.Thread(target=write)
-        writer.start()
-        try:
-            taken = []
-            for _ in range(10):
-                assert visit.get("/").status == 200
-                taken.append(visit.seconds)
-                time.sleep(0.1)
-        finally:
-            stop.set()
-            writer.join()
-    assert sorted(taken)[5] < 0.4
+        visit = dashboard.browser(Role.OPERATOR)
+        paths, before = pages_of(visit), reports_of(visit, name)
+        with writing(large, name):
+            until(lambda: reports_of(visit, name) > before)
+            seen = reports_of(visit, name)
+            check_seconds(visit, paths)
+            assert reports_of(visit, name) > seen
+
+
+@contextlib.contextmanager
+def writing(sample: Sample, name: str) -> Iterator[None]:
+    """A process that adds reports to the newest period of a collection until it is ended."""
+    command = [sys.executable, "-m", "support.writing", str(sample.data), name]
+    process = subprocess.Popen(command, env=environment(), cwd=Path(__file__).parents[1])
+    try:
+        yield
+        assert process.poll() is None, "the writer ended by itself"
+    finally:
+        process.terminate()
+        process.wait(20)

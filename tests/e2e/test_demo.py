@@ -22,7 +22,7 @@ from rappor.cli import demo as verb
 from rappor.cli.main import main
 from rappor.demo.devices import DEVICES
 from rappor.demo.population import HIJACKER, candidates
-from rappor.demo.server import free_port
+from rappor.host import free_port
 from rappor.store import open_store
 from support.command import COMMAND, environment, rappor
 

@@ -18,9 +18,9 @@ from typing import Any
 from rappor.collector import process
 from rappor.collector.admit import utc_today
 from rappor.collector.settings import Settings
-from rappor.collector.supervise import _die_with_parent
 from rappor.collector.writer import Waiting, Writer
 from rappor.errors import StoreBroken, StoreFull
+from rappor.host import die_with_parent
 from rappor.store import Fold, Store, open_store
 from rappor.store.sqlite import fresh
 from rappor.store.sqlite.connection import Connection
@@ -171,7 +171,7 @@ def run_forks(*arguments: str) -> None:
         pid = os.fork()
         if pid == 0:
             with contextlib.suppress(BaseException):
-                _die_with_parent()
+                die_with_parent()
                 os._exit(run(*arguments))
             os._exit(99)
         os.write(2, f"pid {pid}\n".encode())  # in one piece: its child writes there too

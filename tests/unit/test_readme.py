@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from rappor.cli.main import build_parser
-from rappor.cli.output import up
 from rappor.params import PRESETS
 from rappor.privacy import epsilon_infinity, epsilon_n, epsilon_one
+from rappor.privacy.rounding import up
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rappor.charts.marks import reports_up
 from rappor.charts.panel import Panel
 from rappor.charts.theme import Spec, colours
 from rappor.checks import plural
@@ -38,16 +39,7 @@ def balance_panel(totals: Sequence[int], *, theme: str = "light") -> Panel:
                     "values": list(range(0, len(totals), step)),
                 },
             },
-            "y": {
-                "field": "reports",
-                "type": "quantitative",
-                "axis": {
-                    "title": None,
-                    "labelExpr": "format(datum.value, '~s')",
-                    "tickCount": 3,
-                    "minExtent": 44,
-                },
-            },
+            "y": reports_up(),
             "tooltip": [
                 {"field": "cohort", "type": "ordinal", "title": "Cohort"},
                 {"field": "text", "type": "nominal", "title": "Reports"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rappor.charts.marks import percent_axis
+from rappor.charts.marks import percent_axis, reports_up
 from rappor.charts.over_time import (
     Mark,
     Point,
@@ -20,7 +20,7 @@ from rappor.charts.theme import Spec, colours
 from rappor.checks import plural
 
 _BELOW = {"reports": 96, "unlisted": 120}
-_AXIS = 32  # pixels below a plot
+_AXIS = 36  # pixels below a plot
 
 
 def reports_panel(points: Sequence[tuple[str, int]], *, theme: str = "light") -> Panel:
@@ -36,16 +36,7 @@ def reports_panel(points: Sequence[tuple[str, int]], *, theme: str = "light") ->
         "mark": {"type": "bar", "fill": colour["bar"], "stroke": colour["bar-edge"]},
         "encoding": {
             "x": period_axis([period for period, _ in points], 4, padding=0.2, scale="band"),
-            "y": {
-                "field": "reports",
-                "type": "quantitative",
-                "axis": {
-                    "title": None,
-                    "labelExpr": "format(datum.value, '~s')",
-                    "tickCount": 3,
-                    "minExtent": 44,
-                },
-            },
+            "y": reports_up(),
             "tooltip": [
                 {"field": "period", "type": "nominal", "title": "Period"},
                 {"field": "text", "type": "nominal", "title": "Reports"},

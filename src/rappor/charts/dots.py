@@ -87,39 +87,8 @@ def _parts(
     place = row_place(0.36, colour["text"], label_limit(page))
     along: Spec = {"field": "low", "type": "quantitative", "scale": scale, "axis": axis}
     row: Spec = {"field": "string", "type": "nominal", "sort": None}
-    rule = {"type": "rule", "strokeWidth": 1.5, "color": colour["text"]}
-    tick = {
-        "type": "tick",
-        "orient": "vertical",
-        "size": 8,
-        "thickness": 1.5,
-        "color": colour["text"],
-        "aria": False,
-    }
     layers: list[Spec] = [
-        {"mark": rule, "encoding": {"y": place, "x": along, "x2": {"field": "high"}}},
-        {
-            "mark": tick,
-            "encoding": {"y": row, "x": {"field": "high", "type": "quantitative"}},
-        },
-        {
-            "transform": [{"filter": "!datum.open"}],
-            "mark": tick,
-            "encoding": {"y": row, "x": {"field": "low", "type": "quantitative"}},
-        },
-        {
-            "transform": [{"filter": "datum.open"}],
-            "mark": {
-                "type": "point",
-                "shape": "triangle-left",
-                "filled": True,
-                "size": 50,
-                "opacity": 1,
-                "color": colour["text"],
-                "aria": False,
-            },
-            "encoding": {"y": row, "x": {"field": "low", "type": "quantitative"}},
-        },
+        *_interval(place, row, along, colour["text"]),
         {
             "transform": [{"filter": f"datum.{FIELDS[unit]} !== null"}],
             "mark": {"type": "point", "size": 64, "strokeWidth": 1.5, "opacity": 1},
@@ -139,3 +108,26 @@ def _parts(
         side = "right" if late else "left"
         layers += threshold_rule(threshold, unit, colour["threshold"], side)
     return {"height": STEP * len(values), "data": {"values": values}, "layer": layers}
+
+
+def _interval(place: Spec, row: Spec, along: Spec, ink: str) -> list[Spec]:
+    """A line from low to high; its lower end is an arrow where it goes on below the scale."""
+    rule = {"type": "rule", "strokeWidth": 1.5, "color": ink}
+    end = {"orient": "vertical", "size": 8, "thickness": 1.5, "color": ink, "aria": False}
+    tick = {"type": "tick", **end}
+    arrow = {"shape": "triangle-left", "filled": True, "size": 50, "opacity": 1, "color": ink}
+    low, high = ({"field": name, "type": "quantitative"} for name in ("low", "high"))
+    return [
+        {"mark": rule, "encoding": {"y": place, "x": along, "x2": {"field": "high"}}},
+        {"mark": tick, "encoding": {"y": row, "x": high}},
+        {
+            "transform": [{"filter": "!datum.open"}],
+            "mark": tick,
+            "encoding": {"y": row, "x": low},
+        },
+        {
+            "transform": [{"filter": "datum.open"}],
+            "mark": {"type": "point", **arrow, "aria": False},
+            "encoding": {"y": row, "x": low},
+        },
+    ]

@@ -15,6 +15,12 @@ def percent_axis(**more: object) -> Spec:
     return {"labelExpr": PERCENT_LABELS, "tickCount": 6, **more}
 
 
+def reports_up() -> Spec:
+    """How many reports, upwards: few ticks with short labels, and room for them."""
+    axis = {"labelExpr": "format(datum.value, '~s')", "tickCount": 3, "minExtent": 44}
+    return {"field": "reports", "type": "quantitative", "axis": {"title": None, **axis}}
+
+
 def whiskers(along: str, across: str, colour: str, ends: bool = True) -> list[Spec]:
     """Rule and end ticks from `low` to `high` along one axis, at each value of the other.
 

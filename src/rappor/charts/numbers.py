@@ -6,6 +6,8 @@ import math
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import NamedTuple
 
+from rappor.privacy.rounding import up
+
 MINUS, DASH, NO_BREAK = "\u2212", "\u2013", "\u00a0"
 MISSING = DASH
 
@@ -82,10 +84,7 @@ def show_epsilon(epsilon: float, places: int = 3) -> str:
     >>> show_epsilon(1.0743), show_epsilon(math.inf)
     ('1.075', '∞ (no limit)')
     """
-    if epsilon == math.inf:
-        return "∞ (no limit)"
-    quantum = Decimal(1).scaleb(-places)
-    return str(Decimal(epsilon).quantize(quantum, ROUND_CEILING, Context(prec=400)))
+    return "∞ (no limit)" if epsilon == math.inf else up(epsilon, places)
 
 
 def show_odds(epsilon: float) -> str:

@@ -16,7 +16,7 @@ _WIDTH = 420
 _AROUND = 62  # pixels above and below the rows: axis, its title, the threshold's label
 
 FALSE_FINDS = {
-    "fdr": "On average at most {alpha} of what is detected are false finds.",
+    "fdr": "On average at most {alpha} of the detected ones are false finds.",
     "holm": "The chance of any false find is at most {alpha}.",
     "bonferroni": "The chance of any false find is at most {alpha}.",
     "none": "Not corrected for the number of candidates: {alpha} of absent ones look detected.",
@@ -83,7 +83,7 @@ def said(decoded: Any, shown: list[Any]) -> tuple[str, list[str]]:
     if decoded.kind == "boolean":
         title = f"{row_values(decoded.rows[0])['text']} {decoded.rows[0].string}"
     else:
-        noun = "candidates" if decoded.kind == "string" else "values"
+        noun = {"string": "candidates", "category": "categories"}.get(decoded.kind, "values")
         title = f"{found:,} of {candidates:,} {noun} detected"
         if not found:
             title = f"None of {candidates:,} {noun} detected"

@@ -5,7 +5,6 @@ One facet specification for all multiples: as many single charts take too long t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from rappor.charts.marks import percent_axis
@@ -22,7 +21,7 @@ from rappor.charts.over_time import (
 )
 from rappor.charts.theme import SCHEMA, Spec, colours, config, message, whole_chart
 
-__all__ = ["COLUMNS", "MOST", "Line", "Mark", "Point", "trend_words", "trends"]
+__all__ = ["COLUMNS", "MOST", "Line", "Mark", "Point", "multiples_height", "trend_words", "trends"]
 
 MOST = 12  # multiples
 COLUMNS = 4
@@ -32,6 +31,7 @@ _HEIGHT, _WIDTH = 88, 236
 def trends(
     lines: Sequence[Line],
     marks: Sequence[Mark] = (),
+    silent: Sequence[str] | None = None,
     *,
     theme: str = "light",
     in_page: bool = False,
@@ -41,6 +41,7 @@ def trends(
     Args:
         lines: at most 12 are drawn, all with the same periods; gaps stay gaps.
         marks: dashed rules in every multiple.
+        silent: periods without reports; None where all gaps are.
         theme: "light" or "dark".
         in_page: whether a page writes the words itself; it sets columns and widths, too.
 
@@ -54,7 +55,7 @@ def trends(
     periods = [point.period for point in shown[0].points]
     across = period_axis(periods, 2)
     values = [
-        {"line": number, **each}
+        {"line": _label(number, line), **each}
         for number, line in enumerate(shown)
         for each in all_values(line.points)
     ]
@@ -69,10 +70,9 @@ def trends(
         *band(across, up, colour),
         dots(across, colour, len(periods)),
     ]
-    titles = [[_cut(line.name), last_text(line.points)] for line in shown]
     header = {
         "title": None,
-        "labelExpr": f"{_literal(titles)}[datum.value]",
+        "labelExpr": "slice(split(datum.value, '\\u001f'), 1)",
         "labelAnchor": "start",
         "labelAlign": "left",
         "labelColor": colour["text"],
@@ -91,22 +91,55 @@ def trends(
     }
     if in_page:
         look = {name: part for name, part in config(theme).items() if name != "padding"}
-        about = trend_words(shown, marks)
+        about = trend_words(shown, marks, silent)
         return {"$schema": SCHEMA, "description": about, "padding": 4, **parts, "config": look}
     title = f"Shares of {len(shown)} strings from {periods[0]} to {periods[-1]}"
-    return whole_chart(parts, title, [trend_words(shown, marks)], theme)
+    return whole_chart(parts, title, [trend_words(shown, marks, silent)], theme)
 
 
-def _axes(multiples: int) -> str:
+def _axes(multiples: int, columns: int = COLUMNS) -> str:
     """One axis below each column, or one for each multiple where the last row is not full."""
-    return "independent" if multiples > COLUMNS and multiples % COLUMNS else "shared"
+    return "independent" if multiples > columns and multiples % columns else "shared"
 
 
-def trend_words(lines: Sequence[Line], marks: Sequence[Mark] = ()) -> str:
-    """How the multiples are to be read."""
+def multiples_height(multiples: int, columns: int = COLUMNS) -> int:
+    """About how high they are drawn in a page, never less.
+
+    >>> multiples_height(12), multiples_height(11), multiples_height(12, 2)
+    (460, 470, 901)
+    """
+    rows = -(-multiples // columns)
+    if _axes(multiples, columns) == "shared":
+        return 166 + 147 * (rows - 1)
+    return 166 + 152 * (rows - 1)
+
+
+def trend_words(
+    lines: Sequence[Line], marks: Sequence[Mark] = (), silent: Sequence[str] | None = None
+) -> str:
+    """How the multiples are to be read.
+
+    Args:
+        lines: what is drawn.
+        marks: where something changed.
+        silent: periods without reports; None where all gaps are.
+
+    >>> line = Line("a", [Point("2026-W27", None, None, None), Point("2026-W28", 0.1, 0.0, 0.2)])
+    >>> trend_words([line]).endswith("Gaps: no reports.")
+    True
+    >>> trend_words([line], silent=[]).partition("Hollow: not detected. ")[2]
+    'Gaps: neither detected in that period nor among its largest, so not kept.'
+    """
     words = ["Bands: 95 % intervals. Filled dots: detected. Hollow: not detected."]
-    if any(point.share is None for line in lines for point in line.points):
+    gaps = {point.period for line in lines for point in line.points if point.share is None}
+    unheard = gaps if silent is None else gaps & set(silent)
+    if unheard:
         words.append("Gaps: no reports.")
+    if gaps - unheard:
+        start = "Other gaps" if unheard else "Gaps"
+        words.append(
+            f"{start}: neither detected in that period nor among its largest, so not kept."
+        )
     if marks:
         listed = ", ".join(f"{mark.label} from {mark.period}" for mark in marks)
         words.append(f"Dashed lines: {listed}.")
@@ -125,6 +158,13 @@ def _cut(text: str) -> str:
     return name if len(name) <= 34 else f"{name[:33]}…"
 
 
-def _literal(titles: list[list[str]]) -> str:
-    """Lists of texts as a Vega expression: JSON is one, and data in it stays data."""
-    return json.dumps(titles)
+def _label(number: int, line: Line) -> str:
+    r"""What a multiple is known by: its place, its name, its newest share; \x1f is between them.
+
+    It is data, as names are text from anywhere: in an expression, Vega-Lite would replace
+    "datum.value" and Vega would stumble over "constructor".
+
+    >>> _label(3, Line("a\x1f  b", [Point("2026-W27", 0.1, 0.0, 0.2)])).split("\x1f")[:2]
+    ['03', 'a b']
+    """
+    return "\x1f".join((f"{number:02}", _cut(line.name), last_text(line.points)))

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from rappor.cli.arguments import UsageError
 from rappor.cli.dashboard import DEFAULT_PORT, check_packages, folder
@@ -107,12 +106,13 @@ def run_new(args: argparse.Namespace) -> int:
 def run_link(args: argparse.Namespace) -> int:
     """Make a one-time link."""
     from rappor.dashboard.access.roles import role_of
+    from rappor.dashboard.links import login_link
 
     with _state(args) as state:
         role = None if args.role is None else role_of(args.role)
         secret = state.new_link(args.name, actor(), role)
         where = args.url or state.address or f"http://127.0.0.1:{DEFAULT_PORT}"
-    address = f"{where.rstrip('/')}/login?link={quote(secret)}"
+    address = login_link(where, secret)
     if args.json:
         say_json({"name": args.name, "link": address})
     else:

@@ -41,6 +41,13 @@ def count(text: str) -> int:
     return int(number)
 
 
+def port(text: str) -> int:
+    """A port; 0 stands for any free one."""
+    if not text.isascii() or not text.isdigit() or int(text[:9]) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+    return int(text)
+
+
 def add_params(parser: argparse.ArgumentParser, default: str | None = None) -> None:
     """The three ways to give parameters: a preset, a params.csv, or six numbers."""
     group = parser.add_argument_group("parameters: one of --preset, --params, or all six numbers")

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from rappor.checks import did_you_mean
 from rappor.cli.arguments import UsageError, add_params, count, params_from
-from rappor.cli.output import Ticker, paint, say, say_json, table, up
+from rappor.cli.output import Ticker, paint, say, say_json, table
 from rappor.errors import MissingExtraError
 from rappor.formats import parse_number
+from rappor.privacy.rounding import up
 
 if TYPE_CHECKING:
     from rappor.attack import Bound, Finding

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rappor.cli.arguments import UsageError
-from rappor.cli.output import say, say_json, table, up
+from rappor.cli.output import say, say_json, table
 from rappor.errors import ParamsError
+from rappor.privacy.rounding import up
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from rappor.cli.output import table, up
+from rappor.cli.output import table
 from rappor.collection import Collection, Difference, Finding
 from rappor.collection.summary import Summary, summary
 from rappor.mechanism import KINDS
+from rappor.privacy.rounding import up
 
 WIDTH = 96
 

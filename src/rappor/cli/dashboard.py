@@ -7,8 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rappor.cli.arguments import UsageError
-from rappor.cli.collect import _port
+from rappor.cli.arguments import UsageError, port
 from rappor.errors import MissingExtraError
 
 DEFAULT_PORT = 8766
@@ -37,7 +36,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument("--host", default="127.0.0.1", help="address (default: %(default)s)")
     parser.add_argument(
         "--port",
-        type=_port,
+        type=port,
         default=DEFAULT_PORT,
         metavar="N",
         help="port; 0: any free one (default: %(default)s)",

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rappor.cli import survey
-from rappor.cli.arguments import UsageError, count
-from rappor.cli.collect import _port as port
+from rappor.cli.arguments import UsageError, count, port
 from rappor.cli.output import note, say, say_json
 from rappor.errors import MissingExtraError, RapporError
 

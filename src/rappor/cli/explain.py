@@ -15,9 +15,10 @@ from rappor.cli.arguments import (
     read_secret,
     value_from,
 )
-from rappor.cli.output import paint, say, say_json, up
+from rappor.cli.output import paint, say, say_json
 from rappor.mechanism import Encoder, Trace, expected_ones, new_secret
 from rappor.privacy import epsilon_infinity, epsilon_one
+from rappor.privacy.rounding import up
 from rappor.wire import to_text
 
 _STAGES = (

@@ -98,14 +98,6 @@ def finite(item: Any) -> Any:
     return "inf" if item == math.inf else item
 
 
-def up(epsilon: float, places: int = 4) -> str:
-    """ε for a table: rounded up, never down; ∞ as such."""
-    if epsilon == math.inf:
-        return "∞"
-    quantum = Decimal(1).scaleb(-places)
-    return str(Decimal(epsilon).quantize(quantum, ROUND_CEILING, Context(prec=400)))
-
-
 def percent(share: float) -> str:
     """A share as a percentage with three significant digits."""
     return "more than all" if share > 1 else f"{100 * share:.3g} %"

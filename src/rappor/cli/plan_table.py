@@ -7,7 +7,8 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from rappor.checks import plural
-from rappor.cli.output import percent, percent_up, table, up
+from rappor.cli.output import percent, percent_up, table
+from rappor.privacy.rounding import up
 
 if TYPE_CHECKING:
     from rappor.planning import Plan, Plans

@@ -8,7 +8,7 @@ from typing import Any
 
 from rappor.checks import plural
 from rappor.cli.arguments import UsageError, add_kind, add_params, count, params_from
-from rappor.cli.output import bar, percent, percent_up, say, say_json, table, up
+from rappor.cli.output import bar, percent, percent_up, say, say_json, table
 from rappor.mechanism import channel
 from rappor.params import Params
 from rappor.privacy import (
@@ -19,6 +19,7 @@ from rappor.privacy import (
     epsilon_n,
     epsilon_one,
 )
+from rappor.privacy.rounding import up
 
 REPORTS_SHOWN = (1, 2, 5, 10, 30, 100, 1000)
 POWERS = (0.5, 0.8, 0.95)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import socket
 import sys
 from typing import Any
 
 from rappor.cli import dashboard
-from rappor.cli.collect import _port, add_options, check_options, options_again
+from rappor.cli.arguments import port
+from rappor.cli.collect import add_options, check_options, options_again
 from rappor.cli.output import note, say
 from rappor.errors import MissingExtraError
+from rappor.host import LOOPBACK, free_port
 
 _EXAMPLE = """example:
   rappor serve --data data --collections collections --port 8765 --dashboard-port 8766
@@ -20,7 +21,6 @@ The parent does nothing but watch: a process that ends with an error is started 
 once, then after growing pauses. SIGTERM stops all of them, SIGHUP has them read their files again.
 The dashboard listens on this machine only. docs/operate.md is the operator's guide."""
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what to ask instead of it
-_LOOPBACK = "127.0.0.1"
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
@@ -36,7 +36,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     add_options(parser)
     parser.add_argument(
         "--dashboard-port",
-        type=_port,
+        type=port,
         default=dashboard.DEFAULT_PORT,
         metavar="N",
         help="port of the dashboard, on this machine only; 0: any free one (default: %(default)s)",
@@ -59,10 +59,10 @@ def run(args: argparse.Namespace) -> int:
     children = [Child("collector", _command("collect", *options_again(args)))]
     say(f"collector: {collector_address(args)}")
     if with_dashboard:
-        port = args.dashboard_port or free_port(_LOOPBACK)
+        chosen = args.dashboard_port or free_port(LOOPBACK)
         dashboard.folder(args.data).mkdir(mode=0o700, parents=True, exist_ok=True)
-        children.append(Child("dashboard", _command("dashboard", *dashboard_options(args, port))))
-        say(f"dashboard: {args.url or f'http://{_LOOPBACK}:{port}'}")
+        children.append(Child("dashboard", _command("dashboard", *dashboard_options(args, chosen))))
+        say(f"dashboard: {args.url or f'http://{LOOPBACK}:{chosen}'}")
         data = shlex.quote(args.data)
         say(f"log in: rappor access link NAME --role operator --data {data}")
     sys.stdout.flush()
@@ -83,9 +83,9 @@ def _command(verb: str, *options: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "rappor", verb, *options)
 
 
-def dashboard_options(args: argparse.Namespace, port: int) -> list[str]:
-    """The dashboard's options as a command line."""
-    made = ["--data", args.data, "--collections", args.collections, "--port", str(port)]
+def dashboard_options(args: argparse.Namespace, number: int) -> list[str]:
+    """The dashboard's options as a command line, with the number of its port."""
+    made = ["--data", args.data, "--collections", args.collections, "--port", str(number)]
     made += ["--collector", collector_address(args), "--log-level", args.log_level]
     made += ["--url", args.url] if args.url is not None else []
     return [*made, "--simulated"] if args.simulated else made
@@ -96,11 +96,3 @@ def collector_address(args: argparse.Namespace) -> str:
     host = _ANY_ADDRESS.get(args.host, args.host)
     shown = f"[{host}]" if ":" in host else host
     return f"{'http' if args.tls_cert is None else 'https'}://{shown}:{args.port}"
-
-
-def free_port(host: str) -> int:
-    """A port that nobody listens on at this moment."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as found:
-        found.bind((host, 0))
-        return int(found.getsockname()[1])

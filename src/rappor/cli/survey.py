@@ -9,10 +9,11 @@ from typing import Any
 
 from rappor.cli.arguments import UsageError
 from rappor.cli.explain import describe
-from rappor.cli.output import bar, note, percent, say, say_json, table, up
+from rappor.cli.output import bar, note, percent, say, say_json, table
 from rappor.mechanism import Encoder, new_secret
 from rappor.params import Params
 from rappor.privacy import epsilon_infinity, epsilon_one
+from rappor.privacy.rounding import up
 
 QUESTION = "Which browser do you use?"
 TRUE_SHARES = {"Chrome": 0.58, "Safari": 0.21, "Firefox": 0.12, "Edge": 0.07, "Lynx": 0.02}

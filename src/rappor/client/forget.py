@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 from typing import NamedTuple
 
 from rappor.client.accounts import Ledger
@@ -25,6 +23,7 @@ from rappor.client.problems import Stopped
 from rappor.client.sender import RETRY
 from rappor.collection import Collection, period_of
 from rappor.privacy.loss import add_up
+from rappor.privacy.rounding import up
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def forget(disk: Disk, collections: Mapping[str, Collection], today: datetime.da
     return Forgotten(
         total,
         f"Deleted: the secret, the ledger, all reports kept here. Reports that were sent stay "
-        f"sent, and the ε = {_up(total)} they cost stays spent. A new secret starts a second look "
+        f"sent, and the ε = {up(total)} they cost stays spent. A new secret starts a second look "
         "at the same values: its ε adds to this one, and the limits of the collections count both.",
     )
 
@@ -100,10 +99,3 @@ def _whatever(disk: Disk) -> Ledger:
     with contextlib.suppress(Stopped):
         return load_forgotten(disk)
     return Ledger("")
-
-
-def _up(epsilon: float) -> str:
-    """ε in four places, never rounded down."""
-    if epsilon == math.inf:
-        return "∞"
-    return str(Decimal(epsilon).quantize(Decimal("0.0001"), ROUND_CEILING, Context(prec=400)))

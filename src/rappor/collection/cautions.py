@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 from rappor.collection.definition import Collection
-from rappor.collection.finding import Finding, shown
+from rappor.collection.finding import Finding
 from rappor.privacy import (
     LEAST_COHORT,
     add_up,
@@ -15,6 +15,7 @@ from rappor.privacy import (
     identifying_bits,
     reports_in_a_cell,
 )
+from rappor.privacy.rounding import up
 
 LONG_DAYS = 90  # single reports kept longer than this are warned of
 FAR_DAYS = 2 * 366  # and collections that end later than this
@@ -78,7 +79,7 @@ def several_clients(collection: Collection, _: datetime.date) -> Iterator[Findin
     say, number = about(collection), collection.clients_per_person
     if number == 1:
         return
-    total = shown(add_up([(collection.most_epsilon, number)]))
+    total = up(add_up([(collection.most_epsilon, number)]))
     if not collection.account_secret:
         yield say(
             "several-clients",

@@ -13,9 +13,9 @@ from typing import Any
 
 from rappor.collection.definition import Collection
 from rappor.collection.fields import SENSITIVITIES
-from rappor.collection.finding import shown
 from rappor.errors import ParamsError
 from rappor.privacy import Step, add_up, epsilon_history, epsilon_infinity, epsilon_one
+from rappor.privacy.rounding import up
 
 FREE, REVIEW, VERSION = "free", "review", "new version"
 
@@ -172,7 +172,7 @@ def _cost(old: Collection, new: Collection, same_memo: bool) -> tuple[str, float
         after = add_up([(before, 1), (new.epsilon_infinity, 1)])
         return (
             "Reports under both add up: one under each version costs "
-            f"ε = {shown(add_up([(old.epsilon_one, 1), (new.epsilon_one, 1)]))}.",
+            f"ε = {up(add_up([(old.epsilon_one, 1), (new.epsilon_one, 1)]))}.",
             before,
             after,
         )
@@ -180,7 +180,7 @@ def _cost(old: Collection, new: Collection, same_memo: bool) -> tuple[str, float
         after = add_up([(before, 1), (epsilon_infinity(new.params, new.kind), 1)])
         return (
             "B' is drawn anew, so ε adds: for a client that reported one value under both, "
-            f"{shown(before)} becomes {shown(after)}.",
+            f"{up(before)} becomes {up(after)}.",
             before,
             after,
         )
@@ -190,8 +190,8 @@ def _cost(old: Collection, new: Collection, same_memo: bool) -> tuple[str, float
     both = epsilon_history(old.params, steps, old.kind)
     return (
         "B' stays, so both versions are one history: one report under each costs "
-        f"ε = {shown(both)} together (the old alone {shown(old.epsilon_one)}); all reports on one "
-        f"value still cost at most {shown(before)}.",
+        f"ε = {up(both)} together (the old alone {up(old.epsilon_one)}); all reports on one "
+        f"value still cost at most {up(before)}.",
         before,
         before,
     )
@@ -203,7 +203,7 @@ def _one_time_cost(old: Collection, new: Collection, same_memo: bool) -> tuple[s
         return "A one-time report of B' is the same under both: no ε.", before, before
     after = add_up([(before, 1), (epsilon_one(new.params, new.kind), 1)])
     return (
-        f"A client that reports once more spends ε again: {shown(before)} becomes {shown(after)}.",
+        f"A client that reports once more spends ε again: {up(before)} becomes {up(after)}.",
         before,
         after,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +30,3 @@ class Finding:
 def errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Those that forbid collecting."""
     return tuple(each for each in findings if each.severity == "error")
-
-
-def shown(epsilon: float) -> str:
-    """ε for a sentence: four decimals, never rounded down.
-
-    >>> shown(4.394449154672439), shown(float("inf"))
-    ('4.3945', '∞')
-    """
-    if epsilon == float("inf"):
-        return "∞"
-    return str(Decimal(epsilon).quantize(Decimal("1e-4"), ROUND_CEILING, Context(prec=400)))

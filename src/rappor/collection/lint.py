@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from rappor.collection import cautions, soundness
 from rappor.collection.cautions import LARGE_EPSILON, about
 from rappor.collection.definition import Collection
-from rappor.collection.finding import Finding, shown
+from rappor.collection.finding import Finding
 from rappor.collection.registry import Registry
 from rappor.privacy import add_up
+from rappor.privacy.rounding import up
 
 MOST_TOTAL = 30.0  # ε of one client over all collections; five of three values make 30.6 (R66)
 MANY_COLLECTIONS = 20
@@ -93,7 +94,7 @@ def _group(collection: Collection, others: Sequence[Collection]) -> Iterator[Fin
             "error" if joint > LARGE_EPSILON else "warning",
             "R65",
             f"What group {collection.group} has in common is reported here and in {names}: "
-            f"together they may spend ε = {shown(joint)} on it.",
+            f"together they may spend ε = {up(joint)} on it.",
             f"Lower most_epsilon so that the group spends at most {LARGE_EPSILON:.0f}, or ask for "
             "it once.",
         )
@@ -107,7 +108,7 @@ def _predicates(collection: Collection, others: Sequence[Collection]) -> Iterato
             "error",
             "R65",
             f"{collection.params.k} predicates about one value are reported together: jointly they "
-            f"cost ε = {shown(ever)}, not what a single bit costs.",
+            f"cost ε = {up(ever)}, not what a single bit costs.",
             "Use disjoint ranges or categories (kind ordinal or category), where ε does not grow "
             "with their number; or fewer predicates.",
         )
@@ -140,7 +141,7 @@ def _total(collection: Collection, others: Sequence[Collection]) -> Iterator[Fin
         "error",
         "R66",
         f"A client in {'this collection' if not others else f'all {len(every)} collections'} may "
-        f"spend ε = {shown(total)} over its life: more than {MOST_TOTAL:.0f}, or in more than "
+        f"spend ε = {up(total)} over its life: more than {MOST_TOTAL:.0f}, or in more than "
         f"{MANY_COLLECTIONS} collections, is too much for one person.",
         "Lower most_values and most_epsilon, end collections that are no longer read, or sample: "
         "let each client take part in some of them only.",

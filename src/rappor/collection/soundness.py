@@ -8,9 +8,10 @@ from itertools import pairwise
 
 from rappor.collection.cautions import LARGE_EPSILON, about
 from rappor.collection.definition import Collection
-from rappor.collection.finding import Finding, shown
+from rappor.collection.finding import Finding
 from rappor.collection.periods import days_of, periods_between
 from rappor.privacy import add_up, epsilon_one
+from rappor.privacy.rounding import up
 
 
 def responsibility(collection: Collection, _: datetime.date) -> Iterator[Finding]:
@@ -51,7 +52,7 @@ def memory(collection: Collection, _: datetime.date) -> Iterator[Finding]:
             "error",
             "R2",
             "With f = 0 every further report on a value costs another "
-            f"ε = {shown(collection.epsilon_one)}: repeated reports average the noise away.",
+            f"ε = {up(collection.epsilon_one)}: repeated reports average the noise away.",
             "Take f > 0, or one_time = true, or budget = true.",
         )
     elif LARGE_EPSILON < ever < float("inf") and collection.kind != "bits":
@@ -59,7 +60,7 @@ def memory(collection: Collection, _: datetime.date) -> Iterator[Finding]:
             "large-epsilon",
             "warning",
             "R44",
-            f"All reports on one value together cost ε = {shown(ever)}; the literature knows 0.01 "
+            f"All reports on one value together cost ε = {up(ever)}; the literature knows 0.01 "
             f"to {LARGE_EPSILON:.0f}.",
             "Take a larger f or fewer hashes; rappor plan finds the best ones for an ε.",
         )
@@ -73,9 +74,9 @@ def cap(collection: Collection, _: datetime.date) -> Iterator[Finding]:
             "cap-below-one-report",
             "error",
             "R66",
-            f"One report costs ε = {shown(once)} and a client may spend no more than "
+            f"One report costs ε = {up(once)} and a client may spend no more than "
             f"{collection.most_epsilon!r}: no client will ever report.",
-            f"Set most_epsilon to at least {shown(once)}, or take more noise.",
+            f"Set most_epsilon to at least {up(once)}, or take more noise.",
         )
 
 
@@ -118,7 +119,7 @@ def budget(collection: Collection, today: datetime.date) -> Iterator[Finding]:
             "warning",
             "R32",
             f"One report a {collection.period} until {collection.expires} costs "
-            f"ε = {shown(needed)}, and a client stops at {shown(collection.most_epsilon)}.",
+            f"ε = {up(needed)}, and a client stops at {up(collection.most_epsilon)}.",
             "Lower q towards p (rappor.privacy.spend solves for it), raise most_epsilon, or end "
             "earlier.",
         )

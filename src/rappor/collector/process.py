@@ -33,6 +33,7 @@ from rappor.collector.protocol import GuardedProtocol, guarded
 from rappor.collector.settings import DRAIN_SECONDS, IDLE_SECONDS, Settings
 from rappor.collector.writer import Writer
 from rappor.errors import ParamsError, RapporError
+from rappor.host import bound
 from rappor.store import Store, open_store
 
 _TICK_SECONDS = 0.5
@@ -267,23 +268,9 @@ def run(
     store = opened(settings.data)
     save_definitions(store, registry)
     collector = Collector(settings, store, registry, today, writer)
-    address = socket_for(settings.host, settings.port)
+    address = bound(settings.host, settings.port)
     collector.run(sockets=[address])
     if collector.exit_code == 0:
         store.close()
     log.event("stopped", code=collector.exit_code)
     return collector.exit_code
-
-
-def socket_for(host: str, port: int) -> socket.socket:
-    """A bound socket, or OSError that names the address."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        made.bind((host, port))
-    except OSError as error:
-        made.close()
-        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
-    made.set_inheritable(False)
-    return made

@@ -6,16 +6,15 @@ process (SECURITY: ack). What restarts it is this, or systemd.
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rappor.collector import log
+from rappor.host import die_with_parent
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
 STEADY_SECONDS = 60.0  # a process that ran this long is started again without delay
@@ -88,7 +87,7 @@ class Supervisor:
 
     def _start(self, each: _Running, now: float) -> None:
         # S603: no shell reads the command, and all of it is ours or the operator's own options.
-        each.process = subprocess.Popen(each.child.command, preexec_fn=_die_with_parent)  # noqa: S603
+        each.process = subprocess.Popen(each.child.command, preexec_fn=die_with_parent)  # noqa: S603
         each.started = now
         log.event("started", child=each.child.name, pid=each.process.pid)
 
@@ -130,10 +129,3 @@ class Supervisor:
 
     def _pass_on(self, *_: object) -> None:
         self._reload = True
-
-
-def _die_with_parent() -> None:
-    """Have the kernel stop a child whose parent was killed; Linux only, elsewhere it stays."""
-    if sys.platform == "linux":
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)

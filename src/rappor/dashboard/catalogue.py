@@ -6,9 +6,6 @@ a restarted collector from inspecting its log.
 
 from __future__ import annotations
 
-import contextlib
-import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, date, datetime
@@ -18,23 +15,15 @@ from typing import TYPE_CHECKING
 from rappor.checks import show
 from rappor.collection import Collection
 from rappor.dashboard.changes import Stamp, folder_stamp, store_stamp
-from rappor.dashboard.picture import (
-    Entry,
-    PeriodCount,
-    Picture,
-    Unreadable,
-    picture_of,
-    read_folder,
-)
-from rappor.errors import ParamsError, RapporError, StoreError
-from rappor.store import AuditEntry, Store, open_store
+from rappor.dashboard.fresh import Fresh
+from rappor.dashboard.painter import Painter
+from rappor.dashboard.picture import Entry, PeriodCount, Picture, Unreadable, read_folder
+from rappor.errors import ParamsError, StoreError
+from rappor.store import AuditEntry, SeenCells, Store, StoredCounts, open_store
 from rappor.store.open import FILE_NAME
 
 if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
-
-_PATIENCE_SECONDS = 0.1  # a page waits this long for a newer picture, then shows the last one
-_REST = 5.0  # between two readings, in multiples of the time that the last one took
 
 
 def utc_today() -> date:
@@ -55,12 +44,8 @@ class Catalogue:
         """Look at a data folder; nothing is read before it is asked for."""
         self.data, self.folder, self.today = data, collections, today
         self._file = data / FILE_NAME
-        self._guard = threading.Lock()
-        self._done: tuple[Stamp, Picture] | None = None
-        self._reading: threading.Thread | None = None
-        self._failed: RapporError | None = None
-        self._rest_until = 0.0
-        self._took = 0.0
+        self._painter, self._seen = Painter(), SeenCells()
+        self._pictures = Fresh(self._stamp, self._look)
         self._audit: tuple[Stamp, list[AuditEntry]] | None = None
 
     # What the pages ask.
@@ -134,11 +119,33 @@ class Catalogue:
         """One Counts for each (p, q) of these periods and dimensions; empty without reports."""
         from rappor.aggregate.stored import sum_cells
 
+        return sum_cells(self._cells(name, version, periods, dimensions), self.get(name, version))
+
+    def counts_by_period(
+        self,
+        name: str,
+        version: int,
+        periods: Iterable[str],
+        dimensions: Mapping[str, str] | None = None,
+    ) -> dict[str, list[Counts]]:
+        """What `counts` says of each period by itself, in one reading; those without are absent."""
+        from rappor.aggregate.stored import BY_PERIOD, split, sum_cells
+
         collection = self.get(name, version)
+        cells = split(self._cells(name, version, periods, dimensions), BY_PERIOD)
+        return {period: sum_cells(each, collection) for period, each in cells.items()}
+
+    def _cells(
+        self,
+        name: str,
+        version: int,
+        periods: Iterable[str] | None,
+        dimensions: Mapping[str, str] | None,
+    ) -> list[StoredCounts]:
         asked = set((dimensions or {}).items())
         with self._opened() as store:
             cells = store.counts(name, version, periods=periods)
-        return sum_cells([cell for cell in cells if asked <= set(cell.cell.pairs)], collection)
+        return [cell for cell in cells if asked <= set(cell.cell.pairs)]
 
     def unreadable(self) -> tuple[Unreadable, ...]:
         """Files in the folder of collections that are no definition."""
@@ -170,60 +177,24 @@ class Catalogue:
         """What the store holds: the present state, or that of a moment ago while it is read.
 
         Raises:
-            StoreError: it cannot be read, and never could.
+            StoreError: it cannot be read.
         """
-        stamp = self._stamp()
-        with self._guard:
-            done = self._done
-            if done is not None and done[0] == stamp:
-                return done[1]
-            if done is not None and time.monotonic() < self._rest_until:
-                return done[1]
-            if self._reading is None:
-                self._reading = threading.Thread(target=self._read, args=(stamp,), daemon=True)
-                self._reading.start()
-            reading = self._reading
-        if done is None:
-            reading.join()
-        elif self._took < _PATIENCE_SECONDS:  # else nobody waits for what takes long
-            reading.join(_PATIENCE_SECONDS)
-        with self._guard:
-            if self._failed is not None:
-                raise self._failed
-            if self._done is None:
-                raise ParamsError("the catalogue could not be read")
-            return self._done[1]
+        return self._pictures.get()
 
     def prepare(self) -> None:
         """Read what there is in the background, before a page asks for it."""
-        threading.Thread(target=self._prepare, daemon=True).start()
-
-    def _prepare(self) -> None:
-        with contextlib.suppress(RapporError):  # a page that needs it will say what is wrong
-            self.picture()
-
-    def _read(self, stamp: Stamp) -> None:
-        began = time.monotonic()
-        failed: RapporError | None = None
-        try:
-            made = self._look()
-        except RapporError as error:
-            failed = error
-        except OSError as error:
-            failed = StoreError(f"{self.data}: cannot be read ({error.strerror})")
-        took = time.monotonic() - began
-        with self._guard:
-            self._reading, self._failed, self._took = None, failed, took
-            self._rest_until = time.monotonic() + (_REST * took if took > 0.05 else 0.0)
-            if failed is None:
-                self._done = (stamp, made)
+        self._pictures.begin()
 
     def _look(self) -> Picture:
-        drafts, wrong = ([], []) if self.folder is None else read_folder(self.folder)
-        if not self.has_store:
-            return picture_of((), (), drafts, wrong)
-        with self._opened() as store:
-            return picture_of(store.definitions(), store.cells(), drafts, wrong)
+        try:
+            drafts, wrong = ([], []) if self.folder is None else read_folder(self.folder)
+            if not self.has_store:
+                return self._painter.paint((), (), drafts, wrong)
+            with self._opened() as store:
+                definitions, cells = store.definitions(), store.cells(self._seen)
+        except OSError as error:
+            raise StoreError(f"{self.data}: cannot be read ({error.strerror})") from error
+        return self._painter.paint(definitions, cells, drafts, wrong)
 
     def _opened(self) -> closing[Store]:
         return closing(open_store(self.data, read_only=True))

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from rappor.errors import RapporError
 
-MOST_BYTES = 64 * 2**20  # a million candidates, with room
+FORM_BYTES = 2**16  # of a form that nobody uploads anything with
+LIST_BYTES = 64 * 2**20  # a million candidates, with room
+_DIGITS = 12  # of a length
 MOST_FIELDS, MOST_FILES = 200, 4
 
 Form = Mapping[str, "str | bytes"]
@@ -21,19 +24,24 @@ class TooLarge(RapporError):
     """A body beyond what a form may have."""
 
 
-async def read_form(request: Request) -> Form:
+class BadForm(RapporError):
+    """A body that is no form of ours, or that never arrived."""
+
+
+async def read_form(request: Request, most: int = FORM_BYTES) -> Form:
     """Field by field the last value; a file's content as bytes, nothing where no file was chosen.
 
     Raises:
-        TooLarge: more than 64 MiB, or more fields than any form of ours has.
+        TooLarge: more bytes than `most`, or no length that says how many there are.
+        BadForm: more fields than any form of ours has, or not a form.
     """
     size = request.headers.get("content-length", "")
-    if not size.isascii() or not size.isdigit() or int(size[:12]) > MOST_BYTES:
-        raise TooLarge("a form needs a length of at most 64 MiB")
+    if not (size.isascii() and size.isdigit() and len(size) <= _DIGITS) or int(size) > most:
+        raise TooLarge(f"a form needs a length of at most {most} bytes")
     found: dict[str, str | bytes] = {}
     try:
         async with request.form(
-            max_files=MOST_FILES, max_fields=MOST_FIELDS, max_part_size=MOST_BYTES
+            max_files=MOST_FILES, max_fields=MOST_FIELDS, max_part_size=most
         ) as form:
             for name, value in form.multi_items():
                 if isinstance(value, UploadFile):
@@ -41,12 +49,8 @@ async def read_form(request: Request) -> Form:
                         found[name] = await value.read()
                 else:
                     found[name] = value
-    except MultiPartException as error:
-        raise TooLarge(str(error)) from None
-    except Exception as error:
-        if type(error).__name__ == "HTTPException":
-            raise TooLarge("a form that cannot be read") from None
-        raise
+    except (MultiPartException, HTTPException, ClientDisconnect):
+        raise BadForm("a form that cannot be read") from None
     return found
 
 

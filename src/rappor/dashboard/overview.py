@@ -22,6 +22,7 @@ KINDS = {
     "ordinal": "numbers",
     "bits": "predicates",
 }
+_WITH_REST = ("string", "category")  # kinds of which some reports may be on no list
 DEFAULT_SORT = "name"
 ALPHA = 0.05  # what decodes go by, unless they are told otherwise
 
@@ -52,6 +53,7 @@ class Row:
         current: whether the newest stored period is the present one.
         decode: what was found; None before the first decode.
         few: why the newest period can show little, where it can; else empty.
+        pending: whether a decode is on its way by itself: see `rappor.dashboard.ahead`.
     """
 
     entry: Entry
@@ -60,6 +62,7 @@ class Row:
     current: bool
     decode: Decode | None
     few: str = ""
+    pending: bool = False
 
     @property
     def collection(self) -> Collection:
@@ -158,9 +161,14 @@ def rows_of(
         meta = results.get(entry.name)
         if meta is not None and meta.get("version") != entry.collection.version:
             meta = None
-        decode = None if meta is None else _decode(meta)
-        few = "" if decode else _few(entry, (lists or {}).get(entry.name, 0))
-        found.append(Row(entry, one, ever, current, decode, few))
+        decode = None if meta is None else _decode(meta, entry.collection.kind)
+        listed = (lists or {}).get(entry.name, 0)
+        few = "" if decode else _few(entry, listed)
+        can = entry.standing is Standing.ACTIVE and bool(
+            listed or entry.collection.kind != "string"
+        )
+        pending = can and newest is not None and not decode and not few
+        found.append(Row(entry, one, ever, current, decode, few, pending))
     return found
 
 
@@ -176,8 +184,8 @@ def _few(entry: Entry, listed: int) -> str:
     return f"{newest.reports:,} so far; 1\u00a0% needs about {about(seen.needed)}"
 
 
-def _decode(meta: Mapping[str, Any]) -> Decode:
-    mass = meta.get("unlisted") or {}
+def _decode(meta: Mapping[str, Any], kind: str) -> Decode:
+    mass = (meta.get("unlisted") or {}) if kind in _WITH_REST else {}
     share, low, high = (mass.get(name) for name in ("proportion", "prop_low_95", "prop_high_95"))
     unlisted = None
     if isinstance(share, float) and isinstance(low, float) and isinstance(high, float):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
@@ -13,9 +12,8 @@ from typing import NamedTuple
 from rappor.collection import Collection
 from rappor.collection.registry import definition_files
 from rappor.errors import ParamsError, RapporError
-from rappor.store import CellSummary, Definition
 
-_Key = tuple[str, int]
+VersionKey = tuple[str, int]
 
 
 class Standing(StrEnum):
@@ -88,8 +86,8 @@ class Picture:
     """
 
     collections: Mapping[str, Mapping[int, Collection]] = field(default_factory=dict)
-    stored: frozenset[_Key] = frozenset()
-    slices: Mapping[_Key, tuple[Slice, ...]] = field(default_factory=dict)
+    stored: frozenset[VersionKey] = frozenset()
+    slices: Mapping[VersionKey, tuple[Slice, ...]] = field(default_factory=dict)
     counted: Mapping[tuple[str, int | None], tuple[PeriodCount, ...]] = field(default_factory=dict)
     unreadable: tuple[Unreadable, ...] = ()
 
@@ -108,54 +106,6 @@ class Picture:
         return Entry(collection, standing, self.periods(collection.name, None))
 
 
-def picture_of(
-    definitions: Iterable[Definition],
-    cells: Iterable[CellSummary],
-    drafts: Iterable[Collection] = (),
-    unreadable: Iterable[Unreadable] = (),
-) -> Picture:
-    """The picture of a store and of a folder of collections; the store's definitions go first."""
-    found: dict[str, dict[int, Collection]] = defaultdict(dict)
-    for each in drafts:
-        found[each.name][each.version] = each
-    stored = set()
-    for definition in definitions:
-        collection = Collection.from_toml(definition.toml)
-        found[collection.name][collection.version] = collection
-        stored.add((collection.name, collection.version))
-    slices: dict[_Key, list[Slice]] = defaultdict(list)
-    pairs: dict[str, tuple[tuple[str, str], ...]] = {}
-    for cell in cells:
-        key = cell.cell
-        known = pairs.get(key.dimensions)
-        if known is None:
-            known = pairs[key.dimensions] = key.pairs
-        slices[key.collection, key.version].append(Slice(key.period, known, cell.reports))
-    return Picture(
-        collections={name: dict(sorted(found[name].items())) for name in sorted(found)},
-        stored=frozenset(stored),
-        slices={key: tuple(sorted(each)) for key, each in slices.items()},
-        counted=_counted(slices),
-        unreadable=tuple(unreadable),
-    )
-
-
-def _counted(
-    slices: Mapping[_Key, Iterable[Slice]],
-) -> dict[tuple[str, int | None], tuple[PeriodCount, ...]]:
-    """Reports by period, of each version and of all versions together."""
-    sums: dict[tuple[str, int | None], dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for (name, version), cells in slices.items():
-        one, every = sums[name, version], sums[name, None]
-        for cell in cells:
-            one[cell.period] += cell.reports
-            every[cell.period] += cell.reports
-    return {
-        key: tuple(PeriodCount(period, found[period]) for period in sorted(found))
-        for key, found in sums.items()
-    }
-
-
 def read_folder(folder: Path) -> tuple[list[Collection], list[Unreadable]]:
     """The definitions of a folder, and the files that are none."""
     found: list[Collection] = []
@@ -169,4 +119,6 @@ def read_folder(folder: Path) -> tuple[list[Collection], list[Unreadable]]:
             found.append(Collection.read(path))
         except (RapporError, OSError) as error:
             wrong.append(Unreadable(path.name, str(error).replace(str(path), path.name)))
+        except RecursionError:
+            wrong.append(Unreadable(path.name, "brackets within brackets, without end"))
     return found, wrong

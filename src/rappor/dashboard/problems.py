@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -10,6 +11,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from rappor.dashboard.access.roles import Role
 from rappor.dashboard.access.visitor import Visitor
 from rappor.dashboard.desk import Desk
+from rappor.dashboard.settings import Settings
 
 _MACHINE = (".json", ".csv")
 
@@ -61,3 +63,22 @@ def log_in_first(request: Request) -> Response:
     wanted = request.url.path + query if request.method == "GET" else "/"
     back = "" if wanted == "/" else f"?next={quote(wanted)}"
     return RedirectResponse(f"/login{back}", 303)
+
+
+def without_paths(text: str, settings: Settings) -> str:
+    """An error's text that names files, but not where on this machine they are.
+
+    >>> without_paths("/srv/data/store.sqlite: damaged", Settings(Path("/srv/data")))
+    'store.sqlite: damaged'
+    """
+    for folder in (settings.data, settings.collections):
+        if folder is None:
+            continue
+        for name in sorted(_names(folder), key=len, reverse=True):
+            if name not in (".", "/"):
+                text = text.replace(f"{name}/", "").replace(name, folder.name)
+    return text
+
+
+def _names(folder: Path) -> set[str]:
+    return {str(folder), str(folder.absolute()), str(folder.resolve())}

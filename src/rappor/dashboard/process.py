@@ -9,6 +9,7 @@ import logging
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,17 +17,22 @@ from pathlib import Path
 import uvicorn
 
 from rappor.dashboard import templating
+from rappor.dashboard.ahead import Ahead, wanted
 from rappor.dashboard.app import build
 from rappor.dashboard.assets import Assets
 from rappor.dashboard.catalogue import Catalogue
 from rappor.dashboard.desk import Desk
 from rappor.dashboard.ingest.watch import Watch
 from rappor.dashboard.jobs import Jobs
+from rappor.dashboard.results.kept import prepare as prepare_tables
 from rappor.dashboard.settings import Settings
 from rappor.dashboard.state import State
+from rappor.dashboard.state.clock import text_of
+from rappor.host import bound
 
 CACHE = "dashboard-cache"
 _STOP_SECONDS = 5
+_SWITCH_SECONDS = 0.001  # a page gets the interpreter back soon while a picture is being made
 _LOG = logging.getLogger("rappor.dashboard")
 
 
@@ -34,7 +40,7 @@ class _Lines(logging.Formatter):
     """One JSON object a line, as the collector logs."""
 
     def format(self, record: logging.LogRecord) -> str:
-        when = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        when = text_of(datetime.fromtimestamp(record.created, UTC))
         said = {"time": when, "level": record.levelname.lower(), "event": record.getMessage()}
         said |= getattr(record, "fields", {})
         if record.exc_info:
@@ -86,6 +92,7 @@ def run(settings: Settings, log_level: str = "info") -> int:
         OSError: an address that cannot be listened on.
     """
     set_up_log(log_level)
+    sys.setswitchinterval(_SWITCH_SECONDS)
     address = bound(settings.host, settings.port)
     settings = settings.listening(address.getsockname()[1])
     desk = desk_of(settings)
@@ -93,7 +100,11 @@ def run(settings: Settings, log_level: str = "info") -> int:
     desk.catalogue.prepare()
     templating.prepare()
     desk.assets.prepare()
+    threading.Thread(target=prepare_tables, daemon=True).start()
     desk.watch.start()
+    ahead = Ahead(desk)
+    if wanted():
+        ahead.start()
     config = uvicorn.Config(
         build(desk),
         ws="none",
@@ -107,6 +118,7 @@ def run(settings: Settings, log_level: str = "info") -> int:
     try:
         Server(config).run(sockets=[address])
     finally:
+        ahead.close()
         desk.watch.close()
         desk.jobs.close()
         desk.state.close()
@@ -124,17 +136,3 @@ def desk_of(settings: Settings) -> Desk:
         assets=Assets(Path(settings.data) / CACHE),
         watch=Watch(settings.collector),
     )
-
-
-def bound(host: str, port: int) -> socket.socket:
-    """A bound socket, or OSError that names the address."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        made.bind((host, port))
-    except OSError as error:
-        made.close()
-        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
-    made.set_inheritable(False)
-    return made

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rappor.dashboard.access.roles import PUBLIC, Role
+from rappor.dashboard.forms import FORM_BYTES
 from rappor.errors import ParamsError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Page:
         roles: who may open it; PUBLIC needs no login. There is no default.
         name: unique; what `url_for` in templates is asked for.
         methods: GET (HEAD comes with it) or POST.
+        most_bytes: how large the body of a POST may be.
     """
 
     path: str
@@ -38,6 +40,7 @@ class Page:
     roles: frozenset[Role]
     name: str
     methods: tuple[str, ...] = ("GET",)
+    most_bytes: int = FORM_BYTES
 
     def __post_init__(self) -> None:
         if self.roles is not PUBLIC and not self.roles:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ from rappor.errors import ParamsError
 
 STATE_FILE = "dashboard.sqlite"
 DEFAULT_PORT = 8766
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,13 @@ class Settings:
         checks.whole("port", self.port, 0, 65535)
         for name in ("collector", "url"):
             value = getattr(self, name)
-            parts = None if value is None else urlsplit(value)
-            if parts is not None and (parts.scheme not in ("http", "https") or not parts.hostname):
+            if value is not None and not _is_address(value):
                 raise ParamsError(f"{name} must be an http or https address, got {value!r}")
+        if self.url is not None and not _HOST.fullmatch(_bare(self.url)):
+            raise ParamsError(
+                f"url must be the scheme and host of the dashboard and nothing more, such as "
+                f"https://stats.example.org; got {self.url!r}"
+            )
 
     @property
     def state_file(self) -> Path:
@@ -56,13 +62,15 @@ class Settings:
         >>> Settings(Path("data"), host="::1", port=8766).address
         'http://[::1]:8766'
         """
+        if self.url is not None:
+            return f"{urlsplit(self.url).scheme}://{_bare(self.url)}"
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return self.url or f"http://{host}:{self.port}"
+        return f"http://{host}:{self.port}"
 
     @property
     def secure(self) -> bool:
         """Whether browsers reach it by HTTPS, so that cookies may be for HTTPS only."""
-        return self.url is not None and self.url.startswith("https://")
+        return self.url is not None and urlsplit(self.url).scheme == "https"
 
     def listening(self, port: int) -> Settings:
         """The same with the port that was really taken."""
@@ -77,6 +85,8 @@ class Settings:
         >>> own.knows_host("attacker.example")
         False
         """
+        if not _HOST.fullmatch(header):
+            return False
         try:
             name = urlsplit(f"//{header}").hostname or ""
         except ValueError:
@@ -89,3 +99,20 @@ class Settings:
             return ipaddress.ip_address(name).is_loopback
         except ValueError:
             return False
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return False
+
+
+def _bare(url: str) -> str:
+    """What stands after the scheme of an address, without a last slash.
+
+    >>> _bare("https://stats.example.org/")
+    'stats.example.org'
+    """
+    return url.partition("://")[2].removesuffix("/")

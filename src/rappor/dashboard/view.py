@@ -183,6 +183,16 @@ class View:
         return f"/collections/{self.collection}{ending}{'?' if query else ''}{query}"
 
     @property
+    def carried(self) -> str:
+        """What all pages of a collection have in common of its address: when, where, how decoded.
+
+        >>> View("homepage", 1, "2026-W27", "2026-W28", q="x", usual={"version": "1"}).carried
+        'from=2026-W27&to=2026-W28'
+        """
+        usual = {"unit": "share", "scale": "linear", "sort": self.usual.get("sort", DEFAULT_SORT)}
+        return self.query(vs="", q="", every=False, **usual)
+
+    @property
     def decoding(self) -> str:
         """How it is decoded, in one line.
 

@@ -37,6 +37,7 @@ SORTS = (
     "difference",
 )
 _LONGEST = 400  # letters of a search
+_LEAST_ALPHA = 1e-9  # divided by a million candidates, it is still a probability
 
 
 def read_view(query: Mapping[str, str], catalogue: Any, state: Any, name: str) -> View:
@@ -136,8 +137,10 @@ def _alpha(text: str) -> float:
         alpha = float(number) / (100 if percent else 1)
     except ValueError:
         alpha = math.nan
-    if not 0 < alpha < 1:
-        raise ParamsError(f"alpha must be a number between 0 and 1, got {show(text)}")
+    if not _LEAST_ALPHA <= alpha < 1:
+        raise ParamsError(
+            f"alpha must be a number from {_LEAST_ALPHA:g} on and below 1, got {show(text)}"
+        )
     return alpha
 
 

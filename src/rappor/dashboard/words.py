@@ -83,6 +83,15 @@ def bytes_text(size: float) -> str:
     return f"{size:.0f} B"
 
 
+def sentence(text: str) -> str:
+    """A text as a sentence.
+
+    >>> sentence("there are no reports left")
+    'There are no reports left.'
+    """
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?")) else ".")
+
+
 def duration_text(seconds: float) -> str:
     """A time span.
 

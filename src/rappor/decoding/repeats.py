@@ -112,8 +112,9 @@ def repeats(totals: ArrayLike, reports_per_client: int | Sequence[int] = 1) -> N
     if sent.ndim != 2 or not np.isfinite(sent).all() or (sent < 0).any():
         raise DecodeError("totals must be numbers from 0 on, of the shape (periods, cohorts)")
     periods = len(sent)
-    given = [reports_per_client] * periods if np.ndim(reports_per_client) == 0 else None
-    most = [whole("reports_per_client", r, 1) for r in given or reports_per_client]  # type: ignore[union-attr]
+    given = np.asarray(reports_per_client, dtype=object)  # as they are: `whole` looks at each
+    each = [given.item()] * periods if given.ndim == 0 else list(given)
+    most = [whole("reports_per_client", number, 1) for number in each]
     if len(most) != periods:
         raise DecodeError(f"reports_per_client has {len(most)} numbers for {periods} periods")
     pairs = sum((most[t] - 1) * sent[t] for t in range(periods))

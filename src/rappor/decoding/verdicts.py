@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rappor.aggregate.counts import Counts
+from rappor.decoding.diagnosis import rounded
 from rappor.mechanism.channel import channel
 from rappor.privacy.limits import detectable
 
@@ -29,7 +30,7 @@ def string_warnings(decoded: Decoded, parts: Sequence[Counts], by_design: bool) 
     needed = reports_for(0.01, decoded, parts[0])
     if needed > decoded.reports:
         found.append(
-            f"Few reports: a string that 1 % hold needs about {needed:,.0f} reports to be "
+            f"Few reports: a string that 1 % hold needs about {rounded(needed)} reports to be "
             f"detected in half of all cases; there are {decoded.reports:,}."
         )
     rows = int((parts[0].totals > 0).sum()) * parts[0].params.k

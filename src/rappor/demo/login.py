@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from rappor.dashboard.access.roles import Role
+from rappor.dashboard.links import login_link
 from rappor.dashboard.settings import STATE_FILE
 from rappor.dashboard.state import State
 from rappor.dashboard.state.accounts import LINK_LIFE
@@ -17,4 +18,4 @@ _NAME = "demo"
 def link(where: Place, url: str) -> str:
     """An address that logs one browser in as an analyst, once, within `MINUTES`."""
     with closing(State(where.data / STATE_FILE, where.collections)) as state:
-        return f"{url}/login?link={state.new_link(_NAME, 'rappor demo', Role.ANALYST)}"
+        return login_link(url, state.new_link(_NAME, "rappor demo", Role.ANALYST))

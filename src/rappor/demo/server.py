@@ -7,10 +7,8 @@ however that one ends: on SIGTERM in the usual case, by the kernel where this on
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,8 +17,9 @@ from typing import Any
 
 from rappor.demo.errors import DemoError
 from rappor.demo.place import Place
+from rappor.host import LOOPBACK, die_with_parent, free_port
 
-HOST = "127.0.0.1"
+HOST = LOOPBACK
 START_SECONDS, STOP_SECONDS = 60.0, 15.0
 _TICK_SECONDS = 0.05
 
@@ -120,18 +119,3 @@ class Server:
         """The last line for people in its log, "" where there is none: it logs JSON."""
         plain = (line for line in self._lines() if line.strip() and not line.startswith("{"))
         return "".join(list(plain)[-1:])
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def die_with_parent() -> None:
-    """In a child, before it begins: have the kernel end it with its parent (Linux only)."""
-    if sys.platform == "linux":
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)

@@ -14,8 +14,8 @@ from typing import Any
 
 from rappor.demo.crowd import Task
 from rappor.demo.errors import DemoError
-from rappor.demo.server import die_with_parent
 from rappor.demo.truth import Truth
+from rappor.host import die_with_parent
 
 _TICK_SECONDS = 0.2
 _READ = 2**16

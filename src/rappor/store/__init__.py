@@ -10,6 +10,7 @@ from rappor.store.types import (
     Definition,
     Fold,
     Retained,
+    SeenCells,
     Store,
     StoredCounts,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "Definition",
     "Fold",
     "Retained",
+    "SeenCells",
     "Store",
     "StoredCounts",
     "dimensions_pairs",

@@ -86,6 +86,17 @@ class CellSummary(NamedTuple):
     kept: int
 
 
+@dataclass(slots=True)
+class SeenCells:
+    """What one reading of all cells leaves to the next one, so that it is quick; see `Store.cells`.
+
+    Attributes:
+        rows: what was found and checked; only the store that filled it knows what is in it.
+    """
+
+    rows: dict[object, tuple[CellSummary, bytes]] = field(default_factory=dict, repr=False)
+
+
 class Definition(NamedTuple):
     """A collection's definition, as it was when it was saved."""
 
@@ -177,8 +188,13 @@ class Store(Protocol):
         """The counts of all cells that match, by version, period and dimensions."""
         ...
 
-    def cells(self) -> list[CellSummary]:
-        """All cells, by key."""
+    def cells(self, seen: SeenCells | None = None) -> list[CellSummary]:
+        """All cells, by key.
+
+        Args:
+            seen: what an earlier reading saw, also through another opening of the same store: what
+                is the same since is not checked again. It is filled for the next reading.
+        """
         ...
 
     def reports(

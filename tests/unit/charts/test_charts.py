@@ -16,22 +16,9 @@ from rappor.charts.theme import TOKENS, colours
 from rappor.decoding.basic import decode_basic
 from rappor.decoding.ordinal import decode_ordinal
 from rappor.errors import MissingExtraError, ParamsError
+from support.drawn import row
 
 HOSTILE = ["<b>&'\"", "x" * 300, "", "datum.evil", "日本語", "a\nb"]
-
-
-def row(string, share, detected, half=0.01):
-    low, high = max(share - half, 0), share + half
-    return SimpleNamespace(
-        string=string,
-        estimate=share * 1e6,
-        proportion=share,
-        prop_low_95=low,
-        prop_high_95=high,
-        interval=(low * 1e6, high * 1e6),
-        adjusted_p_value=1e-9 if detected else 0.7,
-        detected=detected,
-    )
 
 
 def strings(detected, others=100, **more):

@@ -14,20 +14,7 @@ from rappor.charts.dots import dots_panel, log_ticks
 from rappor.charts.render import VEGA_LITE, to_svg
 from rappor.charts.results import bars_panel, results, strip_panel
 from rappor.decoding.ordinal import decode_ordinal
-
-
-def row(string, share, detected, half=0.01):
-    low, high = max(share - half, 0), max(share + half, 0)
-    return SimpleNamespace(
-        string=string,
-        estimate=share * 1e6,
-        proportion=share,
-        prop_low_95=low,
-        prop_high_95=high,
-        interval=(low * 1e6, high * 1e6),
-        adjusted_p_value=1e-9 if detected else 0.7,
-        detected=detected,
-    )
+from support.drawn import row
 
 
 def decoded(detected=12, others=100):

@@ -8,10 +8,10 @@ import pytest
 
 from rappor.collection import Collection, Difference, diff
 from rappor.collection.change import RULES
-from rappor.collection.finding import shown
 from rappor.errors import ParamsError
 from rappor.params import Params
 from rappor.privacy import Step, epsilon_history, epsilon_infinity
+from rappor.privacy.rounding import up
 
 WINDOWS = Params.preset("windows")
 OLD = Collection(
@@ -106,7 +106,7 @@ def test_a_schedule_is_charged_at_its_costliest() -> None:
     found = to(4, schedule=(("2026-12-01", 0.25, 0.75),))
     both = epsilon_history(WINDOWS, [Step(0.5, 0.75), Step(0.25, 0.75)])
     assert both > epsilon_history(WINDOWS, [Step(0.5, 0.75, 2)])
-    assert f"ε = {shown(both)} together" in found.cost
+    assert f"ε = {up(both)} together" in found.cost
 
 
 @pytest.mark.parametrize("given", [{"f": 0.25}, {"m": 16}, {"k": 64}])

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from rappor.collection import Collection, Finding, Registry, lint, lint_all
-from rappor.collection.finding import errors, shown
+from rappor.collection.finding import errors
 from rappor.collection.template import draft
 from rappor.mechanism import Ranges
 from rappor.params import Params
 from rappor.privacy import add_up, epsilon_one, spend
+from rappor.privacy.rounding import up
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "collections"
 TODAY = datetime.date(2026, 11, 16)
@@ -223,6 +224,6 @@ def test_a_budget_lasts_to_the_end_or_is_warned_of() -> None:
     # 10 days at 1.0743, then 355 at the ε of q = .501
     (found,) = lint(late, today=TODAY)
     each = epsilon_one(late.params_for("2026-12-01"))
-    assert f"ε = {shown(add_up([(late.epsilon_one, 10), (each, 355)]))}" in found.text
+    assert f"ε = {up(add_up([(late.epsilon_one, 10), (each, 355)]))}" in found.text
     past = lint(late, today=datetime.date(2026, 11, 26))
     assert past == ()  # only the quiet phase is left

@@ -118,7 +118,7 @@ def test_a_job_that_fails_says_why_and_can_be_tried_again(desk, analyst):
     desk.jobs.wait(job.id, 60)
     answer = analyst.get("/collections/homepage/trends")
     assert state_of(answer) == "error"
-    assert "This trend stopped" in answer.text
+    assert "This decode stopped" in answer.text
     assert "Try again" in answer.text
     assert "/nowhere" not in answer.text
     assert analyst.post("/collections/homepage/trends", {}).status_code == 303

@@ -1,6 +1,5 @@
 """What pages are told about the store: right, fresh, and quick to come by."""
 
-import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -114,27 +113,3 @@ def test_a_damaged_store_is_an_error_every_time_and_ends_with_its_cause(tmp_path
     for extra in sample.data.glob("store.sqlite-*"):
         extra.unlink()
     assert len(catalogue.collections()) == 6
-
-
-class Slow(Catalogue):
-    """A catalogue of a store that takes long to read."""
-
-    def _look(self):
-        time.sleep(0.3)
-        return super()._look()
-
-
-def test_nobody_waits_for_a_large_store_that_was_read_before(tmp_path: Path) -> None:
-    sample = sample_folder(tmp_path)
-    catalogue = Slow(sample.data)
-    assert len(catalogue.collections()) == 6
-    sample.define(Collection("another", 1, STRINGS))
-    sample.store()
-    catalogue._rest_until = 0.0
-    began = time.monotonic()
-    assert len(catalogue.collections()) == 6
-    assert time.monotonic() - began < 0.2
-    until = time.monotonic() + 10
-    while len(catalogue.collections()) < 7 and time.monotonic() < until:
-        time.sleep(0.05)
-    assert len(catalogue.collections()) == 7

@@ -132,6 +132,44 @@ def test_a_killed_worker_fails_its_job_and_no_other(jobs, sample):
     assert jobs.wait(after.id, 60).state == "done"
 
 
+def test_what_nobody_asked_for_comes_last(jobs, sample):
+    held = stopped(jobs, sample)
+    unasked = jobs.start("decode", arguments(sample), "unasked", unasked=True)
+    asked = jobs.start("decode", arguments(sample), "asked")
+    os.kill(jobs.worker_id, signal.SIGCONT)
+    assert jobs.wait(unasked.id, 60).state == "done"
+    assert jobs.get(held.id).ended <= jobs.get(asked.id).began
+    assert jobs.get(asked.id).ended <= jobs.get(unasked.id).began
+
+
+def test_a_long_job_that_nobody_asked_for_gives_way_and_is_done_later(jobs, sample, monkeypatch):
+    monkeypatch.setattr("rappor.dashboard.jobs.jobs._GRACE_SECONDS", 0.0)
+    first = jobs.start("decode", arguments(sample), "first")
+    assert jobs.wait(first.id, 60).state == "done"
+    os.kill(jobs.worker_id, signal.SIGSTOP)
+    unasked = jobs.start("decode", arguments(sample), "unasked", unasked=True)
+    while jobs.get(unasked.id).state != "running":
+        time.sleep(0.001)
+    asked = jobs.start("decode", arguments(sample), "asked")
+    assert jobs.get(unasked.id).state == "waiting"  # neither cancelled nor failed
+    assert jobs.wait(asked.id, 60).state == "done"
+    assert jobs.wait(unasked.id, 60).state == "done"
+    assert jobs.get(asked.id).ended <= jobs.get(unasked.id).began
+
+
+def test_an_unasked_job_that_somebody_asks_for_gives_way_no_more(jobs, sample, monkeypatch):
+    monkeypatch.setattr("rappor.dashboard.jobs.jobs._GRACE_SECONDS", 0.0)
+    first = jobs.start("decode", arguments(sample), "first")
+    assert jobs.wait(first.id, 60).state == "done"
+    os.kill(jobs.worker_id, signal.SIGSTOP)
+    unasked = jobs.start("decode", arguments(sample), "same", unasked=True)
+    while jobs.get(unasked.id).state != "running":
+        time.sleep(0.001)
+    assert jobs.start("decode", arguments(sample), "same").id == unasked.id
+    jobs.start("decode", arguments(sample), "other")
+    assert jobs.get(unasked.id).state == "running"
+
+
 @pytest.mark.parametrize(
     ("changed", "about"),
     [

@@ -13,17 +13,7 @@ from rappor.decoding.decode import decode
 from rappor.decoding.diagnose import diagnose
 from rappor.decoding.fit import least_squares
 from rappor.decoding.ordinal import decode_ordinal
-from rappor.simulate import simulate
-
-PARAMS = Params(64, 2, 8, 0.5, 0.25, 0.75)
-NAMES = [f"v{i:02}" for i in range(40)]
-SHARES = 0.8 ** np.arange(20)
-POPULATION = dict(zip(NAMES, SHARES / SHARES.sum(), strict=False))
-N = 200_000
-
-
-def counts(population=POPULATION, params=PARAMS, reports=N, seed=1, **more):
-    return simulate(population, params, reports, seed=seed, **more).counts
+from support.crowd_counts import NAMES, PARAMS, POPULATION, N, counts
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from rappor.demo.errors import DemoError
 from rappor.demo.interrupts import Interrupts
 from rappor.demo.sending import Mail
-from rappor.demo.server import free_port
+from rappor.host import free_port
 from rappor.wire import PROBLEM_JSON, PROBLEMS, problem_json
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rappor.charts.numbers import show_percent
+from rappor.collection import Collection
 from rappor.dashboard.access.visitor import Visitor
 from rappor.dashboard.analysis.stage import Stage
 from rappor.dashboard.desk import Desk
@@ -13,22 +13,20 @@ from rappor.dashboard.jobs.job import CANCELLED
 from rappor.dashboard.jobs.jobs import TooManyJobs
 from rappor.dashboard.problems import problem, refusal
 from rappor.dashboard.results import situation as states
-from rappor.dashboard.results.enough import about
-from rappor.dashboard.results.showing import Said
+from rappor.dashboard.results.boxes import Said, few
 from rappor.dashboard.routing import Endpoint
-from rappor.dashboard.words import duration_text
+from rappor.dashboard.words import duration_text, sentence
 from rappor.errors import DecodeError, ParamsError
 
 
-def said(stage: Stage, where: str, visitor: Visitor, owner: str, noun: str) -> Said | None:
+def said(stage: Stage, where: str, visitor: Visitor, collection: Collection) -> Said | None:
     """The box of a state; None where there is nothing to say.
 
     Args:
         stage: how far it is.
         where: which reports it is about: "2026-W27 – 2026-W28, NZ".
         visitor: who looks.
-        owner: of the collection.
-        noun: what is made: "trend", "diagnosis", "decode".
+        collection: what it is about.
     """
     job, kept = stage.job, stage.saved is not None
     match stage.state:
@@ -38,17 +36,13 @@ def said(stage: Stage, where: str, visitor: Visitor, owner: str, noun: str) -> S
             text = "Strings are found by testing a list of candidates. Paste or upload one."
             return Said("No candidates yet", text)
         case states.TOO_FEW if stage.enough is not None:
-            title = f"{stage.reports:,} so far; 1\u00a0% needs about {about(stage.enough.needed)}"
-            limit = show_percent(stage.enough.smallest)
-            text = f"These show only strings above {limit}."
-            if stage.enough.smallest > 1:
-                text = "These can show no string at all."
-            return Said(title, text, "warn")
+            return few(stage.enough, collection.kind)
         case states.LOADING if job is not None:
             return Said(job.label, job.doing)
         case states.ERROR if job is not None:
-            after = " Nothing changed; the earlier result is still here." if kept else ""
-            return Said(f"This {noun} stopped", f"{job.error}{after}", "bad")
+            after = "; the earlier result is still here." if kept else "."
+            text = f"{sentence(job.error)} Nothing changed{after}"
+            return Said("This decode stopped", text, "bad")
         case states.STALE:
             ago = duration_text(max(stage.age, 1))
             since = f"; {stage.behind:,} reports since" if stage.behind > 0 else ""
@@ -60,7 +54,7 @@ def said(stage: Stage, where: str, visitor: Visitor, owner: str, noun: str) -> S
             shown = "The earlier result is shown." if kept else "There is no earlier result."
             return Said(f"Cancelled{at}", shown)
         case states.NO_PERMISSION:
-            return Said(*refusal(visitor, states.DECODERS, owner))
+            return Said(*refusal(visitor, states.DECODERS, collection.owner))
         case _:
             return None
 

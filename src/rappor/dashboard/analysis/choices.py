@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rappor.dashboard.desk import Desk
+from rappor.dashboard.periods import moved
 from rappor.dashboard.state.records import CandidateVersion
 from rappor.dashboard.view import CORRECTIONS, METHODS, View, parameter
 
@@ -28,6 +29,8 @@ class Choices(NamedTuple):
         lists: versions of the list of candidates, newest first.
         corrections: names by value.
         methods: names by value; empty where there is one.
+        before: the address of as many periods, one earlier; empty where there are none.
+        after: the same, one later.
     """
 
     periods: Sequence[str]
@@ -35,10 +38,12 @@ class Choices(NamedTuple):
     lists: Sequence[CandidateVersion]
     corrections: dict[str, str]
     methods: dict[str, str]
+    before: str
+    after: str
 
 
-def choices(desk: Desk, view: View, periods: Sequence[str]) -> Choices:
-    """What can be chosen for a view, of these stored periods."""
+def choices(desk: Desk, view: View, periods: Sequence[str], page: str) -> Choices:
+    """What can be chosen for a view on a page ("/trends"), of these stored periods."""
     collection = desk.catalogue.get(view.collection, view.version)
     chosen = dict(view.dimensions)
     named = [
@@ -52,4 +57,12 @@ def choices(desk: Desk, view: View, periods: Sequence[str]) -> Choices:
     ]
     is_string = collection.kind == "string"
     lists = desk.state.candidate_versions(view.collection) if is_string else []
-    return Choices(list(periods)[::-1], named, lists, CORRECTIONS, METHODS if is_string else {})
+    return Choices(
+        list(periods)[::-1],
+        named,
+        lists,
+        CORRECTIONS,
+        METHODS if is_string else {},
+        moved(view, periods, -1, page),
+        moved(view, periods, 1, page),
+    )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rappor.checks import encodable, plural
+from rappor.dashboard.analysis.unpacking import check_size
 from rappor.decoding.candidate_files import from_csv, from_lines, read_strings
 from rappor.decoding.candidates import Candidates
 from rappor.errors import DecodeError, ParamsError
@@ -161,6 +162,7 @@ def _csv(data: bytes) -> str:
 
 
 def _from_parquet(data: bytes) -> tuple[list[str], list[str]]:
+    check_size(data, MOST_STRINGS, MOST_BYTES)
     with tempfile.TemporaryDirectory(prefix="rappor-list-") as folder:
         file = Path(folder) / "list.parquet"
         file.write_bytes(data)

@@ -36,7 +36,7 @@ class Needed:
         key: what its result is kept under.
         label: what it is, in words.
         collection: which collection it is about.
-        arguments: what the task is told; asked for only where the job is started.
+        arguments: what the task is told; asked for only when its turn comes.
     """
 
     kind: str
@@ -76,7 +76,7 @@ def begin(desk: Desk, work: Needed, visitor: Visitor) -> Job:
     """Start the work, or find it where it is under way."""
     return desk.jobs.start(
         work.kind,
-        work.arguments(),
+        work.arguments,
         work.key,
         label=work.label,
         actor=visitor.actor,

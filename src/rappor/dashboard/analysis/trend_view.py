@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any
@@ -31,12 +31,14 @@ class TrendView:
         collection: the newest definition.
         spans: the stored periods among them.
         stored: all stored periods.
+        usual: the first period where an address does not say which.
     """
 
     view: View
     collection: Collection
     spans: tuple[Span, ...]
     stored: tuple[Span, ...] = field(repr=False)
+    usual: str = ""
 
     @property
     def key(self) -> str:
@@ -65,6 +67,18 @@ class TrendView:
             return []
         return axis_of(self.collection.period, self.spans[0].period, self.spans[-1].period)
 
+    @property
+    def silent(self) -> list[str]:
+        """The periods among them without reports."""
+        heard = {span.period for span in self.spans}
+        return [period for period in self.axis if period not in heard]
+
+    @property
+    def carried(self) -> str:
+        """What other pages are told of its address: the last period, unless a range was chosen."""
+        chosen = self.view.first != self.usual
+        return (self.view if chosen else replace(self.view, first=self.view.last)).carried
+
     def needs(self, known: Mapping[str, PeriodResult]) -> tuple[bool, int]:
         """Whether a period is missing from what is known, and how many reports came since."""
         missing, behind = False, 0
@@ -79,8 +93,6 @@ class TrendView:
 
 def read_trend(desk: Desk, query: Mapping[str, str], name: str) -> TrendView:
     """The trend that an address asks for; the last 13 periods where it does not say which."""
-    from dataclasses import replace
-
     view = View.of({**query, "version": ""}, desk.catalogue, desk.state, name)
     picture = desk.catalogue.picture()
     asked = set(view.dimensions)
@@ -99,7 +111,7 @@ def read_trend(desk: Desk, query: Mapping[str, str], name: str) -> TrendView:
     newest = stored[-1].period if stored else ""
     # An address leaves out what is usual; `from` is usual where it is that of the last 13.
     shown = replace(view, first=first, last=last, usual={**view.usual, "to": newest})
-    return TrendView(shown, desk.catalogue.get(name, view.version), spans, stored)
+    return TrendView(shown, desk.catalogue.get(name, view.version), spans, stored, usual)
 
 
 def needed(desk: Desk, trend: TrendView, saved: SavedResult | None) -> Needed:

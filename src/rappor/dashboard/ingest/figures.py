@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rappor.dashboard.desk import Desk
@@ -54,9 +57,18 @@ def disk_of(desk: Desk) -> Disk:
     data = desk.settings.data
     return Disk(
         shutil.disk_usage(data).free,
-        sum(file.stat().st_size for file in data.glob("store.sqlite*")),
-        sum(file.stat().st_size for file in data.glob("dashboard.sqlite*")),
+        _size_of(data.glob("store.sqlite*")),
+        _size_of(data.glob("dashboard.sqlite*")),
     )
+
+
+def _size_of(files: Iterable[Path]) -> int:
+    """Bytes of files, some of which may vanish meanwhile: a log that was folded into its file."""
+    size = 0
+    for file in files:
+        with suppress(FileNotFoundError):
+            size += file.stat().st_size
+    return size
 
 
 def audit_of(desk: Desk) -> list[AuditEntry]:

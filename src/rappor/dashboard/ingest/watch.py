@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 from rappor.dashboard.ingest.metrics import Sample, fetch, grown, quantile
 
@@ -146,30 +147,30 @@ class Watch:
         if self._collector is None:
             return Figures("Not watched", "Nobody told the dashboard where the collector is.")
         with self._guard:
-            known = {
-                "since": self._since,
-                "refused": dict(self._refused),
-                "batches": self._batches,
-                "minutes": self._all_minutes(),
-            }
+            known = partial(
+                Figures,
+                since=self._since,
+                refused=dict(self._refused),
+                batches=self._batches,
+                minutes=self._all_minutes(),
+            )
             if not self._samples:
                 reason = f"The collector does not answer: {self._error}." if self._error else ""
                 health = "Not answering" if self._error else "Looking"
-                return Figures(health, reason, **known)  # type: ignore[arg-type]
+                return known(health, reason)
             first, last = self._samples[0], self._samples[-1]
             healthy = last.value("rappor_healthy") == 1
             rate = None
             if last.at > first.at:
                 pairs = zip(list(self._samples)[:-1], list(self._samples)[1:], strict=True)
                 rate = sum(_reports(*pair) for pair in pairs) / (last.at - first.at)
-            return Figures(
+            return known(
                 "Healthy" if healthy else "Failing",
                 "" if healthy else "Batches cannot be stored: the disk is full, or failed.",
                 rate=rate,
                 commit=quantile(last.labels(COMMITS), 0.99),
                 queue_batches=int(last.value("rappor_queue_batches")),
                 queue_bytes=int(last.value("rappor_queue_bytes")),
-                **known,  # type: ignore[arg-type]
             )
 
     def _all_minutes(self) -> tuple[tuple[float, float], ...]:

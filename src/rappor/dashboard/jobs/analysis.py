@@ -84,6 +84,13 @@ class _Periods:
         self._catalogue: Catalogue = Catalogue(Path(arguments["data"]))
         self._asked = dict(arguments["dimensions"])
         self._designs: dict[Any, Any] = {}
+        self._counts: dict[tuple[str, int], list[Counts]] = {}
+        for wanted in sorted({version for _, version in arguments["spans"]}):
+            periods = [period for period, version in arguments["spans"] if version == wanted]
+            read = self._catalogue.counts_by_period(
+                arguments["collection"], wanted, periods, self._asked
+            )
+            self._counts |= {(period, wanted): counts for period, counts in read.items()}
 
     @property
     def size(self) -> int:
@@ -92,8 +99,7 @@ class _Periods:
 
     def counts(self, period: str, version: int) -> list[Counts] | None:
         """The counts of one period; None where there are none any more."""
-        name = self._given["collection"]
-        return self._catalogue.counts(name, version, [period], self._asked) or None
+        return self._counts.get((period, version))
 
     def about(self, version: int) -> str:
         """How counts of a version are decoded."""

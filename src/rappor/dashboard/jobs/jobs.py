@@ -2,29 +2,33 @@
 
 One at a time: a decode uses all the memory it can get, and two at once would be slower than one
 after the other. Cancelling kills the worker, at once and whatever it is doing; the next job gets a
-new one. So does a job after a crash.
+new one. So does a job after a crash. What nobody asked for gives way to what somebody waits for.
 """
 
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 from rappor.dashboard.jobs import worker
-from rappor.dashboard.jobs.job import CANCELLED, DONE, FAILED, RUNNING, Job
+from rappor.dashboard.jobs.job import CANCELLED, DONE, FAILED, RUNNING, WAITING, Job
+from rappor.dashboard.jobs.line import Worker
 
 _LOG = logging.getLogger("rappor.dashboard.jobs")
 _KEPT = 200  # jobs that are remembered
 _MOST_WAITING = 50
+MOST_OF_ONE = 10  # that wait for one visitor: the queue is for all
+_GRACE_SECONDS = 2.0  # that a job nobody asked for may still take when somebody waits
+
+
+Arguments = dict[str, Any] | Callable[[], dict[str, Any]]
 
 
 class Keeper(Protocol):
@@ -52,10 +56,11 @@ class Jobs:
     def __init__(self, state: Keeper) -> None:
         self._state = state
         self._jobs: dict[str, Job] = {}
-        self._arguments: dict[str, dict[str, Any]] = {}
+        self._arguments: dict[str, Arguments] = {}
         self._waiting: deque[str] = deque()
+        self._unasked: set[str] = set()
         self._changed = threading.Condition()
-        self._worker: _Worker | None = None
+        self._worker: Worker | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._serve, name="jobs", daemon=True)
         self._thread.start()
@@ -63,36 +68,47 @@ class Jobs:
     def start(
         self,
         kind: str,
-        arguments: dict[str, Any],
+        arguments: Arguments,
         key: str,
         *,
         label: str = "",
         actor: str = "",
         collection: str = "",
+        unasked: bool = False,
     ) -> Job:
         """Queue a task; the one that is under way where there is one of the same kind and key.
 
         Args:
             kind: a key of TASKS.
-            arguments: for the task; plain data.
+            arguments: for the task, plain data; or what makes them, called when its turn comes: a
+                queue that holds lists of a million strings would fill the memory.
             key: what the result is kept under.
             label: what it is, in words.
             actor: who asks.
             collection: which collection it is about.
+            unasked: whether nobody waits for it: it then gives way to all that somebody asked for.
 
         Raises:
-            TooManyJobs: the queue is full.
+            TooManyJobs: the queue is full, or holds too many of one actor's.
         """
         with self._changed:
             for job in self._jobs.values():
                 if (job.kind, job.key) == (kind, key) and not job.over:
+                    if not unasked:
+                        self._unasked.discard(job.id)
                     return job
             if len(self._waiting) >= _MOST_WAITING:
                 raise TooManyJobs(f"{_MOST_WAITING} jobs are waiting: try again later")
+            own = sum(self._jobs[each].actor == actor for each in self._waiting)
+            if actor and own >= MOST_OF_ONE:
+                raise TooManyJobs(f"{own} jobs of yours are waiting: try again later")
             job = Job(secrets.token_hex(8), kind, key, label or kind, actor, collection)
             self._jobs[job.id] = job
             self._arguments[job.id] = arguments
             self._waiting.append(job.id)
+            if unasked:
+                self._unasked.add(job.id)
+            self._make_way()
             self._forget()
             self._changed.notify_all()
             return job
@@ -166,6 +182,24 @@ class Jobs:
         for number in over[: max(0, len(self._jobs) - _KEPT)]:
             del self._jobs[number]
 
+    def _make_way(self) -> None:
+        """Put a long job that nobody asked for back into the queue, where somebody waits."""
+        if self._unasked.issuperset(self._waiting):
+            return
+        for job in list(self._jobs.values()):
+            late = job.state == RUNNING and job.seconds > _GRACE_SECONDS
+            if late and job.id in self._unasked:
+                self._drop_worker()
+                self._waiting.append(job.id)
+                self._put(replace(job, state=WAITING, text="", share=None, began=None))
+
+    def _next(self) -> str:
+        """The job that is to run: the first that somebody asked for, else the first."""
+        asked = [number for number in self._waiting if number not in self._unasked]
+        number = (asked or self._waiting)[0]
+        self._waiting.remove(number)
+        return number
+
     def _serve(self) -> None:
         while True:
             with self._changed:
@@ -173,29 +207,39 @@ class Jobs:
                     self._changed.wait()
                 if self._closed:
                     return
-                number = self._waiting.popleft()
-                arguments = self._arguments.pop(number)
+                number = self._next()
+                arguments = self._arguments[number]
                 asked = self._jobs[number]
                 begun = replace(asked, state=RUNNING, text="starting", began=time.time())
                 job = self._put(begun)
-                if self._worker is None or not self._worker.alive:
-                    self._worker = _Worker()
-                at_work = self._worker
             try:
-                self._follow(job, arguments, at_work)
+                given = arguments() if callable(arguments) else arguments
+                at_work = self._at_work(job)
+                if at_work is not None:
+                    self._follow(job, given, at_work)
+                del given  # it may be large
             except Exception as error:  # a full disk, say: the queue has to go on
                 _LOG.exception("job %s", job.id)
                 with self._changed:
-                    self._end(job, FAILED, f"The result could not be kept: {error}")
+                    self._end(job, FAILED, f"It could not be done or kept: {_said(error)}")
 
-    def _follow(self, job: Job, arguments: dict[str, Any], at_work: _Worker) -> None:
+    def _at_work(self, job: Job) -> Worker | None:
+        """The worker, started where there is none; None where the job was cancelled meanwhile."""
+        with self._changed:
+            if self._jobs.get(job.id, job).state != RUNNING:
+                return None
+            if self._worker is None or not self._worker.alive:
+                self._worker = Worker()
+            return self._worker
+
+    def _follow(self, job: Job, arguments: dict[str, Any], at_work: Worker) -> None:
         """Send one job to the worker and take what comes back, to its end."""
         for what, first, second in at_work.run(job.kind, arguments):
             if what == "progress":
                 self._tell(job.id, first, second)
                 continue
             with self._changed:
-                if self._jobs[job.id].over:
+                if self._jobs[job.id].state != RUNNING:  # cancelled, or back in the queue
                     return
             if what == "failed":
                 if second:
@@ -212,13 +256,15 @@ class Jobs:
         with self._changed:
             if self._worker is at_work:
                 self._worker = None
-            self._end(job, FAILED, f"The process that did it ended: {why}.")
+            if self._jobs[job.id].state == RUNNING:
+                self._end(job, FAILED, f"The process that did it ended: {why}.")
 
     def _tell(self, number: str, text: str, share: float | None) -> None:
         with self._changed:
             job = self._jobs[number]
-            if not job.over:
+            if job.state == RUNNING:
                 self._put(replace(job, text=text, share=share))
+                self._make_way()
 
     def _put(self, job: Job) -> Job:
         self._jobs[job.id] = job
@@ -233,49 +279,13 @@ class Jobs:
         share = 1.0 if state == DONE else current.share
         ended = replace(current, state=state, error=error, share=share, ended=time.time())
         self._arguments.pop(job.id, None)
+        self._unasked.discard(job.id)
         with suppress(Exception):  # what became of it is shown from memory all the same
             about = ended.document()
             self._state.save_job(ended.id, ended.kind, ended.key, ended.state, about)
         return self._put(ended)
 
 
-class _Worker:
-    """One worker process and the line to it."""
-
-    def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._line, theirs = context.Pipe()
-        self.process = context.Process(target=worker.main, args=(theirs,), daemon=True)
-        self.process.start()
-        theirs.close()
-
-    @property
-    def alive(self) -> bool:
-        return self.process.is_alive()
-
-    @property
-    def reason(self) -> str:
-        """Why it ended, in words."""
-        self.process.join(5)
-        code = self.process.exitcode
-        if code == -9:
-            return "it was killed, perhaps because memory ran out"
-        return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-
-    def run(self, kind: str, arguments: dict[str, Any]) -> Iterable[worker.Message]:
-        """What the worker says about one task; ends early where the worker does."""
-        with suppress(EOFError, OSError):
-            self._line.send((kind, arguments))
-            while True:
-                said: worker.Message = _receive(self._line)
-                yield said
-                if said[0] != "progress":
-                    return
-
-    def kill(self) -> None:
-        self.process.kill()
-
-
-def _receive(line: Connection) -> worker.Message:
-    found: worker.Message = line.recv()
-    return found
+def _said(error: Exception) -> str:
+    """An error's text without the folders before the names of files: everybody reads it."""
+    return worker.without_folders(str(error))

@@ -8,12 +8,14 @@ set first.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import traceback
 from contextlib import suppress
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 from rappor.errors import RapporError
@@ -21,6 +23,8 @@ from rappor.errors import RapporError
 _THREAD_LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _MOST_THREADS = 4
 _NICENESS = 5  # pages come first where cores are few
+_FIRST_TO_GO = "500"  # where memory runs out, the kernel ends the worker and not the pages
+_FOLDERS = re.compile(r"(?<![\w.])/(?:[^\s/:]+/)+")
 
 # What is sent back: ("progress", text, share), ("done", meta, table) or ("failed", reason, trace).
 Message = tuple[str, Any, Any]
@@ -41,6 +45,8 @@ def main(connection: Connection) -> None:
         os.environ.setdefault(name, str(threads(os.cpu_count())))
     with suppress(OSError, AttributeError):
         os.nice(_NICENESS)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who interrupts means the dashboard as a whole
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, OSError, KeyboardInterrupt):
@@ -61,7 +67,8 @@ def _run(kind: str, arguments: dict[str, Any], connection: Connection) -> Messag
 
         result = TASKS[kind](arguments, progress)
     except RapporError as error:
-        return "failed", str(error), ""
+        said = str(error).replace(f"{arguments.get('data')}/", "")
+        return "failed", without_folders(said), ""
     except MemoryError:
         return "failed", "There is not enough memory for this.", ""
     except OSError as error:
@@ -69,6 +76,15 @@ def _run(kind: str, arguments: dict[str, Any], connection: Connection) -> Messag
     except Exception as error:
         return "failed", f"A fault of the program ({type(error).__name__}).", traceback.format_exc()
     return "done", result.meta, result.table
+
+
+def without_folders(text: str) -> str:
+    """A text with the names of files, but not where they are: everybody reads a job's error.
+
+    >>> without_folders("/srv/data/store.sqlite: damaged")
+    'store.sqlite: damaged'
+    """
+    return _FOLDERS.sub("", text)
 
 
 def _end_with_parent() -> None:

@@ -23,6 +23,7 @@ from rappor.dashboard.analysis.lists import (
 )
 from rappor.dashboard.analysis.stage import Needed, Stage, begin, stage
 from rappor.dashboard.desk import Desk
+from rappor.dashboard.forms import FORM_BYTES, LIST_BYTES
 from rappor.dashboard.problems import problem, refusal
 from rappor.dashboard.results.situation import DECODERS, EMPTY, arguments_of
 from rappor.dashboard.routing import Page
@@ -128,9 +129,7 @@ def _show(
         newest=versions[0].about.version if versions else 0,
         draft=draft,
         stage=found,
-        said=None
-        if draft is None
-        else said(found, view.side.words, visitor, collection.owner, "decode"),
+        said=None if draft is None else said(found, view.side.words, visitor, collection),
         result=result,
         present=None if saved is None else explained(saved.meta),
         wrong=wrong,
@@ -159,14 +158,17 @@ def _look(desk: Desk, view: View, draft: KeptDraft, visitor: Visitor) -> Stage:
 
 
 def _needed(desk: Desk, view: View, draft: KeptDraft) -> Needed:
+    digest = draft.digest
+
     def arguments() -> dict[str, Any]:
+        kept = read_kept(desk, view.collection, digest)  # not held while it waits
+        if kept is None:
+            raise ParamsError("this list is forgotten: paste or upload it again")
         given = arguments_of(desk, view)
-        return {**given, "before": given["strings"], "strings": list(draft.strings), "list": None}
+        return {**given, "before": given["strings"], "strings": list(kept.strings), "list": None}
 
     label = f"Decoding {len(draft.strings):,} candidates"
-    return Needed(
-        "explain", f"explain-{view.key}-{draft.digest}", label, view.collection, arguments
-    )
+    return Needed("explain", f"explain-{view.key}-{digest}", label, view.collection, arguments)
 
 
 def _view(desk: Desk, request: Request) -> View:
@@ -216,19 +218,20 @@ def _page(path: str, endpoint: Any, name: str) -> Page:
     return Page(path=_PATH + path, endpoint=careful(endpoint), roles=EVERYONE, name=name)
 
 
-def _change(path: str, endpoint: Any, name: str) -> Page:
+def _change(path: str, endpoint: Any, name: str, most_bytes: int = FORM_BYTES) -> Page:
     return Page(
         path=_PATH + path,
         endpoint=careful(endpoint),
         roles=DECODERS,
         name=name,
         methods=("POST",),
+        most_bytes=most_bytes,
     )
 
 
 PAGES = (
     _page("", page, "candidates"),
-    _change("", check, "candidates-check"),
+    _change("", check, "candidates-check", LIST_BYTES),
     _change("/save", save, "candidates-save"),
     _change("/decode", again, "candidates-again"),
     _page(".json", as_json, "candidates-json"),

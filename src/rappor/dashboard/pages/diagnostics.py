@@ -67,8 +67,8 @@ def page(desk: Desk, request: Request, visitor: Visitor) -> Response:
         entry=desk.catalogue.entry(view.collection),
         collection=seen.collection,
         stage=seen.stage,
-        said=said(seen.stage, view.side.words, visitor, seen.collection.owner, "diagnosis"),
-        choices=choices(desk, view, stored),
+        said=said(seen.stage, view.side.words, visitor, seen.collection),
+        choices=choices(desk, view, stored, "/diagnostics"),
         looked=looked,
         false_alarms=round(1 / FALSE_ALARMS),
         modes={name: word for name, word in MODES.items() if looked and _has(looked, name)},
@@ -237,7 +237,7 @@ def _link(view: View, more: dict[str, str]) -> str:
 
 
 def _balance(looked: Looked | None) -> dict[str, Any] | None:
-    if looked is None or not looked.reports:
+    if looked is None or not looked.reports or looked.meta["cohorts"] == 1:
         return None
     totals = looked.meta["totals"]
     panel = balance_panel(totals)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,8 @@ from rappor.dashboard.view import View
 from rappor.errors import ParamsError
 
 _FILES_SECONDS = 300.0  # that a download waits for its files
+MOST_DOWNLOADS = 4  # that wait at once: each holds a thread that pages need
+_downloads = threading.BoundedSemaphore(MOST_DOWNLOADS)
 _PICTURES: dict[str, tuple[Callable[[Any], str | bytes], str]] = {
     "svg": (to_svg, "image/svg+xml"),
     "png": (to_png, "image/png"),
@@ -131,15 +134,20 @@ def google(desk: Desk, request: Request, visitor: Visitor, view: View) -> Respon
         text = "Nothing arrived for this time."
         return problem(desk, request, visitor, 409, "There are no reports", text)
     key = f"google-{view.key}-{found.reports}"
-    job = desk.jobs.start(
-        "google",
-        arguments_of(desk, view),
-        key,
-        label="Writing google/rappor files",
-        actor=visitor.actor,
-        collection=view.collection,
-    )
-    ended = desk.jobs.wait(job.id, _FILES_SECONDS)
+    if not _downloads.acquire(blocking=False):
+        raise TooManyJobs(f"{MOST_DOWNLOADS} downloads are waiting: try again later")
+    try:
+        job = desk.jobs.start(
+            "google",
+            lambda: arguments_of(desk, view),
+            key,
+            label="Writing google/rappor files",
+            actor=visitor.actor,
+            collection=view.collection,
+        )
+        ended = desk.jobs.wait(job.id, _FILES_SECONDS)
+    finally:
+        _downloads.release()
     saved = desk.state.result(key)
     if ended is None or ended.state != DONE or saved is None or saved.table is None:
         reason = (ended.error if ended else "") or "It took too long, or was cancelled."

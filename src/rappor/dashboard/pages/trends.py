@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from rappor.charts.by_period import reports_panel, unlisted_panel
 from rappor.charts.render import to_png, to_svg
 from rappor.charts.theme import Spec
-from rappor.charts.trends import Line, Mark, trend_words, trends
+from rappor.charts.trends import Line, Mark, multiples_height, trend_words, trends
 from rappor.dashboard.access.roles import EVERYONE
 from rappor.dashboard.access.visitor import Visitor
 from rappor.dashboard.analysis import trend as kept
@@ -52,6 +52,7 @@ _HEADER = (
     "unlisted_low_95",
     "unlisted_high_95",
 )
+_COLUMNS = {"wide": 4, "middle": 3, "narrow": 2}  # by the width of the page, as trends.js does
 CHARTS = ("shares", "reports", "unlisted")
 _read = Reader(kept.unpack)
 
@@ -70,10 +71,10 @@ def page(desk: Desk, request: Request, visitor: Visitor) -> Response:
         view=trend.view,
         entry=desk.catalogue.entry(trend.view.collection),
         stage=found,
-        said=said(found, _where(trend), visitor, trend.collection.owner, "trend"),
-        choices=choices(desk, trend.view, [span.period for span in trend.stored]),
+        said=said(found, _where(trend), visitor, trend.collection),
+        choices=choices(desk, trend.view, [span.period for span in trend.stored], "/trends"),
         sentence=headline(lines) if lines else "",
-        words=trend_words(lines, marks),
+        words=trend_words(lines, marks, trend.silent),
         lines=lines,
         charts=_charts(trend, known, lines, marks),
         periods=[known[span.period] for span in reversed(trend.spans) if span.period in known],
@@ -204,11 +205,13 @@ def _charts(
     """What the page draws: embedded specifications with their sentences and heights."""
     found: dict[str, Any] = {}
     if lines:
-        rows = -(-len(lines) // 4)
         found["shares"] = {
-            "spec": both(lambda theme: trends(lines, marks, theme=theme, in_page=True)),
-            "height": 40 + 150 * rows,
-            "narrow": 40 + 150 * -(-len(lines) // 2),
+            "spec": both(
+                lambda theme: trends(lines, marks, trend.silent, theme=theme, in_page=True)
+            ),
+            "heights": {
+                name: multiples_height(len(lines), columns) for name, columns in _COLUMNS.items()
+            },
         }
     if trend.spans:
         panel = reports_panel(reports_of(trend))
@@ -246,7 +249,7 @@ def _file(
         kind = trend.collection.kind
         return unlisted_panel(mass, marks, kind=kind).in_file() if mass else None
     lines = lines_of(trend, known)
-    return trends(lines, marks) if lines else None
+    return trends(lines, marks, trend.silent) if lines else None
 
 
 _PATH = "/collections/{name}/trends"

@@ -8,10 +8,10 @@ from rappor.charts.numbers import show_percent
 from rappor.dashboard.access.visitor import Visitor
 from rappor.dashboard.problems import refusal
 from rappor.dashboard.results import situation as states
-from rappor.dashboard.results.enough import about
+from rappor.dashboard.results.enough import NOUNS, Enough, about
 from rappor.dashboard.results.situation import DECODERS, Situation
 from rappor.dashboard.view import View
-from rappor.dashboard.words import duration_text
+from rappor.dashboard.words import duration_text, sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,20 @@ class Said:
     title: str
     text: str
     tone: str = ""
+
+
+def few(enough: Enough, kind: str) -> Said:
+    """What is said of too few reports.
+
+    >>> few(Enough(28_582, 0.0526, 790_000), "category").text.replace("\u00a0", " ")
+    'These show only categories above 5.26 %.'
+    """
+    noun = NOUNS.get(kind, "values")
+    text = f"These show only {noun} above {show_percent(enough.smallest)}."
+    if enough.smallest > 1:
+        text = f"These can show no {noun} at all."
+    title = f"{enough.reports:,} so far; 1\u00a0% needs about {about(enough.needed)}"
+    return Said(title, text, "warn")
 
 
 def box_of(found: Situation, view: View, visitor: Visitor) -> Said | None:
@@ -36,16 +50,11 @@ def box_of(found: Situation, view: View, visitor: Visitor) -> Said | None:
             text = "Strings are found by testing a list of candidates. Paste or upload one."
             return Said("No candidates yet", text)
         case states.TOO_FEW if found.enough is not None:
-            need = about(found.enough.needed)
-            limit = show_percent(found.enough.smallest)
-            many = f"These show only strings above {limit}."
-            if found.enough.smallest > 1:
-                many = "These can show no string at all."
-            return Said(f"{found.reports:,} so far; 1\u00a0% needs about {need}", many, "warn")
+            return few(found.enough, found.collection.kind)
         case states.LOADING if found.job is not None:
             return Said(found.job.label, found.job.doing)
         case states.ERROR if found.job is not None:
-            return Said("This decode stopped", found.job.error, "bad")
+            return Said("This decode stopped", sentence(found.job.error), "bad")
         case states.STALE:
             since = (
                 f"{abs(found.behind):,} reports {'since' if found.behind > 0 else 'fewer since'}"

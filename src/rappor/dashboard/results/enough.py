@@ -11,6 +11,8 @@ from rappor.privacy import critical_value
 
 WANTED = 0.01  # the share that reports should be able to show
 USEFUL = 0.05  # where they show less than that, results are shown on request only
+MOST_USEFUL = 0.125  # the same where a few values are declared, each of which is more frequent
+NOUNS = {"string": "strings", "category": "categories", "ordinal": "ranges"}
 _MOST_ALPHA = 0.49  # above it there is no critical value for a single candidate
 
 
@@ -21,16 +23,18 @@ class Enough(NamedTuple):
         reports: N.
         smallest: the share that is detected in half of all cases.
         needed: about how many reports it takes for 1 %; inf where none would do.
+        useful: the share that they should show for results to be worth a look.
     """
 
     reports: int
     smallest: float
     needed: float
+    useful: float = USEFUL
 
     @property
     def too_few(self) -> bool:
-        """Whether not even 5 % can be seen in half of all cases."""
-        return self.smallest > USEFUL
+        """Whether not even a useful share can be seen in half of all cases."""
+        return self.smallest > self.useful
 
 
 def enough(
@@ -43,14 +47,29 @@ def enough(
     >>> found = enough(paper, "2026-11-16", 10**6, 200, 0.05)
     >>> f"{found.smallest:.2%} {found.needed:,.0f}"
     '0.99% 977,514'
+
+    Of declared values, half of an even share is worth seeing, if that is more than 5 %:
+
+    >>> import dataclasses
+    >>> four = dataclasses.replace(
+    ...     paper,
+    ...     params=Params(4, 1, 1, 0.5, 0.5, 0.75),
+    ...     kind="category",
+    ...     categories=("a", "b", "c", "d"),
+    ... )
+    >>> enough(four, "2026-11-16", 10**6, 4, 0.05).useful
+    0.125
     """
     critical = critical_value(max(candidates, 1), min(alpha, _MOST_ALPHA))
     params = collection.params_for(period)
     smallest = detector(params, reports, critical, collection.kind).detectable(0.5).frequency
     if not math.isfinite(smallest):
         return Enough(reports, math.inf, math.inf)
+    useful = USEFUL
+    if collection.kind != "string":
+        useful = max(USEFUL, min(MOST_USEFUL, 0.5 / max(candidates, 1)))
     # The smallest share falls with the root of the number of reports.
-    return Enough(reports, smallest, reports * (smallest / WANTED) ** 2)
+    return Enough(reports, smallest, reports * (smallest / WANTED) ** 2, useful)
 
 
 def about(number: float) -> str:

@@ -37,6 +37,11 @@ _OF_DIFFERENCES = (
 _OF_HISTOGRAM = ("share", "variance", "edges", "values")
 
 
+def prepare() -> None:
+    """Have pyarrow load now what it loads with the first array: pandas, where that is installed."""
+    pa.array([0])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Kept:
     """One result.

@@ -11,7 +11,7 @@ from rappor.collection import Collection
 from rappor.dashboard.access.visitor import Visitor
 from rappor.dashboard.desk import Desk
 from rappor.dashboard.embedding import both
-from rappor.dashboard.results.boxes import Said as Said
+from rappor.dashboard.periods import moved
 from rappor.dashboard.results.boxes import box_of
 from rappor.dashboard.results.drawing import drawn
 from rappor.dashboard.results.kept import Kept
@@ -78,8 +78,8 @@ def context(desk: Desk, view: View, visitor: Visitor, found: Situation) -> dict[
         "may_decode": visitor.may(DECODERS),
         "periods": [Option(each, period_text(each)) for each in reversed(stored)],
         "presets": _presets(view, stored),
-        "before": _step(view, stored, -1),
-        "after": _step(view, stored, 1),
+        "before": moved(view, stored, -1),
+        "after": moved(view, stored, 1),
         "dimensions": _dimensions(desk, view, collection),
         "comparisons": _comparisons(desk, view, stored),
         "versions": desk.catalogue.versions(view.collection),
@@ -129,17 +129,6 @@ def _presets(view: View, stored: list[str]) -> list[tuple[str, str, bool]]:
             address = view.path(first=first, last=stored[-1], vs="")
             made.append((word, address, shown))
     return made if len(stored) > 1 else []
-
-
-def _step(view: View, stored: list[str], by: int) -> str:
-    """The address of as many periods, one earlier or later; "" where there is none."""
-    if not view.periods:
-        return ""
-    first, last = (stored.index(view.periods[at]) + by for at in (0, -1))
-    if first < 0 or last >= len(stored):
-        return ""
-    vs = view.vs if "=" in view.vs else ""
-    return view.path(first=stored[first], last=stored[last], vs=vs)
 
 
 def _dimensions(

@@ -104,7 +104,7 @@ def begin(desk: Desk, view: View, visitor: Visitor) -> Job:
     """Start the decode of a view, or find the one that is under way."""
     return desk.jobs.start(
         kind_of(view),
-        arguments_of(desk, view),
+        lambda: arguments_of(desk, view),
         view.key,
         label=label_of(desk, view),
         actor=visitor.actor,

@@ -1,7 +1,8 @@
 """Accounts, one-time links and sessions. Secrets are kept as SHA-256 digests of 192 random bits.
 
 A session ends after eight hours without a request, after seven days in any case, when its account
-is revoked and when its visitor logs out.
+is revoked and when its visitor logs out. What is from the future by more than five minutes was made
+while the clock was wrong, and has ended too: else it would last until that future.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ SESSION_IDLE = timedelta(hours=8)
 SESSION_LIFE = timedelta(days=7)
 _NAME = re.compile(r"[a-z][a-z0-9._-]{0,62}")
 _TOUCH_SECONDS = 60  # how often a session's last use is written down
+_AHEAD_SECONDS = 300  # that a clock may be set back by without ending anything
+# Whether a session has ended, with the values of `_over`.
+_OVER = "seen <= ? OR began <= ? OR seen > ?"
 
 
 def digest_of(secret: str) -> bytes:
@@ -66,12 +70,11 @@ def add(
 
 def every(connection: sqlite3.Connection, now: datetime) -> list[Account]:
     """All accounts, the good ones first, with the sessions that have not ended."""
-    moment = int(now.timestamp())
     rows = connection.execute(
-        "SELECT name, role, made, maker, accounts.digest IS NOT NULL, revoked, (SELECT count(*) "
-        "FROM sessions WHERE account=name AND ? - seen < ? AND ? - began < ?) FROM accounts "
+        "SELECT name, role, made, maker, accounts.digest IS NOT NULL, revoked, "  # noqa: S608
+        f"(SELECT count(*) FROM sessions WHERE account=name AND NOT ({_OVER})) FROM accounts "
         "ORDER BY revoked IS NOT NULL, name",
-        (moment, SESSION_IDLE.total_seconds(), moment, SESSION_LIFE.total_seconds()),
+        _over(now),
     )
     return [
         Account(name, Role(role), made, maker, bool(token), revoked, sessions)
@@ -122,8 +125,9 @@ def add_link(connection: sqlite3.Connection, name: str, now: datetime) -> str:
 def look_link(connection: sqlite3.Connection, secret: str, now: datetime) -> str | None:
     """Whose link this is, while it can be used; it stays unused."""
     row = connection.execute(
-        "SELECT account FROM links WHERE digest=? AND used IS NULL AND expires > ?",
-        (digest_of(secret), int(now.timestamp())),
+        "SELECT account FROM links WHERE digest=? AND used IS NULL AND expires > ? "
+        "AND expires <= ?",
+        (digest_of(secret), int(now.timestamp()), _last_end(now)),
     ).fetchone()
     return None if row is None else str(row[0])
 
@@ -156,19 +160,24 @@ def find(connection: sqlite3.Connection, secret: str, now: datetime) -> tuple[st
         LookupError: no session, or one that has ended.
     """
     row = connection.execute(
-        "SELECT name, role, began, seen FROM sessions JOIN accounts ON account = name "
-        "WHERE sessions.digest=? AND revoked IS NULL",
-        (digest_of(secret),),
+        "SELECT name, role, seen FROM sessions JOIN accounts ON account = name "  # noqa: S608
+        f"WHERE sessions.digest=? AND revoked IS NULL AND NOT ({_OVER})",
+        (digest_of(secret), *_over(now)),
     ).fetchone()
-    moment = int(now.timestamp())
-    if row is None or _ended(row[2], row[3], moment):
+    if row is None:
         raise LookupError("no such session")
-    return str(row[0]), Role(row[1]), moment - row[3] >= _TOUCH_SECONDS
+    return str(row[0]), Role(row[1]), int(now.timestamp()) - row[2] >= _TOUCH_SECONDS
 
 
-def _ended(began: int, seen: int, moment: int) -> bool:
-    idle, life = SESSION_IDLE.total_seconds(), SESSION_LIFE.total_seconds()
-    return moment - seen >= idle or moment - began >= life
+def _over(now: datetime) -> tuple[int, int, int]:
+    moment = int(now.timestamp())
+    idle, life = (int(span.total_seconds()) for span in (SESSION_IDLE, SESSION_LIFE))
+    return moment - idle, moment - life, moment + _AHEAD_SECONDS
+
+
+def _last_end(now: datetime) -> int:
+    """When a link ends that is made now, by a clock that is ahead a little."""
+    return int((now + LINK_LIFE).timestamp()) + _AHEAD_SECONDS
 
 
 def touch(connection: sqlite3.Connection, secret: str, now: datetime) -> None:
@@ -185,11 +194,8 @@ def end(connection: sqlite3.Connection, secret: str) -> None:
 
 def forget_old(connection: sqlite3.Connection, now: datetime) -> None:
     """Take sessions and links away that have ended."""
-    moment = int(now.timestamp())
+    connection.execute(f"DELETE FROM sessions WHERE {_OVER}", _over(now))  # noqa: S608
     connection.execute(
-        "DELETE FROM sessions WHERE ? - seen >= ? OR ? - began >= ?",
-        (moment, int(SESSION_IDLE.total_seconds()), moment, int(SESSION_LIFE.total_seconds())),
-    )
-    connection.execute(
-        "DELETE FROM links WHERE expires < ?", (int((now - SESSION_LIFE).timestamp()),)
+        "DELETE FROM links WHERE expires < ? OR expires > ?",
+        (int((now - SESSION_LIFE).timestamp()), _last_end(now)),
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -13,25 +14,49 @@ from rappor.dashboard.state.schema import migrate
 from rappor.errors import StoreError, StoreFull
 
 BUSY_SECONDS = 10.0
+_FILES = ("", "-wal", "-shm")
+_LOG = logging.getLogger("rappor.dashboard")
 
 
 class File:
-    """The open file: 0600, WAL, made where it is missing."""
+    """The open file: 0600, WAL, made where it is missing.
 
-    def __init__(self, path: Path) -> None:
+    Where the file was deleted or another one put in its place, that counts from the next
+    transaction on: who deletes it ends every session, and what `rappor access` makes then is seen.
+    """
+
+    def __init__(
+        self, path: Path, anew: Callable[[sqlite3.Connection], None] = lambda _: None
+    ) -> None:
         """Open, and bring to the newest schema.
+
+        Args:
+            path: the file.
+            anew: called in a transaction after the file was opened another time.
 
         Raises:
             StoreError: it cannot be opened, is damaged, or is not ours.
         """
-        self.path = path
+        self.path, self._anew = path, anew
         self._lock = threading.RLock()
+        self._inode: tuple[int, int] | None = None  # of the file that is open
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be made ({error.strerror})") from None
+        self._open()
+
+    def _open(self) -> None:
+        path = self.path
+        try:
             with suppress(FileExistsError):
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         except OSError as error:
             raise StoreError(f"{path}: cannot be made ({error.strerror})") from None
+        for ending in _FILES:  # also one that was copied here from elsewhere
+            with suppress(OSError):
+                os.chmod(f"{path}{ending}", 0o600)
+        inode = _inode_of(path)
         with self._translating():
             self._connection = sqlite3.connect(
                 f"{path.absolute().as_uri()}?mode=rw",
@@ -49,24 +74,63 @@ class File:
         except StoreError:
             self._connection.close()
             raise
+        self._inode = inode
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """One durable transaction: all of what happens in it, or nothing."""
+    def writing(self, patience: float = BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
+        """One durable transaction: all of what happens in it, or nothing.
+
+        Args:
+            patience: seconds to wait for another process that writes.
+        """
         with self._lock, self._translating():
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
+            self._look()
+            with self._waiting(patience):
+                self._connection.execute("BEGIN IMMEDIATE")
+            with self._transaction():
                 yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _waiting(self, seconds: float) -> Iterator[None]:
+        if seconds == BUSY_SECONDS:
+            yield
+            return
+        self._connection.execute(f"PRAGMA busy_timeout={int(1000 * seconds)}")
+        try:
+            yield
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout={int(1000 * BUSY_SECONDS)}")
+
+    def _look(self) -> None:
+        """Open the file that is there now, where it is not the one that is open."""
+        is_open = self._inode is not None
+        if is_open and (self._connection.in_transaction or _inode_of(self.path) == self._inode):
+            return
+        if not self.path.parent.is_dir():
+            raise StoreError(f"{self.path}: its folder is gone")
+        _LOG.warning("%s is another file now", self.path.name)
+        self._connection.close()
+        self._inode = None
+        self._open()
+        self._connection.execute("BEGIN IMMEDIATE")
+        with self._transaction():
+            self._anew(self._connection)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Statements that change nothing."""
         with self._lock, self._translating():
+            self._look()
             yield self._connection
 
     @contextmanager
@@ -82,3 +146,12 @@ class File:
         """Let go of the file."""
         with self._lock:
             self._connection.close()
+
+
+def _inode_of(path: Path) -> tuple[int, int] | None:
+    """Which file it is; None where it is missing."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

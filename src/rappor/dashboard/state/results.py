@@ -10,6 +10,7 @@ from rappor.dashboard.state.clock import time_of
 from rappor.dashboard.state.records import SavedJob, SavedResult
 
 MOST_RESULTS = 50  # of each collection and kind; the oldest go first
+_FEWER = {"draft": 5, "google": 2}  # of kinds that are large, and soon of no use
 MOST_JOBS = 200
 _COLUMNS = "key, collection, kind, meta, content, made"
 
@@ -34,7 +35,7 @@ def save(
     connection.execute(
         "DELETE FROM results WHERE key IN (SELECT key FROM results WHERE collection=? AND kind=? "
         "ORDER BY number DESC LIMIT -1 OFFSET ?)",
-        (collection, kind, MOST_RESULTS),
+        (collection, kind, _FEWER.get(kind, MOST_RESULTS)),
     )
 
 

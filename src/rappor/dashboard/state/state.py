@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ from rappor.dashboard.state.records import (
     SavedResult,
 )
 from rappor.decoding.candidate_files import read_strings
-from rappor.errors import ParamsError
+from rappor.errors import ParamsError, StoreError
 from rappor.store import AuditEntry
 
 FIRST_LIST = "{name}.candidates.txt"  # beside a collection's definition: version 1 of its list
 FROM_FILE = "file"
 DECODE = "decode"
+_TOUCH_PATIENCE = 0.2  # seconds that a page waits to write down that a session was used
+_TOUCH_AGAIN = timedelta(minutes=1)  # after it could not be
 
 
 class State:
@@ -34,8 +37,10 @@ class State:
 
     def __init__(self, path: Path, collections: Path | None = None, now: Clock = utc_now) -> None:
         """Open the file, made where it is missing; `collections` may hold first lists."""
-        self._file = File(path)
+        self._address: str | None = None
+        self._file = File(path, self._tell_address)
         self._collections, self._now = collections, now
+        self._untouched: datetime | None = None
 
     def close(self) -> None:
         """Let go of the file."""
@@ -111,9 +116,23 @@ class State:
             except LookupError:
                 return None
         if stale:
-            with self._file.writing() as file:
-                accounts.touch(file, secret, now)
+            self._touch(secret, now)
         return name, role
+
+    def _touch(self, secret: str, now: datetime) -> None:
+        """Write down that a session was used; a full disk keeps nobody from reading.
+
+        What is not written down does not lengthen the session. It is tried once a minute.
+        """
+        failed = self._untouched
+        if failed is not None and abs(now - failed) < _TOUCH_AGAIN:
+            return
+        try:
+            with self._file.writing(_TOUCH_PATIENCE) as file:
+                accounts.touch(file, secret, now)
+            self._untouched = None
+        except StoreError:
+            self._untouched = now
 
     def log_out(self, secret: str) -> None:
         """End a session."""
@@ -129,8 +148,14 @@ class State:
 
     @address.setter
     def address(self, url: str) -> None:
+        self._address = url
         with self._file.writing() as file:
-            file.execute("INSERT OR REPLACE INTO facts VALUES ('address', ?)", (url,))
+            self._tell_address(file)
+
+    def _tell_address(self, file: Any) -> None:
+        """Put the address of this process into the file, also into one that took its place."""
+        if self._address is not None:
+            file.execute("INSERT OR REPLACE INTO facts VALUES ('address', ?)", (self._address,))
 
     # Candidates.
 

@@ -28,15 +28,26 @@ function keys(event) {
   }
 }
 
+// One view, one address: parts in one order, and without what is usual. Dimensions stand after "to".
+const ORDER = ["from", "to", "", "vs", "unit", "scale", "correction", "alpha", "method", "candidates", "q", "state", "sort"];
+const LAST = ["version", "show", "anyway", "page", "map", "light"];
+
+function tidy(form, data) {
+  const place = (name) => [...ORDER, ...LAST].indexOf([...ORDER, ...LAST].includes(name) ? name : "");
+  const usual = (name, value) => {
+    const { usual, usualField } = form.elements.namedItem(name)?.dataset ?? {};
+    return value === "" || value === usual || (usualField && value === data.get(usualField));
+  };
+  const parts = [...data].filter(([name, value]) => !usual(name, value));
+  for (const name of [...data.keys()]) data.delete(name);
+  for (const [name, value] of parts.sort((one, other) => place(one[0]) - place(other[0]))) data.append(name, value);
+}
+
 // A GET form marked data-auto is sent 250 ms after typing in its search, at once after a choice.
 function automatic(form) {
   let timer = 0;
-  const send = () => {
-    const empty = [...form.elements].filter((each) => each.name && each.value === "");
-    for (const each of empty) each.disabled = true; // an address leaves out what is usual
-    form.requestSubmit();
-    for (const each of empty) each.disabled = false;
-  };
+  const send = () => form.requestSubmit();
+  form.addEventListener("formdata", (event) => tidy(form, event.formData));
   form.addEventListener("input", (event) => {
     if (event.target.type !== "search") return;
     clearTimeout(timer);
@@ -68,12 +79,13 @@ function closeElsewhere(event) {
 
 // A part marked data-refresh is fetched anew every so many seconds, while the page is looked at.
 function refreshing(part) {
-  setInterval(async () => {
+  const timer = setInterval(async () => {
     if (document.hidden || part.contains(document.activeElement)) return;
     const answer = await fetch(window.location.pathname + window.location.search).catch(() => null);
     if (!answer || !answer.ok || answer.redirected) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
     if (!fresh) return;
+    if (!fresh.dataset.refresh) clearInterval(timer);
     part.replaceChildren(...fresh.childNodes);
     document.dispatchEvent(new CustomEvent("refreshed"));
   }, 1000 * Number(part.dataset.refresh));

@@ -23,7 +23,9 @@ function specification(figure) {
 
 async function draw(figure) {
   const before = drawn.get(figure);
-  const result = await window.vegaEmbed(figure.querySelector(".plot"), specification(figure), {
+  const plot = figure.querySelector(".plot");
+  if (!before) plot.style.minHeight = `${plot.clientHeight}px`; // a chart that is lower moves nothing
+  const result = await window.vegaEmbed(plot, specification(figure), {
     actions: false,
     ast: true,
     defaultStyle: false,
@@ -37,15 +39,21 @@ async function draw(figure) {
   figure.dispatchEvent(new CustomEvent("drawn", { bubbles: true, detail: result }));
 }
 
+function tryToDraw(figure) {
+  draw(figure).catch((error) => {
+    figure.dataset.drawn = "failed";
+    console.error(error);
+  });
+}
+
 function drawAll() {
-  for (const figure of document.querySelectorAll("figure[data-chart]")) {
-    draw(figure).catch((error) => {
-      figure.dataset.drawn = "failed";
-      console.error(error);
-    });
-  }
+  for (const figure of document.querySelectorAll("figure[data-chart]")) tryToDraw(figure);
 }
 
 night.addEventListener("change", drawAll);
 document.addEventListener("refreshed", drawAll);
+document.addEventListener("refit", (event) => {
+  event.target.querySelector(".plot").style.minHeight = "";
+  tryToDraw(event.target);
+});
 drawAll();

@@ -1,4 +1,4 @@
-// The Results page: waits for a decode, leaves usual values out of addresses, copies code.
+// Pages of a collection: wait for a job, copy code.
 "use strict";
 
 // A job under way: say how far it is, and load the page anew when it ends.
@@ -23,26 +23,7 @@ function follow(box) {
   window.setTimeout(ask, 300);
 }
 
-// What is usual stays out of the address: one view, one address.
-function shorten(form) {
-  form.addEventListener("submit", () => {
-    const last = form.elements.namedItem("to");
-    const first = form.elements.namedItem("from");
-    if (first && last && first.value === last.value) first.disabled = true;
-    if (last && last.selectedIndex === 0) last.disabled = true;
-    for (const each of form.elements) {
-      if (each.name && (each.value === "" || each.dataset.usual === each.value)) each.disabled = true;
-    }
-  });
-}
-
-// Fields that were left out are there again when the reader comes back to the page.
-window.addEventListener("pageshow", () => {
-  for (const form of document.forms) for (const each of form.elements) if (each.name) each.disabled = false;
-});
-
 for (const box of document.querySelectorAll("[data-job]")) follow(box);
-for (const form of document.querySelectorAll("form[data-usual-form], form#search")) shorten(form);
 for (const button of document.querySelectorAll("button[data-copy]")) {
   button.hidden = false;
   button.addEventListener("click", async () => {

@@ -9,12 +9,13 @@ from rappor.errors import StoreError
 from rappor.store.cells import COHORT_BITS, CellKey, cell_id, key_bytes
 from rappor.store.sqlite.connection import Connection
 from rappor.store.sqlite.seals import NONE, check_seal, checksum, reseal, typed
-from rappor.store.types import CellSummary
+from rappor.store.types import CellSummary, SeenCells
 
 _COLUMNS = (
     "id, collection, version, period, dimensions, params_digest, k, m, reports, cohorts, parity, "
     "kept, chunks, chunk_parity, checksum"
 )
+_KEY = "collection, version, period, dimensions"
 _TYPES = "isisssiiiibiibb"
 
 
@@ -125,6 +126,25 @@ def read(connection: Connection) -> list[Cell]:
     cells = [_cell(row) for row in connection.execute(query)]
     check_seal(connection, "cells", [cell.identity for cell in cells])
     return sorted(cells, key=lambda cell: cell.key)
+
+
+def summaries(connection: Connection, seen: SeenCells) -> list[CellSummary]:
+    """What `read` finds, in short; rows that were seen before, byte by byte, are not checked again.
+
+    Each row is read and compared, so that a changed one shows; and the seal is checked each time.
+    SQLite sorts by the same order as Python does, and lets other threads work meanwhile.
+    """
+    found: dict[object, tuple[CellSummary, bytes]] = {}
+    query = f"SELECT {_COLUMNS} FROM cells ORDER BY {_KEY}"  # noqa: S608
+    for row in connection.execute(query):
+        known = seen.rows.get(row)
+        if known is None:
+            cell = _cell(row)
+            known = cell.summary, cell.identity
+        found[row] = known
+    check_seal(connection, "cells", [identity for _, identity in found.values()])
+    seen.rows = found
+    return [summary for summary, _ in found.values()]
 
 
 def matching(

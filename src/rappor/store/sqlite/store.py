@@ -28,7 +28,15 @@ from rappor.store.sqlite import tokens as remembering
 from rappor.store.sqlite.connection import Connect, connect
 from rappor.store.sqlite.fresh import Fresh
 from rappor.store.sqlite.session import Session
-from rappor.store.types import AuditEntry, CellSummary, Definition, Fold, Retained, StoredCounts
+from rappor.store.types import (
+    AuditEntry,
+    CellSummary,
+    Definition,
+    Fold,
+    Retained,
+    SeenCells,
+    StoredCounts,
+)
 
 _PATIENCE_MS = 2_000  # with readers, before retention leaves the log to the next one
 
@@ -104,10 +112,10 @@ class SqliteStore:
             wanted = rows.matching(connection, collection, version, periods, dimensions)
             return [folding.read(connection, cell) for cell in wanted]
 
-    def cells(self) -> list[CellSummary]:
+    def cells(self, seen: SeenCells | None = None) -> list[CellSummary]:
         """All cells, by key."""
         with self._session.reading() as connection:
-            return [cell.summary for cell in rows.read(connection)]
+            return rows.summaries(connection, SeenCells() if seen is None else seen)
 
     def reports(
         self,

@@ -1,0 +1,37 @@
+"""What a process asks of the machine that it runs on: a port, a socket, an end with its parent."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import socket
+import sys
+
+LOOPBACK = "127.0.0.1"
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A bound socket that no child inherits, or OSError that names the address."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except OSError as error:
+        made.close()
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
+    made.set_inheritable(False)
+    return made
+
+
+def free_port(host: str = LOOPBACK) -> int:
+    """A port that nobody listens on at this moment."""
+    with bound(host, 0) as found:
+        return int(found.getsockname()[1])
+
+
+def die_with_parent() -> None:
+    """In a child, before it begins: have the kernel end it with its parent; Linux only."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)

@@ -1,0 +1,117 @@
+"""What DASHBOARD.md allows a page: bytes, shifts of the layout; and one address for each view."""
+
+import gzip
+from urllib.parse import urlsplit
+
+import pytest
+
+from rappor.dashboard.access.roles import Role
+from support.dashboard import week
+
+HOME = "/collections/homepage"
+PATHS = ["/", HOME, f"{HOME}/trends", f"{HOME}/diagnostics", f"{HOME}/candidates"]
+KILOBYTES = {"document": 60, "stylesheet": 12, "script": 20, "vega": 310}
+SHIFTS = """
+  window.shifted = 0;
+  new PerformanceObserver((list) => {
+    for (const each of list.getEntries()) if (!each.hadRecentInput) window.shifted += each.value;
+  }).observe({ type: "layout-shift", buffered: true });
+"""
+WIDTHS = {"wide": (1280, 900), "tablet": (800, 1000), "phone": (390, 844)}
+DRAWN = """() => [...document.querySelectorAll("figure[data-chart], figure[data-cells]")]
+  .every((figure) => figure.dataset.drawn)"""
+
+
+def opened(tab, path):
+    tab.goto(path)
+    if tab.page.locator("#state[data-state]").count() and not path.endswith("candidates"):
+        tab.page.wait_for_selector("#state[data-state=ready]", state="attached", timeout=30_000)
+    tab.page.wait_for_function(DRAWN)
+
+
+def test_pages_keep_to_their_bytes(analyst):
+    for path in PATHS:
+        sizes = dict.fromkeys(KILOBYTES, 0.0)
+        answers = []
+        analyst.page.on("response", answers.append)
+        opened(analyst, path)
+        analyst.page.remove_listener("response", answers.append)
+        for answer in answers:
+            kind = "vega" if "vega" in answer.url else answer.request.resource_type
+            if kind in sizes and answer.ok:
+                sizes[kind] += len(gzip.compress(answer.body(), 6)) / 1000
+        over = {kind: size for kind, size in sizes.items() if size > KILOBYTES[kind]}
+        assert over == {}, path
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_moves_while_a_page_loads(open_as, width):
+    across, down = WIDTHS[width]
+    tab = open_as(Role.ANALYST, viewport={"width": across, "height": down})
+    for path in (*PATHS, "/collections/browser", "/collections/start-time"):
+        opened(tab, path)  # decoded by now
+    tab.page.add_init_script(SHIFTS)
+    for path in (*PATHS, "/collections/browser", "/collections/start-time"):
+        opened(tab, path)
+        tab.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => done()))")
+        assert tab.page.evaluate("window.shifted") < 0.001, path
+        assert tab.sideways() == 0, path
+
+
+def test_tabs_carry_period_country_and_decoding(analyst):
+    view = f"to={week(1)}&country=NZ&correction=holm"
+    opened(analyst, f"{HOME}?{view}&unit=count&sort=string&q=shop")
+    page = analyst.page
+    for word, end in (("Diagnostics", "/diagnostics"), ("Candidates", "/candidates")):
+        page.locator(".tabs").get_by_role("link", name=word).click()
+        page.wait_for_url(f"**{end}?{view}")
+    page.locator(".tabs").get_by_role("link", name="Trends").click()
+    page.wait_for_url(f"**/trends?{view}")
+    assert page.locator("#to").input_value() == week(1)
+    page.locator(".tabs").get_by_role("link", name="Results").click()
+    page.wait_for_url(f"**/homepage?{view}")  # one period again, not all that the trend shows
+    assert page.locator("#from").input_value() == week(1)
+
+
+def test_other_kinds_have_a_tab_for_diagnostics_but_none_for_candidates(analyst):
+    analyst.goto("/collections/browser")
+    words = analyst.page.locator(".tabs a").all_inner_texts()
+    assert words == ["Results", "Trends", "Diagnostics"]
+
+
+def test_an_address_has_one_order_and_leaves_out_what_is_usual(analyst):
+    page = analyst.page
+    analyst.goto(f"{HOME}?q=shop&sort=string&country=NZ")
+    page.get_by_label("To").select_option(week(1))
+    page.wait_for_url("**to=*")
+    expected = f"from={week(0)}&to={week(1)}"  # both ends as they were chosen
+    assert urlsplit(page.url).query == f"{expected}&country=NZ&q=shop&sort=string"
+    opened(analyst, f"{HOME}/trends")
+    page.get_by_label("Country").select_option("DE")
+    page.wait_for_url("**country=DE")
+    assert urlsplit(page.url).query == "country=DE"
+    page.get_by_label("From").select_option(week(2))
+    page.wait_for_url("**from=*")
+    assert urlsplit(page.url).query == f"from={week(2)}&country=DE"
+
+
+def test_keys_step_through_periods_on_every_page_of_a_collection(analyst):
+    page = analyst.page
+    for end in ("/trends", "/diagnostics"):
+        analyst.goto(f"{HOME}{end}?from={week(2)}&to={week(1)}")
+        page.keyboard.press("[")
+        page.wait_for_url(f"**{end}?from={week(3)}&to={week(2)}")
+        page.keyboard.press("]")
+        page.wait_for_url(f"**{end}?from={week(2)}&to={week(1)}")
+
+
+def test_small_multiples_follow_the_width_of_the_window(analyst):
+    opened(analyst, f"{HOME}/trends")
+    columns = """() => new Set([...document.querySelectorAll(
+      "#shares .mark-group.role-scope.cell > g")].map((each) =>
+      Math.round(each.getBoundingClientRect().left))).size"""
+    assert analyst.page.evaluate(columns) == 4
+    for width, count in ((800, 3), (420, 2), (1280, 4)):
+        analyst.page.set_viewport_size({"width": width, "height": 900})
+        analyst.page.wait_for_function(f"() => ({columns})() === {count}")
+        assert analyst.sideways() == 0
