@@ -152,7 +152,8 @@ class Detector:
         """
         wider = 1 + _HALF_NORMAL * math.sqrt(2 / self.bits) / 2
         patterns = self.m * math.log(math.comb(self.k, self.h))
-        if patterns <= math.log(10 / NORMAL.cdf(-self.critical)):
+        chance = max(math.erfc(self.critical / math.sqrt(2)) / 2, 1e-300)  # cdf(-9) would be 0
+        if patterns <= math.log(10 / chance):
             return z / wider  # too few places to fall on: the decoder tests by the noise alone
         square = z * z / (self.h * self.m)
         if square > 200:

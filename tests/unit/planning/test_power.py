@@ -80,3 +80,9 @@ def test_the_false_discovery_level_is_the_fixed_point_of_benjamini_and_hochberg(
     found = expected(amid, crowd, 200, 0.05)
     z = (0.05 - stats.norm.isf(0.05 * 20 / 180) * amid.absent()) / amid.present(0.05)
     assert found.fdr == pytest.approx(20 * stats.norm.cdf(z), rel=1e-3)
+
+
+def test_levels_beyond_what_a_normal_table_holds_give_a_threshold():
+    for critical in (8.0, 9.0, 40.0):
+        found = detector(Params(128, 2, 64, 0.5, 0.5, 0.75), 10**6, critical)
+        assert found.threshold() >= critical

@@ -87,7 +87,7 @@ def jobs_of(desk: Desk) -> list[dict[str, Any]]:
     """Jobs of this process, then those that are remembered from before, newest first."""
     now = [job.document() | {"actor": job.actor} for job in desk.jobs.all()]
     known = {each["id"] for each in now}
-    return now + [job.document for job in desk.state.jobs() if job.id not in known]
+    return now + [{"actor": ""} | job.document for job in desk.state.jobs() if job.id not in known]
 
 
 def kept_by(desk: Desk) -> list[dict[str, Any]]:

@@ -281,7 +281,7 @@ class Jobs:
         self._arguments.pop(job.id, None)
         self._unasked.discard(job.id)
         with suppress(Exception):  # what became of it is shown from memory all the same
-            about = ended.document()
+            about = ended.document() | {"actor": ended.actor}
             self._state.save_job(ended.id, ended.kind, ended.key, ended.state, about)
         return self._put(ended)
 
