@@ -1,5 +1,6 @@
 """What DASHBOARD.md allows a page: bytes, shifts of the layout; and one address for each view."""
 
+import contextlib
 import gzip
 from urllib.parse import urlsplit
 
@@ -29,13 +30,25 @@ def opened(tab, path):
     tab.page.wait_for_function(DRAWN)
 
 
+@contextlib.contextmanager
+def listening(page, answers):
+    """Every response of a page, in a list."""
+
+    def note(answer):
+        answers.append(answer)
+
+    page.on("response", note)
+    yield
+    page.remove_listener("response", note)
+
+
 def test_pages_keep_to_their_bytes(analyst):
     for path in PATHS:
         sizes = dict.fromkeys(KILOBYTES, 0.0)
         answers = []
-        analyst.page.on("response", answers.append)
-        opened(analyst, path)
-        analyst.page.remove_listener("response", answers.append)
+        opened(analyst, path)  # decoded by now: nothing is loaded twice below
+        with listening(analyst.page, answers):
+            opened(analyst, path)
         for answer in answers:
             kind = "vega" if "vega" in answer.url else answer.request.resource_type
             if kind in sizes and answer.ok:
@@ -65,8 +78,11 @@ def test_tabs_carry_period_country_and_decoding(analyst):
     for word, end in (("Diagnostics", "/diagnostics"), ("Candidates", "/candidates")):
         page.locator(".tabs").get_by_role("link", name=word).click()
         page.wait_for_url(f"**{end}?{view}")
+        if word == "Diagnostics":
+            page.wait_for_selector("#state[data-state=ready]", state="attached")
     page.locator(".tabs").get_by_role("link", name="Trends").click()
     page.wait_for_url(f"**/trends?{view}")
+    page.wait_for_selector("#state[data-state=ready]", state="attached")
     assert page.locator("#to").input_value() == week(1)
     page.locator(".tabs").get_by_role("link", name="Results").click()
     page.wait_for_url(f"**/homepage?{view}")  # one period again, not all that the trend shows
@@ -82,15 +98,16 @@ def test_other_kinds_have_a_tab_for_diagnostics_but_none_for_candidates(analyst)
 def test_an_address_has_one_order_and_leaves_out_what_is_usual(analyst):
     page = analyst.page
     analyst.goto(f"{HOME}?q=shop&sort=string&country=NZ")
-    page.get_by_label("To").select_option(week(1))
+    page.locator("#to").select_option(week(1))
     page.wait_for_url("**to=*")
     expected = f"from={week(0)}&to={week(1)}"  # both ends as they were chosen
     assert urlsplit(page.url).query == f"{expected}&country=NZ&q=shop&sort=string"
     opened(analyst, f"{HOME}/trends")
     page.get_by_label("Country").select_option("DE")
     page.wait_for_url("**country=DE")
+    page.wait_for_selector("#state[data-state=ready]", state="attached")
     assert urlsplit(page.url).query == "country=DE"
-    page.get_by_label("From").select_option(week(2))
+    page.locator("#from").select_option(week(2))
     page.wait_for_url("**from=*")
     assert urlsplit(page.url).query == f"from={week(2)}&country=DE"
 

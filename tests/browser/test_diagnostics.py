@@ -174,10 +174,11 @@ def test_states_without_a_result(analyst):
     assert answer.status == 409
 
 
-def test_a_category_collection_has_balance_and_counts(analyst):
+def test_a_category_collection_has_counts_and_nothing_to_choose_or_to_balance(analyst):
     ready(analyst, "/collections/browser/diagnostics")
     drawn(analyst, "counts")
-    assert analyst.page.locator("[data-heat-mode]").count() == 1
+    assert analyst.page.locator("[data-heat-mode]").count() == 0
+    assert analyst.page.get_by_role("heading", name="Cohort balance").count() == 0  # of one cohort
     assert analyst.page.locator(".verdicts li").count() == 3
 
 

@@ -169,8 +169,8 @@ def test_a_changed_definition_of_a_live_version_is_refused(tmp_path: Path) -> No
     changed = Collection("homepage", 1, PARAMS.__class__(k=16, h=2, m=4, f=0.25, p=0.5, q=0.75))
     write_collections(tmp_path, changed)
     done = rappor(*collect_command(tmp_path)[3:])
-    assert done.returncode == 1
-    assert "homepage" in done.stderr
+    assert done.returncode == 3  # for somebody to mend: no restart would help
+    assert "homepage v1 is in use with another definition: params" in done.stderr
 
 
 def test_a_new_key_is_printed_once_and_kept_as_a_digest(tmp_path: Path) -> None:
@@ -261,9 +261,10 @@ def test_the_log_is_json_and_its_times_are_minutes(tmp_path: Path) -> None:
         process.end()
         lines = list(process.text)
     events = [json.loads(line) for line in lines]
-    assert [each["event"] for each in events][:1] == ["listening"]
+    names = [each["event"] for each in events]
+    assert names[: names.index("listening")] == ["lint"] * names.index("listening")
     assert all(len(each["time"]) == len("2026-11-16T08:31Z") for each in events)
-    assert {each["event"] for each in events} <= {"listening", "retention", "stopping", "stopped"}
+    assert set(names) <= {"lint", "listening", "retention", "stopping", "stopped"}
 
 
 def test_a_process_of_the_support_code_says_when_it_does_not_listen(tmp_path: Path) -> None:

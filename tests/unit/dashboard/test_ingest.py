@@ -15,6 +15,7 @@ from rappor.dashboard.access.roles import Role
 from rappor.dashboard.desk import Desk
 from rappor.dashboard.ingest.metrics import Sample, parse, quantile
 from rappor.dashboard.ingest.watch import EVERY_SECONDS, Watch
+from rappor.dashboard.jobs.job import Job
 from rappor.wire import PROBLEMS
 from support.dashboard_desk import Browser, made_desk
 
@@ -246,3 +247,21 @@ def test_jobs_of_before_are_listed_too(desk: Desk, operator: Browser) -> None:
     text = operator.get("/ingest").text
     assert "Decoding 12 candidates" in text
     assert "It broke." in text
+
+
+def test_jobs_of_an_earlier_process_are_listed_with_who_started_them(
+    desk: Desk, operator: Browser
+) -> None:
+    job = desk.jobs.start("nothing", {}, "key", label="Decoding 41 candidates", actor="analyst ada")
+    desk.jobs.wait(job.id, 60)
+    desk.state.save_job("old", "decode", "key", "done", {"id": "old", **_without_actor(job)})
+    desk.jobs._jobs.clear()  # what a restart forgets
+    page = operator.get("/ingest")
+    assert page.status_code == 200
+    assert page.text.count("Decoding 41 candidates") >= 2
+    assert "<td>analyst ada</td>" in page.text
+
+
+def _without_actor(job: Job) -> dict[str, object]:
+    """A job as versions before this one kept it."""
+    return {name: value for name, value in job.document().items() if name != "id"}

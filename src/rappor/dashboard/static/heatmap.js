@@ -68,9 +68,7 @@
 
     draw() {
       const { rows, columns } = this.data;
-      const room = this.frame.clientWidth - LEFT - 2;
-      const least = columns <= 256 ? EASY : LEAST;  // a finger can hit 8 pixels; more would scroll too far
-      this.size = Math.min(Math.max(Math.floor(room / columns), least), MOST);
+      this.size = sizeOf(this.frame, columns);
       const width = LEFT + columns * this.size + 2, height = TOP + rows * this.size + 2;
       const dense = Math.min(Math.max(1, Math.round(window.devicePixelRatio || 1)), 2);
       const scale = Math.max(width, height) * dense > 16000 ? 1 : dense;
@@ -180,7 +178,16 @@
     }
   }
 
+  function sizeOf(frame, columns) {
+    const room = frame.clientWidth - LEFT - 2;
+    const least = columns <= 256 ? EASY : LEAST;  // a finger can hit 8 pixels; more would scroll too far
+    return Math.min(Math.max(Math.floor(room / columns), least), MOST);
+  }
+
   async function begin(figure) {
+    const { rows, columns } = figure.dataset;
+    const frame = figure.querySelector(".heat-frame");  // its place is kept while the cells are fetched
+    figure.querySelector("canvas").style.height = `${TOP + rows * sizeOf(frame, columns) + 2}px`;
     const answer = await fetch(figure.dataset.cells, { headers: { accept: "application/json" } });
     if (!answer.ok) throw new Error(`cells: ${answer.status}`);
     const map = new HeatMap(figure, await answer.json());
