@@ -38,9 +38,9 @@ print(f"{drawn.counts.reports:,} reports in {len(drawn.counts.totals)} cohorts")
 decoded = rappor.decode(drawn.counts, population.candidates, correction="fdr")
 for row in decoded.detected[:3]:
     print(f"{row.string}: {row.prop_low_95:.1%} to {row.prop_high_95:.1%}")
-# prints: site1: 9.1% to 11.6%
+# prints: site1: 9.2% to 11.6%
 # prints: site2: 8.3% to 10.7%
-# prints: site3: 7.0% to 9.5%
+# prints: site3: 7.1% to 9.5%
 
 # 5. Judge. In a simulation the truth is known: what was found, what was missed, what is false?
 judged = simulate.judge(decoded, drawn.truth)

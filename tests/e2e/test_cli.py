@@ -668,13 +668,14 @@ def test_debug_shows_the_traceback() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-def test_a_full_disk_is_a_failure_and_no_traceback() -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_a_failure_and_no_traceback(unbuffered: str) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
             [*COMMAND, "privacy", "--preset", "windows"],
             stdout=full,
             stderr=subprocess.PIPE,
-            env=environment(),
+            env={**environment(), "PYTHONUNBUFFERED": unbuffered},
             check=False,
         )
     assert done.returncode == 1

@@ -29,7 +29,7 @@ def wait_until_ready(port: int) -> None:
 def test_ten_lines_of_python_and_two_commands_show_the_strings(tmp_path: Path) -> None:
     (toml,) = (code for language, code in BLOCKS if language == "toml")
     (python,) = (code for language, code in BLOCKS if language == "python")
-    collect, decode = (code.split("#")[0].split() for language, code in BLOCKS if not language)
+    collect, decode, *_ = (code.split("#")[0].split() for language, code in BLOCKS if not language)
     assert len([line for line in python.splitlines() if line]) <= 10
     port = free_port()
     (tmp_path / "collections").mkdir()

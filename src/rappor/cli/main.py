@@ -146,8 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         result: int = args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of our output has seen enough (`| head`). Keep Python from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()  # its reader has seen enough (`| head`)
         return 0
     except KeyboardInterrupt:
         note("interrupted")
@@ -156,10 +155,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.debug:
             traceback.print_exc()
         note(f"rappor {args.verb}: {_message(error)}")
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _give_up_output()
         if isinstance(error, UsageError):
             return USAGE
         return INVALID_INPUT if isinstance(error, _BAD_INPUT) else FAILURE
     return result
+
+
+def _give_up_output() -> None:
+    """Keep Python from complaining at exit about what could not be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _message(error: Exception) -> str:

@@ -80,13 +80,16 @@ def signalled(number: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_interrupts_and_later_ones_do_not(number: signal.Signals) -> None:
-    before = signal.getsignal(number)
-    with Interrupts() as interrupts:
-        with pytest.raises(KeyboardInterrupt):
+    inherited = signal.signal(number, signal.default_int_handler)  # ignored in the background
+    try:
+        with Interrupts() as interrupts:
+            with pytest.raises(KeyboardInterrupt):
+                signalled(number)
             signalled(number)
-        signalled(number)
-        assert interrupts.came
-    assert signal.getsignal(number) is before
+            assert interrupts.came
+        assert signal.getsignal(number) is signal.default_int_handler
+    finally:
+        signal.signal(number, inherited)
 
 
 def test_a_signal_waits_while_something_is_being_started() -> None:
