@@ -206,7 +206,7 @@ def test_progress_sums_to_the_size_of_the_file(
     monkeypatch.setattr(line_chunks, "CHUNK", 1000)
     done: list[int] = []
     data = HEADER + b"a,2,0001\n" * 1000
-    for name, content in (("r.csv", data), ("r.csv.gz", gzip.compress(data))):
+    for name, content in (("r.csv", data), ("r.csv.gz", gzip.compress(data, mtime=0))):
         done.clear()
         found = aggregate(tmp_path, content, name, progress=done.append)
         assert found.rows == 1000
@@ -295,7 +295,7 @@ def test_a_malformed_json_line_is_counted_and_named(
     [
         ("r.csv", b"", "r.csv: the file is empty"),
         ("r.jsonl", b"", "r.jsonl: the file is empty"),
-        ("r.csv.gz", gzip.compress(b""), "r.csv.gz: the file is empty"),
+        ("r.csv.gz", gzip.compress(b"", mtime=0), "r.csv.gz: the file is empty"),
         ("r.csv", b"a,2,0001\n", "r.csv, line 1: expected a header with cohort and one of irr"),
         ("r.csv", b"client,cohort\n", "line 1: expected a header"),
         ("r.csv", b"cohort,cohort,irr\n", "line 1: expected a header"),
@@ -303,7 +303,11 @@ def test_a_malformed_json_line_is_counted_and_named(
         ("r.csv", "cohort,irr\n".encode("utf-16"), "line 1: expected a header"),
         ("r.csv", b"\xff\xfe\n", "line 1: expected a header"),
         ("r.csv.gz", b"not gzip", "r.csv.gz: damaged, or not a gzip file"),
-        ("r.csv.gz", gzip.compress(HEADER * 99)[:-9], "r.csv.gz: damaged, or not a gzip file"),
+        (
+            "r.csv.gz",
+            gzip.compress(HEADER * 99, mtime=0)[:-9],
+            "r.csv.gz: damaged, or not a gzip file",
+        ),
         ("r.parquet", b"PAR1 nonsense", "r.parquet: damaged, or not a Parquet file"),
         ("r.txt", b"x", r"r.txt: expected a name that ends in .csv, .csv.gz, .jsonl"),
     ],
