@@ -169,7 +169,7 @@ def test_serve_runs_collector_and_dashboard_and_says_how_to_log_in(tmp_path: Pat
         client = Client(serving.port("collector"))
         assert client.send(batch()).status == 204
         assert client.send(b"nonsense").status == 400
-        assert '<data value="1">1</data>' in visit.get("/").text  # one report, in the list
+        until(lambda: '<data value="1">1</data>' in visit.get("/").text)  # one report, in the list
 
         def figures() -> dict:
             return json.loads(visit.get("/ingest.json").body)
@@ -205,10 +205,10 @@ def pages_of(visit: Visit) -> list[str]:
 
 
 def check_seconds(visit: Visit, paths: list[str]) -> None:
-    """Half of the answers, and the slowest, are there in 200 ms.
+    """Half of the answers, and nine of ten, are there in 200 ms.
 
     Others may be at work on this machine: what an answer without any content takes at its worst,
-    asked for in turns with the pages, is allowed to the slowest on top.
+    asked for in turns with the pages, is allowed to the slow ones on top.
     """
     for path in paths:
         taken, bare = [], []
@@ -219,7 +219,8 @@ def check_seconds(visit: Visit, paths: list[str]) -> None:
             taken.append(visit.seconds)
             time.sleep(0.02)
         assert statistics.median(taken) < MOST_SECONDS, (path, taken)
-        assert max(taken) < MOST_SECONDS + max(bare), (path, taken, bare)
+        slow = sorted(taken)[TIMES * 9 // 10 - 1]
+        assert slow < MOST_SECONDS + max(bare), (path, taken, bare)
 
 
 def test_pages_answer_within_200_ms_with_100_collections_of_365_periods(large: Sample) -> None:
