@@ -92,24 +92,24 @@ LOCK = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11
 # the tools and libraries of the tests. Build backends come pinned from constraints-build.txt, hence
 # no build isolation.
 $(VENV)/.base: pyproject.toml constraints-build.txt src/rappor/_version.py | $(BIN)/python
-	@echo 'Setting up $(VENV): rappor (seconds, once)'
+	@echo 'Setting up $(VENV): rappor (seconds, once)' >&2
 	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r constraints-build.txt
 	@$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.demo: constraints-demo.txt $(VENV)/.base
-	@echo 'Setting up $(VENV): server and analysis (about half a minute, once)'
+	@echo 'Setting up $(VENV): server and analysis (about half a minute, once)' >&2
 	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r constraints-demo.txt
 	@touch $@
 
 $(VENV)/.dev: constraints.txt $(VENV)/.base
-	@echo 'Setting up $(VENV): tools and libraries for the tests (about a minute, once)'
+	@echo 'Setting up $(VENV): tools and libraries for the tests (about a minute, once)' >&2
 	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r constraints.txt
 	@touch $@
 
 $(BENCH_VENV)/.done: pyproject.toml constraints-build.txt constraints-bench.txt \
 		src/rappor/_version.py | $(BENCH_VENV)/bin/python
-	@echo 'Setting up $(BENCH_VENV): rappor and its peers (about a minute, once)'
+	@echo 'Setting up $(BENCH_VENV): rappor and its peers (about a minute, once)' >&2
 	@$(BENCH_VENV)/bin/python $(PIP_INSTALL) --require-hashes -r constraints-build.txt
 	@$(BENCH_VENV)/bin/python $(PIP_INSTALL) --require-hashes --no-build-isolation -r constraints-bench.txt
 	@$(BENCH_VENV)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
