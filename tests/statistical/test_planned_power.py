@@ -66,12 +66,14 @@ def planned():
     return [(asked, plan(**asked, check=0).best) for asked in requests()]
 
 
+@pytest.mark.soak
 def test_promised_power_is_the_measured_one(planned):
     off = [measured(asked, best.params, best.at(asked["power"]).frequency)
            for asked, best in planned]  # fmt: skip
     assert judged(off), off
 
 
+@pytest.mark.soak
 def test_the_papers_formula_alone_would_be_noticed(planned):
     """Without the filter's own losses, on the shortest filters, where they are largest."""
     off = []
