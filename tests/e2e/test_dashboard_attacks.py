@@ -208,7 +208,7 @@ def test_a_viewer_changes_nothing(running: Dashboard) -> None:
                 visit.get(f"{path}?alpha=0.0123&anyway=1")
     assert rows() == before
     file = sqlite3.connect(running.sample.data / "dashboard.sqlite")
-    jobs = file.execute("SELECT status, document FROM jobs").fetchall()  # an analyst's may be at work
+    jobs = file.execute("SELECT status, document FROM jobs").fetchall()  # an analyst's too
     file.close()
     assert all("viewer" not in json.loads(data)["actor"] for _, data in jobs)
     assert all(state != "cancelled" for state, _ in jobs)
