@@ -67,7 +67,7 @@ def test_nothing_moves_while_a_page_loads(open_as, width):
     for path in (*PATHS, "/collections/browser", "/collections/start-time"):
         opened(tab, path)
         tab.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => done()))")
-        assert tab.page.evaluate("window.shifted") < 0.005, path  # "good" is below .1
+        assert tab.page.evaluate("window.shifted") < 0.001, path
         assert tab.sideways() == 0, path
 
 

@@ -205,10 +205,10 @@ def pages_of(visit: Visit) -> list[str]:
 
 
 def check_seconds(visit: Visit, paths: list[str]) -> None:
-    """Half of the answers, and nine of ten, are there in 200 ms.
+    """Half of the answers, and the slowest, are there in 200 ms.
 
     Others may be at work on this machine: what an answer without any content takes at its worst,
-    asked for in turns with the pages, is allowed to the slow ones on top.
+    asked for in turns with the pages, is allowed to the slowest on top.
     """
     for path in paths:
         taken, bare = [], []
@@ -219,8 +219,7 @@ def check_seconds(visit: Visit, paths: list[str]) -> None:
             taken.append(visit.seconds)
             time.sleep(0.02)
         assert statistics.median(taken) < MOST_SECONDS, (path, taken)
-        slow = sorted(taken)[TIMES * 9 // 10 - 1]
-        assert slow < MOST_SECONDS + max(bare), (path, taken, bare)
+        assert max(taken) < MOST_SECONDS + max(bare), (path, taken, bare)
 
 
 def test_pages_answer_within_200_ms_with_100_collections_of_365_periods(large: Sample) -> None:
