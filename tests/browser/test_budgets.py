@@ -64,6 +64,8 @@ def test_nothing_moves_while_a_page_loads(open_as, width):
     for path in (*PATHS, "/collections/browser", "/collections/start-time"):
         opened(tab, path)  # decoded by now
     tab.page.add_init_script(SHIFTS)
+    slow = tab.page.context.new_cdp_session(tab.page)  # as on a busy machine: painted in between
+    slow.send("Emulation.setCPUThrottlingRate", {"rate": 4})
     for path in (*PATHS, "/collections/browser", "/collections/start-time"):
         opened(tab, path)
         tab.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => done()))")
