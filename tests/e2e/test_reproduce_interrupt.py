@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +68,28 @@ def test_an_interrupt_ends_all_processes_at_once(
     assert (process.returncode, out, err) == (130, b"", b"interrupted\n")
     assert wait_until(lambda: not any(_command(each) for each in started), SOON)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_that_another_thread_hears_waits_too() -> None:
+    from rappor.experiments import replicate
+
+    ended, done = threading.Event(), []
+
+    def start_something() -> None:
+        with replicate._interrupts_held():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+            done.append("all of it")
+
+    listener = threading.Thread(target=ended.wait)  # does not block the signal
+    listener.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            start_something()
+    finally:
+        ended.set()
+        listener.join()
+    assert done == ["all of it"]
 
 
 def test_what_was_there_before_is_kept(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import statistics
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -110,15 +111,28 @@ def _start(
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C waits; processes started meanwhile never see one: it is the parent that ends them."""
+    """Ctrl-C waits; processes started meanwhile never see one: it is the parent that ends them.
+
+    Blocking it is for them. For this process it would not do: another thread, as linear algebra has
+    them, hears it, and Python then raises in the main thread all the same.
+    """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
+    came: list[int] = []
+    action = signal.getsignal(signal.SIGINT)
+    swaps = callable(action) and threading.current_thread() is threading.main_thread()
+    if swaps:
+        signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # one that waits comes now
+        if swaps:
+            signal.signal(signal.SIGINT, action)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _end(pool: ProcessPoolExecutor) -> None:
