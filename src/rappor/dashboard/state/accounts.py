@@ -71,7 +71,7 @@ def add(
 def every(connection: sqlite3.Connection, now: datetime) -> list[Account]:
     """All accounts, the good ones first, with the sessions that have not ended."""
     rows = connection.execute(
-        "SELECT name, role, made, maker, accounts.digest IS NOT NULL, revoked, "  # noqa: S608
+        "SELECT name, role, made, maker, accounts.digest IS NOT NULL, revoked, "  # noqa: S608 - our own names
         f"(SELECT count(*) FROM sessions WHERE account=name AND NOT ({_OVER})) FROM accounts "
         "ORDER BY revoked IS NOT NULL, name",
         _over(now),
@@ -160,7 +160,7 @@ def find(connection: sqlite3.Connection, secret: str, now: datetime) -> tuple[st
         LookupError: no session, or one that has ended.
     """
     row = connection.execute(
-        "SELECT name, role, seen FROM sessions JOIN accounts ON account = name "  # noqa: S608
+        "SELECT name, role, seen FROM sessions JOIN accounts ON account = name "  # noqa: S608 - our own names
         f"WHERE sessions.digest=? AND revoked IS NULL AND NOT ({_OVER})",
         (digest_of(secret), *_over(now)),
     ).fetchone()
@@ -194,7 +194,7 @@ def end(connection: sqlite3.Connection, secret: str) -> None:
 
 def forget_old(connection: sqlite3.Connection, now: datetime) -> None:
     """Take sessions and links away that have ended."""
-    connection.execute(f"DELETE FROM sessions WHERE {_OVER}", _over(now))  # noqa: S608
+    connection.execute(f"DELETE FROM sessions WHERE {_OVER}", _over(now))  # noqa: S608 - our own names
     connection.execute(
         "DELETE FROM links WHERE expires < ? OR expires > ?",
         (int((now - SESSION_LIFE).timestamp()), _last_end(now)),

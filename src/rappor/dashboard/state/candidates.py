@@ -49,7 +49,7 @@ def read(
 def versions(connection: sqlite3.Connection, collection: str) -> list[CandidateVersion]:
     """All versions of a collection's list, newest first."""
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM candidates WHERE collection=? ORDER BY version DESC",  # noqa: S608
+        f"SELECT {_COLUMNS} FROM candidates WHERE collection=? ORDER BY version DESC",  # noqa: S608 - our own names
         (collection,),
     )
     return [CandidateVersion(*row) for row in rows]

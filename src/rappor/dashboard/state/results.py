@@ -41,14 +41,14 @@ def save(
 
 def read(connection: sqlite3.Connection, key: str) -> SavedResult | None:
     """A result by its key."""
-    row = connection.execute(f"SELECT {_COLUMNS} FROM results WHERE key=?", (key,)).fetchone()  # noqa: S608
+    row = connection.execute(f"SELECT {_COLUMNS} FROM results WHERE key=?", (key,)).fetchone()  # noqa: S608 - our own names
     return None if row is None else _result(row)
 
 
 def latest(connection: sqlite3.Connection, collection: str, kind: str) -> SavedResult | None:
     """The newest result of a collection."""
     row = connection.execute(
-        f"SELECT {_COLUMNS} FROM results WHERE collection=? AND kind=? "  # noqa: S608
+        f"SELECT {_COLUMNS} FROM results WHERE collection=? AND kind=? "  # noqa: S608 - our own names
         "ORDER BY number DESC LIMIT 1",
         (collection, kind),
     ).fetchone()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from rappor.errors import StoreError
 from rappor.store.sqlite import audit, chunks, definitions, files, folds, rows, schema, tokens
@@ -51,14 +52,14 @@ def _definitions(connection: Connection) -> None:
 def _cells(connection: Connection, attempt: Callable[[Callable[[], object]], None]) -> None:
     cells = rows.read(connection)
     for cell in cells:
-        attempt(lambda cell=cell: folds.read(connection, cell))  # type: ignore[misc]
-        attempt(lambda cell=cell: chunks.read(connection, cell))  # type: ignore[misc]
-        attempt(lambda cell=cell: _agrees(connection, cell))  # type: ignore[misc]
+        attempt(partial(folds.read, connection, cell))
+        attempt(partial(chunks.read, connection, cell))
+        attempt(partial(_agrees, connection, cell))
     for table, wanted in (
         ("counts", sum(cell.cohorts for cell in cells)),
         ("reports", sum(cell.chunks for cell in cells)),
     ):
-        (there,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
+        (there,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - our own names
         if there != wanted:
             raise StoreError(f"{table}: {there} rows are there, {wanted} belong to cells")
 

@@ -98,8 +98,8 @@ def _rewrite(connection: Connection, table: str) -> None:
     """
     for statement in (
         f"CREATE TEMP TABLE left_over AS SELECT * FROM {table}",  # noqa: S608 - names of ours
-        f"DELETE FROM {table}",  # noqa: S608
-        f"INSERT INTO {table} SELECT * FROM left_over ORDER BY id",  # noqa: S608
+        f"DELETE FROM {table}",  # noqa: S608 - our own names
+        f"INSERT INTO {table} SELECT * FROM left_over ORDER BY id",  # noqa: S608 - our own names
         "DROP TABLE left_over",
     ):
         connection.execute(statement)

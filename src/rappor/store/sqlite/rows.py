@@ -82,7 +82,7 @@ class Cell:
         values = self._values()
         marks = ", ".join("?" * (len(values) + 1))
         connection.execute(
-            f"INSERT INTO cells ({_COLUMNS}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET "  # noqa: S608
+            f"INSERT INTO cells ({_COLUMNS}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET "  # noqa: S608 - our own names
             "reports=excluded.reports, cohorts=excluded.cohorts, parity=excluded.parity, "
             "kept=excluded.kept, chunks=excluded.chunks, chunk_parity=excluded.chunk_parity, "
             "checksum=excluded.checksum",
@@ -110,7 +110,7 @@ def _cell(row: object) -> Cell:
 
 def find(connection: Connection, key: CellKey) -> Cell | None:
     """A cell by its key."""
-    query = f"SELECT {_COLUMNS} FROM cells WHERE id=?"  # noqa: S608
+    query = f"SELECT {_COLUMNS} FROM cells WHERE id=?"  # noqa: S608 - our own names
     row = connection.execute(query, (cell_id(key),)).fetchone()
     if row is None:
         return None
@@ -122,7 +122,7 @@ def find(connection: Connection, key: CellKey) -> Cell | None:
 
 def read(connection: Connection) -> list[Cell]:
     """All cells by key, or StoreError where one was changed or is gone."""
-    query = f"SELECT {_COLUMNS} FROM cells"  # noqa: S608
+    query = f"SELECT {_COLUMNS} FROM cells"  # noqa: S608 - our own names
     cells = [_cell(row) for row in connection.execute(query)]
     check_seal(connection, "cells", [cell.identity for cell in cells])
     return sorted(cells, key=lambda cell: cell.key)
@@ -135,7 +135,7 @@ def summaries(connection: Connection, seen: SeenCells) -> list[CellSummary]:
     SQLite sorts by the same order as Python does, and lets other threads work meanwhile.
     """
     found: dict[object, tuple[CellSummary, bytes]] = {}
-    query = f"SELECT {_COLUMNS} FROM cells ORDER BY {_KEY}"  # noqa: S608
+    query = f"SELECT {_COLUMNS} FROM cells ORDER BY {_KEY}"  # noqa: S608 - our own names
     for row in connection.execute(query):
         known = seen.rows.get(row)
         if known is None:

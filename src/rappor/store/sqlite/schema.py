@@ -40,13 +40,13 @@ MIGRATIONS: tuple[Migration, ...] = (
         " detail TEXT NOT NULL, checksum BLOB NOT NULL)",
         "CREATE TABLE seals ("
         " name TEXT PRIMARY KEY, size INTEGER NOT NULL, parity BLOB NOT NULL) WITHOUT ROWID",
-        f"INSERT INTO seals VALUES ('audit', 0, {_NONE}), ('cells', 0, {_NONE}),"  # noqa: S608
+        f"INSERT INTO seals VALUES ('audit', 0, {_NONE}), ('cells', 0, {_NONE}),"  # noqa: S608 - our own names
         f" ('definitions', 0, {_NONE})",
     ),
     (  # 2: files that were imported, each exactly once
         "CREATE TABLE imports ("
         " digest BLOB PRIMARY KEY, detail TEXT NOT NULL, checksum BLOB NOT NULL) WITHOUT ROWID",
-        f"INSERT INTO seals VALUES ('imports', 0, {_NONE})",  # noqa: S608
+        f"INSERT INTO seals VALUES ('imports', 0, {_NONE})",  # noqa: S608 - our own names
     ),
     (  # 3: tokens of the latest commits, many in a row
         "CREATE TABLE fresh_tokens ("
