@@ -124,7 +124,7 @@ class Client:
                 self._count("the reports of this period are made")
                 return
             # Exact types, whose len is Python's own; the checker cannot follow `in`.
-            if type(value) in _SIZED and len(value) > MOST_VALUE:  # type: ignore[arg-type] # sized: just asked
+            if type(value) in _SIZED and len(value) > MOST_VALUE:  # type: ignore[arg-type]
                 self._count("value refused")
                 return
             workers = self._workers
