@@ -8,7 +8,7 @@ import pytest
 
 from rappor.errors import StoreError
 from rappor.store import open_store
-from rappor.store.sqlite import wal
+from rappor.store.sqlite import session, wal
 from support import store_samples as samples
 
 NAME = "store.sqlite"
@@ -40,6 +40,26 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(path, folder)
     store.close()
     assert (folder / f"{NAME}-wal").stat().st_size > 20 * 4096
+    return folder
+
+
+@pytest.fixture(scope="module")
+def restarted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store after kill -9, whose log was being written again from its start."""
+    live, folder = tmp_path_factory.mktemp("live"), tmp_path_factory.mktemp("restarted")
+    store = open_store(live)
+    samples.fill(store, batches=10)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "FOLD_COMMITS", 20)
+        store._session._unfolded = 0  # type: ignore[attr-defined]
+        for number in range(27):
+            folds = samples.always([samples.fold(samples.cell(), number % 4, [number])])
+            store.add([samples.token(number)], folds, samples.DAY)
+    for path in live.glob(f"{NAME}*"):
+        shutil.copy(path, folder)
+    store.close()
+    log = wal.read_log((folder / f"{NAME}-wal").read_bytes())
+    assert 7 <= log.committed < (folder / f"{NAME}-wal").stat().st_size // 4096 - 20
     return folder
 
 
@@ -148,6 +168,47 @@ def test_damage_to_the_log_does_not_lose_acknowledged_batches_in_silence(
         verdicts[said] = verdicts.get(said, 0) + 1
     assert verdicts.get("silent", 0) == 0, verdicts
     assert verdicts.get("refused", 0) >= 50, verdicts
+
+
+def test_damage_to_a_log_that_begins_again_does_not_lose_batches_in_silence(
+    restarted: Path, tmp_path: Path
+) -> None:
+    truth = truth_of(restarted, tmp_path / "truth")
+    rng = random.Random(11)
+    verdicts: dict[str, int] = {}
+    for number in range(100):
+        folder = tmp_path / str(number)
+        shutil.copytree(restarted, folder)
+        (cut if number % 4 == 0 else flip)(folder / f"{NAME}-wal", rng)
+        said = verdict(folder, truth)
+        verdicts[said] = verdicts.get(said, 0) + 1
+    assert verdicts.get("silent", 0) == 0, verdicts
+    assert verdicts.get("refused", 0) >= 10, verdicts
+    assert verdicts.get("harmless", 0) >= 10, verdicts  # what is left of the round before
+
+
+@pytest.mark.parametrize("torn", [0, 1, 3], ids="{} frames torn".format)
+def test_what_an_earlier_round_left_in_the_log_is_no_unfinished_transaction(
+    restarted: Path, tmp_path: Path, torn: int
+) -> None:
+    truth = truth_of(restarted, tmp_path / "truth")
+    folder = tmp_path / "killed"
+    shutil.copytree(restarted, folder)
+    path = folder / f"{NAME}-wal"
+    data = bytearray(path.read_bytes())
+    log = wal.read_log(data)
+    frame = 24 + 4096
+    end = 32 + log.committed * frame
+    for number in range(torn):  # begun, not finished: the salt of this round, nothing else right
+        data[end + number * frame + 8 : end + number * frame + 16] = log.salt
+        data[end + number * frame + 4 : end + number * frame + 8] = bytes(4)
+    path.write_bytes(data)
+    store = open_store(folder)
+    assert samples.everything(store)[3:] == truth[3:]
+    noted = [each.detail for each in store.audit_log() if each.action == "recovered"]
+    expected = f"the write-ahead log ended with {torn * frame} bytes of an unfinished transaction"
+    assert noted == [expected] * (torn > 0)
+    store.close()
 
 
 def test_sqlite_alone_drops_acknowledged_batches_from_a_damaged_log(

@@ -12,11 +12,17 @@ import pytest
 from rappor.errors import StoreBroken, StoreBusy, StoreError, StoreFull
 from rappor.store import open_store
 from rappor.store.sqlite import connection as connections
+from rappor.store.sqlite import session
 from rappor.store.sqlite.connection import connect, prepare
 from rappor.store.sqlite.store import SqliteStore
 from support import store_samples as samples
 from support.faulty_disk import Careless, Disk
 from support.store_samples import DAY, always, cell, collection, fold, token
+
+
+@pytest.fixture(params=[256, 1, 3], ids="the log begins again after {} commits".format)
+def rounds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "FOLD_COMMITS", request.param)
 
 
 def define(store: SqliteStore) -> None:
@@ -42,6 +48,7 @@ def acknowledged_unsynced(disk: Disk, path: Path, adds: int = 50) -> int:
 # B2.
 
 
+@pytest.mark.usefixtures("rounds")
 def test_no_add_returns_while_its_writes_are_unsynced(tmp_path: Path) -> None:
     disk = Disk()
     assert acknowledged_unsynced(disk, tmp_path / "store.sqlite") == 0
@@ -118,6 +125,7 @@ ACTIONS: dict[str, Callable[[SqliteStore], object]] = {
 
 @pytest.mark.parametrize("name", ACTIONS)
 @pytest.mark.parametrize("how", ["full", "io"])
+@pytest.mark.usefixtures("rounds")
 def test_a_disk_that_fails_at_any_write_loses_and_doubles_nothing(
     tmp_path: Path, name: str, how: str
 ) -> None:

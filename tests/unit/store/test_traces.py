@@ -207,6 +207,23 @@ def test_the_log_is_emptied_when_it_is_long_or_old(
     store.close()
 
 
+def test_under_load_the_log_keeps_its_length_and_nothing_older_than_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "FOLD_COMMITS", 10)
+    store = open_store(tmp_path)
+    store.save_definition(collection().to_toml(), actor="ann")
+    log = tmp_path / "store.sqlite-wal"
+    sizes = []
+    for number in range(100):
+        store.add([token(number)], always([fold(cell(), 0, [1])]), DAY)
+        sizes.append(log.stat().st_size)
+    assert max(sizes[50:]) == min(sizes[50:]) < 30 * 2**12 * 10
+    store.settle()
+    assert log.stat().st_size == 0
+    store.close()
+
+
 def test_small_batches_are_mixed_into_one_chunk(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     assert isinstance(store, SqliteStore)

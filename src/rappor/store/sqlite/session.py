@@ -24,7 +24,8 @@ from rappor.store.sqlite.connection import (
 )
 from rappor.store.sqlite.lock import FolderLock
 
-LOG_BYTES = 16 * 2**20  # a longer log is folded into the file
+FOLD_COMMITS = 256  # so many are folded into the file, and the log is written again from its start
+LOG_BYTES = 16 * 2**20  # a longer log is emptied
 LOG_SECONDS = 60.0  # and so is an older one: it holds the order in which reports came
 _QUICK_MS = 100
 
@@ -46,6 +47,7 @@ class Session:
         self._write_lock = threading.RLock()
         self._read_lock = threading.RLock()
         self._try_again_above = LOG_BYTES
+        self._unfolded = 0  # commits
         self.rollbacks = 0  # transactions of which nothing is left
         self._settled_at = time.monotonic()
         if read_only and not path.is_file():
@@ -141,9 +143,13 @@ class Session:
             raise meant from error
 
     def _settle_if_due(self) -> None:
+        """Under load the log keeps its length: to sync a file that grows takes twice as long."""
+        self._unfolded += 1
         size = _size(self._log)
         now = time.monotonic()
         if size < self._try_again_above and now - self._settled_at < LOG_SECONDS:
+            if self._unfolded >= FOLD_COMMITS:
+                self._settle(_QUICK_MS, "RESTART")
             return
         self._settled_at = now
         done = self._settle(_QUICK_MS)
@@ -157,10 +163,11 @@ class Session:
             with self._failing():
                 return self.read_only or self._settle(patience)
 
-    def _settle(self, patience: int) -> bool:
+    def _settle(self, patience: int, how: str = "TRUNCATE") -> bool:
+        self._unfolded = 0
         try:
             self._writer.execute(f"PRAGMA busy_timeout={patience}").fetchall()
-            row = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            row = self._writer.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
             return bool(row is not None and row[0] == 0)
         except sqlite3.OperationalError as error:
             code = getattr(error, "sqlite_errorcode", None) or 0

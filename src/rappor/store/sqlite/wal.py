@@ -24,6 +24,7 @@ Words = NDArray[np.uint32]
 _HEADER, _FRAME = 32, 24
 _MAGIC = 0x377F0682  # the last bit: checksums over big-endian words
 _MASK = 2**32 - 1
+_ROUNDS = 2**16  # of a log that was written again from its start, each with a salt of its own
 
 
 class Log(NamedTuple):
@@ -32,7 +33,7 @@ class Log(NamedTuple):
     Attributes:
         committed: frames up to the last valid commit.
         later: commits after that, by the look of them.
-        left: bytes after that.
+        left: bytes after that, without what an earlier round has left at the end of the file.
         salt: what marks the frames of this log.
     """
 
@@ -83,7 +84,7 @@ def read_log(data: bytes) -> Log:
     if not valid:
         size = size if size in {2**n for n in range(9, 17)} else 4096
     salt = data[16:24] if valid else data[_HEADER + 8 : _HEADER + 16]
-    committed = later = 0
+    committed = later = number = last = 0
     for number, (frame, page) in enumerate(_frames(data, size), 1):
         ours = frame[8:16] == salt
         commits = ours and frame[4:8] != bytes(4)
@@ -93,9 +94,16 @@ def read_log(data: bytes) -> Log:
         if valid and commits:
             committed = number
         later += commits and not valid
-    end = _HEADER + committed * (_FRAME + size) if committed else min(len(data), _HEADER)
-    left = len(data) - end
-    return Log(committed, later, left, salt)
+        if not _is_older(frame[8:16], salt):
+            last = number
+    torn = max(len(data) - _HEADER - number * (_FRAME + size), 0) if last == number else 0
+    return Log(committed, later, (last - committed) * (_FRAME + size) + torn, salt)
+
+
+def _is_older(salt: bytes, than: bytes) -> bool:
+    """Whether a frame is of an earlier round: each begins with a number one higher."""
+    rounds = int.from_bytes(than[:4], "big") - int.from_bytes(salt[:4], "big")
+    return 0 < rounds & _MASK <= _ROUNDS
 
 
 def _frames(data: bytes, size: int) -> Iterator[tuple[bytes, bytes]]:
