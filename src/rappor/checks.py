@@ -27,7 +27,9 @@ def show(value: object) -> str:
 
 def is_whole(value: Any) -> bool:
     """Whether a value is a whole number (numpy's too), and not a truth value."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return type(value) is int or (
+        isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    )
 
 
 def is_real(value: Any) -> bool:

@@ -109,7 +109,7 @@ def test_a_store_that_does_not_look_into_these_rows_takes_replays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The test before this one can fail."""
-    monkeypatch.setattr(Fresh, "update", lambda self, *_: self.tokens.clear())
+    monkeypatch.setattr(Fresh, "read_again", lambda self, *_: self.tokens.clear())
     monkeypatch.setattr(fresh, "MOST", 10**6)
     with pytest.raises((AssertionError, StoreError)):
         assert replays_taken(tmp_path, 1) == 0

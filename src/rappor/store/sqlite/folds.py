@@ -16,6 +16,7 @@ from rappor.errors import StoreError
 from rappor.store.cells import COHORT_BITS, CellKey
 from rappor.store.sqlite import chunks, definitions, rows
 from rappor.store.sqlite.connection import Connection
+from rappor.store.sqlite.known import Known
 from rappor.store.sqlite.rows import Cell
 from rappor.store.sqlite.seals import SIZE, typed, xor
 from rappor.store.types import Fold, Ints, StoredCounts
@@ -29,26 +30,28 @@ _AT_ONCE = 4096  # folds: bounds the memory of an import
 _FEW = 4  # of up to a quarter of the cohorts, each is looked up by itself
 
 
-def apply(connection: Connection, folds: Iterable[Fold]) -> int:
+def apply(connection: Connection, folds: Iterable[Fold], known: Known) -> int:
     """Add folds to their cells within an open transaction; how many reports that were."""
     coming, added = iter(folds), 0
     while some := list(islice(coming, _AT_ONCE)):
-        added += _apply(connection, some)
+        added += _apply(connection, some, known)
+        known.shrink()
     return added
 
 
-def _apply(connection: Connection, folds: Iterable[Fold]) -> int:
+def _apply(connection: Connection, folds: Iterable[Fold], known: Known) -> int:
     grouped: dict[CellKey, list[Fold]] = {}
     for fold in folds:
         grouped.setdefault(fold.cell, []).append(fold)
     added = 0
     for key, group in grouped.items():
-        cell = _cell_of(connection, key)
+        cell = known.cells.get(key) or _cell_of(connection, key)
+        known.cells[key] = cell
         for fold in group:
             _check(fold, cell)
         filled = [fold for fold in group if fold.total]
         if filled:
-            _add_counts(connection, cell, filled)
+            _add_counts(connection, cell, filled, known)
             chunks.add(connection, cell, filled)
         cell.save(connection)
         added += sum(fold.total for fold in filled)
@@ -82,24 +85,31 @@ def _check(fold: Fold, cell: Cell) -> None:
         raise StoreError(f"{fold.cell}: {wrong}")
 
 
-def _add_counts(connection: Connection, cell: Cell, folds: Sequence[Fold]) -> None:
+def _add_counts(connection: Connection, cell: Cell, folds: Sequence[Fold], known: Known) -> None:
     given = _tables(cell, folds)
-    known = _known(connection, cell, list(given))
     seal, first = _sealer(cell), cell.slots[0]
-    seals, changed = [known[cohort][1] for cohort in known], []
+    unknown = [cohort for cohort in given if first + cohort not in known.counts]
+    if unknown:
+        _read_counts(connection, cell, unknown, known)
+    seals, changed = [], []
     for cohort, table in given.items():
-        if cohort in known:
-            table += known[cohort][0]
+        slot = first + cohort
+        before = known.counts.get(slot)
+        if before is not None:
+            table += np.frombuffer(before[0], _WORD)
+            seals.append(before[1])
             if table[0] > _LARGEST:
                 raise StoreError(f"{cell.key}, cohort {cohort}: counts above 2^63 - 1")
         data = table.tobytes()
-        changed.append((first + cohort, data, seal(first + cohort, data)))
+        changed.append((slot, data, seal(slot, data)))
     connection.executemany(
         "INSERT INTO counts VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET data=excluded.data, "
         "checksum=excluded.checksum",
         changed,
     )
-    cell.cohorts += len(given) - len(known)
+    for row in changed:
+        known.learn(*row)
+    cell.cohorts += len(given) - len(seals)
     cell.reports += sum(fold.total for fold in folds)
     cell.parity = xor(cell.parity, _parity([*seals, *(row[2] for row in changed)]))
 
@@ -119,10 +129,8 @@ def _tables(cell: Cell, folds: Sequence[Fold]) -> dict[int, Words]:
     return found
 
 
-def _known(
-    connection: Connection, cell: Cell, cohorts: Sequence[int]
-) -> dict[int, tuple[Words, bytes]]:
-    """What the store has of some cohorts: numbers and checksum, verified."""
+def _read_counts(connection: Connection, cell: Cell, cohorts: Sequence[int], known: Known) -> None:
+    """Learn what the store has of some cohorts, verified."""
     query = "SELECT id, data, checksum FROM counts WHERE id"
     if _FEW * len(cohorts) < cell.m:
         slots = [cell.slot(cohort) for cohort in cohorts]
@@ -130,8 +138,11 @@ def _known(
     else:
         found = connection.execute(f"{query} BETWEEN ? AND ?", cell.slots).fetchall()
     seal, wanted = _sealer(cell), set(cohorts)
-    known = (_numbers(cell, row, seal) for row in found if row is not None)
-    return {cohort: (table, sum_) for cohort, table, sum_ in known if cohort in wanted}
+    for row in found:
+        if row is not None:
+            cohort, table, sum_ = _numbers(cell, row, seal)
+            if cohort in wanted:
+                known.learn(cell.slot(cohort), table.tobytes(), sum_)
 
 
 def _sealer(cell: Cell) -> Seal:

@@ -52,26 +52,20 @@ class Last(NamedTuple):
 class Fresh:
     """What one process knows of these rows, so that it need not read them for each commit.
 
-    To be used within a transaction that writes, after `update`. What a transaction that is rolled
-    back has changed here is forgotten by the next `update`.
+    To be used within a transaction that writes. What is known is true as long as nobody else writes
+    and nothing is rolled back; `SqliteStore` has it read again then.
     """
 
     def __init__(self) -> None:
         self.tokens: set[bytes] = set()
-        self._as_of: tuple[int, int] | None = None
         self._last: Last | None = None
         self._neighbours: list[Row] = []  # to follow, the last one first
         self._arranged_at = time.monotonic()
 
-    def update(self, connection: Connection, rollbacks: int) -> None:
-        """Read the rows, where they may have changed: another's commit, or our own roll-back."""
-        (version,) = connection.execute("PRAGMA data_version").fetchone()
-        if self._as_of == (version, rollbacks):
-            return
-        self._as_of = None
+    def read_again(self, connection: Connection) -> None:
+        """Read the rows: they may have changed."""
         self.tokens = {token for row in read(connection) for token in split(row.data)}
         self._last, self._neighbours = None, []
-        self._as_of = (version, rollbacks)
 
     def add(self, connection: Connection, tokens: Sequence[bytes], day: int) -> None:
         """Write tokens that are new."""

@@ -25,8 +25,9 @@ from rappor.store.sqlite import (
 )
 from rappor.store.sqlite import folds as folding
 from rappor.store.sqlite import tokens as remembering
-from rappor.store.sqlite.connection import Connect, connect
+from rappor.store.sqlite.connection import Connect, Connection, connect
 from rappor.store.sqlite.fresh import Fresh
+from rappor.store.sqlite.known import Known
 from rappor.store.sqlite.session import Session
 from rappor.store.types import (
     AuditEntry,
@@ -66,7 +67,8 @@ class SqliteStore:
         self.path = path
         self._now = now
         self._session = Session(path, connect, read_only)
-        self._fresh = Fresh()
+        self._fresh, self._known = Fresh(), Known()
+        self._as_of: tuple[int, int] | None = None  # these two
         if self._session.note is not None and not read_only:
             self.audit("store", "recovered", self._session.note)
 
@@ -80,21 +82,32 @@ class SqliteStore:
         given = list(tokens)
         remembering.check_tokens(given)
         with self._session.writing() as connection:
-            self._fresh.update(connection, self._session.rollbacks)
+            self._catch_up(connection)
             new = remembering.insert(connection, self._fresh, given, day)
             indices = [index for index, is_new in enumerate(new) if is_new]
             if indices:
-                folding.apply(connection, fold(indices))
+                folding.apply(connection, fold(indices), self._known)
             else:
                 connection.execute("ROLLBACK")  # nothing to write, so nothing to sync
         return new
+
+    def _catch_up(self, connection: Connection) -> None:
+        """Learn anew where it may have changed: another's commit, or our own roll-back."""
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        as_of = (version, self._session.rollbacks)
+        if self._as_of != as_of:
+            self._as_of = None
+            self._known.forget()
+            self._fresh.read_again(connection)
+            self._as_of = as_of
 
     def add_file(self, digest: bytes, folds: Iterable[Fold], *, actor: str, detail: str) -> bool:
         """Count a file of reports exactly once, for ever; whether it was new."""
         with self._session.writing() as connection:
             if not files.insert(connection, digest, detail):
                 return False
-            added = folding.apply(connection, folds)
+            self._catch_up(connection)
+            added = folding.apply(connection, folds, self._known)
             entry = self._entry(actor, "import", f"{detail}: {added} reports")
             audit.append(connection, entry)
         return True
@@ -181,9 +194,10 @@ class SqliteStore:
         with self._session.writing() as connection:
             found = retention.plan(connection, today, registry)
             done = retention.summary(found, today, dry_run=False)
-            self._fresh.update(connection, self._session.rollbacks)
+            self._catch_up(connection)
             self._fresh.merge(connection)
             retention.execute(connection, found, today)
+            self._known.forget()
             audit.append(connection, self._entry(actor, "retain", _said(done)))
         return replace(done, settled=self._session.settle(_PATIENCE_MS))
 
@@ -195,7 +209,7 @@ class SqliteStore:
     def _merge(self) -> None:
         """Move the latest tokens to where they stay."""
         with self._session.writing() as connection:
-            self._fresh.update(connection, self._session.rollbacks)
+            self._catch_up(connection)
             if not self._fresh.merge(connection):
                 connection.execute("ROLLBACK")
 
