@@ -1,7 +1,12 @@
-"""What all tests share: the signals that somebody at a terminal has."""
+"""What all tests share: one thread for linear algebra, the signals of somebody at a terminal."""
 
+import os
 import signal
 import threading
+
+# Before numpy is imported: as many test processes as cores, each with as many threads, would spend
+# most of their time waiting for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_configure() -> None:
