@@ -11,6 +11,8 @@ from support.dashboard import week
 
 HOME = "/collections/homepage"
 PATHS = ["/", HOME, f"{HOME}/trends", f"{HOME}/diagnostics", f"{HOME}/candidates"]
+MOVING = [*PATHS, "/collections/browser", "/collections/start-time"]
+DECODED: set[str] = set()  # of these, by this process's dashboard
 KILOBYTES = {"document": 60, "stylesheet": 12, "script": 20, "vega": 310}
 SHIFTS = """
   window.shifted = 0;
@@ -61,12 +63,14 @@ def test_pages_keep_to_their_bytes(analyst):
 def test_nothing_moves_while_a_page_loads(open_as, width):
     across, down = WIDTHS[width]
     tab = open_as(Role.ANALYST, viewport={"width": across, "height": down})
-    for path in (*PATHS, "/collections/browser", "/collections/start-time"):
-        opened(tab, path)  # decoded by now
+    for path in MOVING:
+        if path not in DECODED:
+            opened(tab, path)
+            DECODED.add(path)
     tab.page.add_init_script(SHIFTS)
     slow = tab.page.context.new_cdp_session(tab.page)  # as on a busy machine: painted in between
     slow.send("Emulation.setCPUThrottlingRate", {"rate": 4})
-    for path in (*PATHS, "/collections/browser", "/collections/start-time"):
+    for path in MOVING:
         opened(tab, path)
         tab.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => done()))")
         assert tab.page.evaluate("window.shifted") < 0.001, path

@@ -697,3 +697,21 @@ def test_closed_streams_leave_no_traceback(secret: Path, closed: str) -> None:
     )
     assert b"Traceback" not in done.stderr
     assert done.returncode in (0, 1, 3)
+
+
+@pytest.mark.parametrize(("told", "expected"), [(None, "1"), ("3", "3")])
+def test_linear_algebra_has_one_thread_unless_told_otherwise(
+    told: str | None, expected: str
+) -> None:
+    """In `rappor plan` two threads on two cores take half as long again as one."""
+    code = (
+        "import os, sys, rappor.cli.main; assert 'numpy' not in sys.modules; "
+        "rappor.cli.main.main(['privacy', '--preset', 'chrome']); "
+        "print(os.environ['OPENBLAS_NUM_THREADS'])"
+    )
+    env = environment()
+    env.pop("OPENBLAS_NUM_THREADS", None)
+    if told is not None:
+        env["OPENBLAS_NUM_THREADS"] = told
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == expected, done.stderr

@@ -141,6 +141,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     if sys.stdout is None:  # closed by the caller: there is nowhere to put a result
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the whole run
+    # Before numpy is imported: threads that share systems as small as ours take longer than one.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     args = parse(argv)
     try:
         result: int = args.run(args)
