@@ -20,9 +20,9 @@ from typing import Any, Protocol
 from rappor.dashboard.jobs import worker
 from rappor.dashboard.jobs.job import CANCELLED, DONE, FAILED, RUNNING, WAITING, Job
 from rappor.dashboard.jobs.line import Worker
+from rappor.dashboard.state.results import MOST_JOBS
 
 _LOG = logging.getLogger("rappor.dashboard.jobs")
-_KEPT = 200  # jobs that are remembered
 _MOST_WAITING = 50
 MOST_OF_ONE = 10  # that wait for one visitor: the queue is for all
 _GRACE_SECONDS = 2.0  # that a job nobody asked for may still take when somebody waits
@@ -179,7 +179,7 @@ class Jobs:
 
     def _forget(self) -> None:
         over = [number for number, job in self._jobs.items() if job.over]
-        for number in over[: max(0, len(self._jobs) - _KEPT)]:
+        for number in over[: max(0, len(self._jobs) - MOST_JOBS)]:
             del self._jobs[number]
 
     def _make_way(self) -> None:

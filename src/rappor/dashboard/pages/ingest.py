@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -20,6 +18,7 @@ from rappor.dashboard.ingest.figures import (
     last_retention,
     refused_of,
 )
+from rappor.dashboard.links import login_link
 from rappor.dashboard.routing import Page
 from rappor.dashboard.tables import csv_response, json_response, paged
 from rappor.errors import ParamsError
@@ -132,7 +131,7 @@ def new_link(desk: Desk, request: Request, visitor: Visitor) -> Response:
         secret = desk.state.new_link(name, visitor.actor)
     except ParamsError as error:
         return _page(desk, request, visitor, 400, wrong=str(error))
-    link = f"{desk.settings.address}/login?link={quote(secret)}"
+    link = login_link(desk.settings.address, secret)
     return _page(desk, request, visitor, link=link, account=name)
 
 

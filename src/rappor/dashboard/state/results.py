@@ -11,7 +11,7 @@ from rappor.dashboard.state.records import SavedJob, SavedResult
 
 MOST_RESULTS = 50  # of each collection and kind; the oldest go first
 _FEWER = {"draft": 5, "google": 2}  # of kinds that are large, and soon of no use
-MOST_JOBS = 200
+MOST_JOBS = 200  # that are remembered
 _COLUMNS = "key, collection, kind, meta, content, made"
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from rappor.errors import StoreError
+from rappor.store.sqlite import migrating
+from rappor.store.sqlite.migrating import Migration
 
 APPLICATION_ID = 0x52505244  # "RPRD"
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
+MIGRATIONS: tuple[Migration, ...] = (
     (  # 1: accounts, links, sessions, candidates, results, jobs, audit, facts
         # An account's token is kept as a digest; NULL where it may log in by links only.
         "CREATE TABLE accounts ("
@@ -40,40 +41,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 
 
-def migrate(
-    connection: sqlite3.Connection, migrations: Sequence[tuple[str, ...]] = MIGRATIONS
-) -> None:
+def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
     """Bring a file to the newest schema, or StoreError where it is another program's."""
-    while True:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            version = version_of(connection)
-            if version > len(migrations):
-                raise StoreError(
-                    f"dashboard state of schema {version}, written by a newer rappor; this one "
-                    f"knows {len(migrations)}"
-                )
-            if version == len(migrations):
-                connection.execute("ROLLBACK")
-                return
-            for statement in migrations[version]:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version={version + 1}")
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-
-
-def version_of(connection: sqlite3.Connection) -> int:
-    """The schema's version, 0 in an empty file; StoreError where the file is not ours."""
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if application == 0 and version == 0 and tables == 0:
-        return 0
-    if application != APPLICATION_ID:
-        raise StoreError("not a file of the dashboard: its application id is another")
-    return int(version)
+    what = "a file of the dashboard"
+    migrating.migrate(connection, migrations, APPLICATION_ID, what)
+    version = migrating.version_of(connection, APPLICATION_ID, what)
+    migrating.check_not_newer(version, migrations, "dashboard state")

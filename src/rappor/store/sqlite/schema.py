@@ -1,7 +1,4 @@
-"""The tables, as a list of migrations: docs/data-model.md narrates each of them.
-
-A migration is one transaction: whoever is killed in its middle leaves the old schema (B8).
-"""
+"""The tables, as a list of migrations: docs/data-model.md narrates each of them."""
 
 from __future__ import annotations
 
@@ -9,9 +6,9 @@ import sqlite3
 from collections.abc import Sequence
 
 from rappor.errors import StoreError
-from rappor.store.sqlite.connection import APPLICATION_ID, Connection, roll_back
-
-Migration = tuple[str, ...]
+from rappor.store.sqlite import migrating
+from rappor.store.sqlite.connection import APPLICATION_ID, Connection
+from rappor.store.sqlite.migrating import Migration
 
 _NONE = "zeroblob(16)"
 
@@ -58,35 +55,12 @@ MIGRATIONS: tuple[Migration, ...] = (
 
 def version_of(connection: Connection) -> int:
     """The schema's version; 0 where there is none yet. StoreError where it is not ours."""
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if application == 0 and version == 0 and tables == 0:
-        return 0
-    if application != APPLICATION_ID:
-        raise StoreError("not a store of rappor: its application id is another")
-    return int(version)
+    return migrating.version_of(connection, APPLICATION_ID, "a store of rappor")
 
 
 def migrate(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> bool:
-    """Bring a file to the newest schema, one transaction each; whether there was anything to do."""
-    done = False
-    while True:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            version = version_of(connection)  # within the transaction: another may have done it
-            if version >= len(migrations):
-                connection.execute("ROLLBACK")
-                break
-            for statement in migrations[version]:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version={version + 1}")
-            connection.execute("COMMIT")
-            done = True
-        except BaseException:
-            roll_back(connection)
-            raise
+    """Bring a file to the newest schema, and verify it; whether there was anything to do."""
+    done = migrating.migrate(connection, migrations, APPLICATION_ID, "a store of rappor")
     verify(connection, migrations)
     return done
 
@@ -94,11 +68,7 @@ def migrate(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS
 def verify(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
     """StoreError unless the schema is, letter by letter, that of this version of rappor."""
     version = version_of(connection)
-    if version > len(migrations):
-        raise StoreError(
-            f"a store of schema {version}, written by a newer rappor; this one knows "
-            f"{len(migrations)}"
-        )
+    migrating.check_not_newer(version, migrations, "a store")
     if version < len(migrations):
         raise StoreError(
             f"a store of schema {version}: open it once for writing (rappor retain) to bring it to "

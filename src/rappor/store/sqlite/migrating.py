@@ -1,0 +1,58 @@
+"""Bring a file of ours to its newest schema; a migration is one transaction (B8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rappor.errors import StoreError
+from rappor.store.sqlite.connection import Connection, roll_back
+
+Migration = tuple[str, ...]
+
+
+def version_of(connection: Connection, application_id: int, what: str) -> int:
+    """The schema's version; 0 where there is none yet. StoreError where it is not `what`."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if application == 0 and version == 0 and tables == 0:
+        return 0
+    if application != application_id:
+        raise StoreError(f"not {what}: its application id is another")
+    return int(version)
+
+
+def migrate(
+    connection: Connection, migrations: Sequence[Migration], application_id: int, what: str
+) -> bool:
+    """Make the migrations that are missing; whether there were any.
+
+    Whoever is killed in the middle of one leaves the schema before it.
+    """
+    done = False
+    while True:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            # Within the transaction: another may have done it.
+            version = version_of(connection, application_id, what)
+            if version >= len(migrations):
+                connection.execute("ROLLBACK")
+                return done
+            for statement in migrations[version]:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id={application_id}")
+            connection.execute(f"PRAGMA user_version={version + 1}")
+            connection.execute("COMMIT")
+            done = True
+        except BaseException:
+            roll_back(connection)
+            raise
+
+
+def check_not_newer(version: int, migrations: Sequence[Migration], what: str) -> None:
+    """StoreError where a file is of a schema that is not known here."""
+    if version > len(migrations):
+        raise StoreError(
+            f"{what} of schema {version}, written by a newer rappor; this one knows "
+            f"{len(migrations)}"
+        )
