@@ -287,3 +287,12 @@ def test_the_search_for_seeds_would_find_one() -> None:
 
     assert "seed" in parameters(SeededEntropy)
     assert {"secret", "collection", "value"} <= parameters(rappor.Encoder)
+
+
+@pytest.mark.parametrize(
+    "module", ["rappor.decoding", "rappor.planning", "rappor.dashboard.process"]
+)
+def test_what_people_wait_for_does_not_load_scipy_stats(module: str) -> None:
+    """It takes longer to load than all the rest together."""
+    code = f"import sys, {module}; sys.exit('scipy.stats' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,11 +8,12 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import ndtr, ndtri
 
 from rappor.aggregate.counts import Counts
 from rappor.checks import between_0_and_1
 from rappor.decoding.closed import Bits, Overlap, as_groups, estimate_bits
+from rappor.decoding.intervals import Z_95
 from rappor.decoding.result import Decoded, Mass, Rows
 from rappor.decoding.significance import adjust
 from rappor.errors import DecodeError, ParamsError
@@ -20,7 +21,6 @@ from rappor.mechanism.predicates import category_index
 
 FloatArray = NDArray[np.float64]
 
-Z_95 = float(stats.norm.ppf(0.975))
 KINDS = ("category", "boolean", "bits")
 
 
@@ -105,11 +105,11 @@ def make_rows(
     """
     z = np.divide(count, null, out=np.zeros_like(count), where=null > 0)
     z[(null == 0) & (count > 0)] = math.inf  # one range, which every report is in
-    p_value = stats.norm.sf(z) if reports else np.ones_like(z)
+    p_value = ndtr(-z) if reports else np.ones_like(z)
     adjusted = adjust(p_value, correction)
     detected = adjusted <= alpha
     needed = _critical_p(p_value, detected, correction, alpha)
-    threshold = float(stats.norm.isf(needed) * null.max(initial=0.0)) if reports else math.inf
+    threshold = float(-ndtri(needed) * null.max(initial=0.0)) if reports else math.inf
     low, high = (np.clip(count + side * Z_95 * error, 0, reports) for side in (-1, 1))
     rows = Rows(reports, list(names), count, error, low, high, p_value, adjusted, detected)
     return rows, threshold
@@ -178,7 +178,7 @@ def impossible(found: Bits) -> tuple[str, ...]:
     """A warning where estimates lie further outside [0, N] than noise takes them."""
     if not found.reports or not len(found.count):
         return ()
-    beyond = float(stats.norm.isf(1e-4 / len(found.count)))
+    beyond = float(-ndtri(1e-4 / len(found.count)))
     below = found.count < -beyond * np.sqrt(found.if_none)
     above = found.count - found.reports > beyond * np.sqrt(found.if_all)
     wrong = int((below | above).sum())

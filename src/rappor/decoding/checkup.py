@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy.special import chdtrc, ndtri
 
 from rappor.aggregate.counts import Counts
 from rappor.checks import plural
@@ -92,7 +92,7 @@ def balance_p_value(totals: ArrayLike, repeats: int = 1) -> float:
     if len(sizes) < 2 or mean < _FEWEST:
         return 1.0
     statistic = float(((sizes - mean) ** 2).sum()) / mean / repeats
-    return float(stats.chi2.sf(statistic, len(sizes) - 1))
+    return float(chdtrc(len(sizes) - 1, statistic))
 
 
 def check_balance(totals: ArrayLike, repeats: int = 1) -> Check:
@@ -151,7 +151,7 @@ def ones_z(parts: Sequence[Counts], *, null_reports: bool = False) -> float:
 def check_ones(parts: Sequence[Counts], *, null_reports: bool = False) -> Check:
     """Whether reports have as many ones as honest clients send: crude forgery does not."""
     z = ones_z(parts, null_reports=null_reports)
-    if abs(z) <= stats.norm.isf(LEVEL / 2):
+    if abs(z) <= -ndtri(LEVEL / 2):
         text = "The share of set bits is what honest clients send."
         return Check("ones", True, text)
     which = "More" if z > 0 else "Fewer"
@@ -195,7 +195,7 @@ def _check_missing(table: Decoded, detail: Detail, found: Diagnosis, odd: bool) 
     Noise takes any of them above with chance LEVEL, τ², what many rare strings add, counted in.
     """
     fit, seen = detail.fit, detail.search.seen
-    limit = float(stats.norm.isf(LEVEL / max(seen.rows, 1)))
+    limit = float(-ndtri(LEVEL / max(seen.rows, 1)))
     z = residuals(detail)
     spread = np.sqrt(1.0 + fit.extra / fit.variance.reshape(z.shape))
     high = int((z > limit).sum())

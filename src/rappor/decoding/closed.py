@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy.special import chdtrc
 
 from rappor.aggregate.counts import Counts
 from rappor.checks import show
@@ -247,7 +247,7 @@ def _disagreement(chi2: FloatArray, groups: int) -> tuple[float, tuple[str, ...]
         return float("nan"), ()
     dof = (groups - 1) * len(chi2)
     total = float(chi2.sum())
-    if stats.chi2.sf(total, dof) >= 1e-3:
+    if chdtrc(dof, total) >= 1e-3:
         return total / dof, ()
     return total / dof, (
         "The groups differ by more than noise; the result is a weighted mean of different shares.",

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
-from scipy.special import ndtri
+from scipy.special import chdtrc, ndtri
 
 from rappor.decoding.bit_table import residuals
 from rappor.decoding.closed import Bits
@@ -102,7 +101,8 @@ def _balance(table: Decoded, detail: Detail | None, given: ArrayLike | None) -> 
         return None
     p_value = 1.0
     if len(totals) > 1 and totals.sum():
-        p_value = float(stats.chisquare(totals).pvalue)
+        mean = totals.mean()
+        p_value = float(chdtrc(len(totals) - 1, ((totals - mean) ** 2).sum() / mean))
     empty = int((totals == 0).sum())
     return Balance(len(totals), empty, int(totals.min()), int(totals.max()), p_value)
 
@@ -184,7 +184,7 @@ def alien_cohorts(detail: Detail | None) -> list[int]:
     noise = fit.variance.reshape(seen.shares.shape)[live].mean(axis=1)
     excess = square.mean(axis=1) - noise
     usual = max(float(np.median(excess)), 0.0)
-    far = float(stats.norm.isf(_SURE / len(live))) * math.sqrt(2 / square.shape[1])
+    far = float(-ndtri(_SURE / len(live))) * math.sqrt(2 / square.shape[1])
     odd = live[excess > 4 * usual + (1 + far) * noise]
     return [int(cohort) for cohort in odd] if len(odd) < len(live) / 2 else []
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.checks import between_0_and_1, is_real
-from rappor.decoding.basic import Z_95
+from rappor.decoding.intervals import Z_95
 from rappor.decoding.result import Decoded, Mass, Row, Rows
 from rappor.errors import DecodeError
 

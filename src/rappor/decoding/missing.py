@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import ndtri
 
 from rappor.decoding.diagnosis import Missing
 from rappor.decoding.result import Decoded
@@ -36,7 +36,7 @@ def missing_strings(table: Decoded, detail: Detail) -> Missing:
     error = np.sqrt(fit.variance[live])
     lift = fit.residual[live] - base
     level = 1.0 / seen.rows
-    lifted = int((lift > stats.norm.isf(level) * error).sum())
+    lifted = int((lift > -ndtri(level) * error).sum())
     share = _heaviest(detail, lift.reshape(-1, seen.shares.shape[1]), base, error)
     return Missing(seen.rows, lifted, 1.0, share if table.robust else None)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import ndtri
 
 from rappor.aggregate.counts import Counts
 from rappor.checks import between_0_and_1, is_real, show
@@ -106,7 +106,7 @@ def _imposed(own: FloatArray, variance: FloatArray, complete: bool) -> FloatArra
 
 def _check_sum(left: float, error: float, reports: int) -> tuple[str, ...]:
     """A warning where the ranges do not hold all reports, before they are made to."""
-    if error == 0 or abs(left) / error < stats.norm.isf(5e-5):
+    if error == 0 or abs(left) / error < -ndtri(5e-5):
         return ()
     held = 100 * (1 - left / reports)
     return (

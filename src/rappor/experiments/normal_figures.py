@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rappor.charts.marks import percent_axis
 from rappor.charts.theme import Spec, colours, whole_chart
-from rappor.decoding.basic import Z_95
+from rappor.decoding.intervals import Z_95
 from rappor.experiments.experiment import Figure
 from rappor.experiments.plots import legend, named
 

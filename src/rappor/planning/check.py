@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import chi2
+from scipy.special import chdtri, ndtri
 
 from rappor.decoding.decode import decode
 from rappor.decoding.result import Decoded
@@ -101,7 +100,7 @@ class Simulations:
         for each, made in self.deviates.items():
             wanted = critical + NORMAL.inv_cdf(each.power) * spread
             off += (float(np.mean(made)) - wanted) ** 2 * len(made) / spread**2
-        if off < chi2.isf(_DISAGREES, len(self.deviates)) or slope <= 0:
+        if off < chdtri(len(self.deviates), _DISAGREES) or slope <= 0:
             return None
         return Measured(float(start), float(slope), spread)
 
