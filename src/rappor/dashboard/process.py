@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import signal
@@ -33,6 +34,7 @@ from rappor.host import bound
 CACHE = "dashboard-cache"
 _STOP_SECONDS = 5
 _SWITCH_SECONDS = 0.001  # a page gets the interpreter back soon while a picture is being made
+_GC = (50_000, 20, 100)  # a picture is many small things that refer to each other in no circle
 _LOG = logging.getLogger("rappor.dashboard")
 
 
@@ -65,6 +67,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so."""
         await super().startup(sockets)
+        gc.freeze()  # what is there now stays
+        gc.set_threshold(*_GC)
         for each in self.servers:
             host, port = each.sockets[0].getsockname()[:2]
             _LOG.info("dashboard-listening", extra={"fields": {"host": host, "port": port}})
