@@ -165,6 +165,7 @@ def test_a_viewer_sees_what_is_there_and_is_told_who_can_decode(viewer):
 def test_an_address_that_cannot_be_read_says_why(analyst):
     answer = analyst.goto(f"{TRENDS}?alpha=7")
     assert answer.status == 400
-    assert "Alpha must be a number " in analyst.page.locator("main").inner_text()
+    said = analyst.page.locator("main").inner_text()
+    assert "Alpha must be a number from 1e-09 on and below 1, got '7'" in said
     document = analyst.page.request.get(f"{analyst.dashboard.url}{TRENDS}.json?alpha=7")
     assert json.loads(document.body())["error"] == "This address cannot be read"
