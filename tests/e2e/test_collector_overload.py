@@ -52,20 +52,25 @@ def offer(process: Process, threads: int, seconds: float) -> tuple[list[float], 
 
 def overload(folder: Path, threads: int, seconds: float) -> None:
     # The planted disk takes four batches each 50 ms: 80 a second.
-    with running(planted_command("narrow-disk", folder)) as process, client_of(process) as client:
-        for _ in range(20):
-            client.send(batch())
+    with running(planted_command("narrow-disk", folder)) as process:
+        with client_of(process) as client:
+            for _ in range(20):
+                client.send(batch())
         before = process.memory()
         waited, answers = offer(process, threads, seconds)
+        print(
+            f"{len(answers)} answers, memory {before / MIB:.1f} -> {process.memory() / MIB:.1f} MiB"
+        )
         assert set(answers) == {204, "overloaded"}
         assert len(answers) > 10 * 80 * seconds  # ten times what it can take
         assert sorted(waited)[int(0.99 * len(waited))] < 1.0
         assert process.memory() - before < 30 * MIB
         started = time.monotonic()
-        while client.send(batch()).status != 204:
-            assert time.monotonic() - started < 10
-            time.sleep(0.05)
-        assert client.get("/readyz").status == 200
+        with client_of(process) as client:
+            while client.send(batch()).status != 204:
+                assert time.monotonic() - started < 10
+                time.sleep(0.05)
+            assert client.get("/readyz").status == 200
         accepted = len(waited) + 21
         assert process.end() == 0
     assert stored(folder) == {(day(), ""): accepted}
