@@ -70,6 +70,8 @@ def draw(name: str, seed: int, same_names: bool = False) -> Case:
         dialect=scenario.dialect,
         cohort_sizes=1 / np.arange(1, scenario.params.m + 1) if scenario.uneven else None,
         reports_per_client=scenario.repeats,
+        values="changing" if scenario.change else "same",
+        change=scenario.change or None,
     )
     design = _design(name, label)
     listed = design.strings.strings

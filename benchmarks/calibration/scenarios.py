@@ -19,7 +19,8 @@ class Scenario:
 
     `shares` are those of all strings, `listed` says which of them are candidates, absent ones
     (share 0) included. A detection is false where the true share is at most `null_errors` standard
-    errors.
+    errors. Of the reports of a client, each after the first has another value with the chance
+    `change`.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Scenario:
     dialect: str = "google"
     null_errors: float = 0.0
     repeats: int = 1
+    change: float = 0.0
     uneven: bool = False
     reach: tuple[float, float] | None = None
     oracle: tuple[float, float] | None = None
@@ -135,6 +137,10 @@ def _unseen() -> list[Scenario]:
               missing=tuple(zipf(2000, 1.1))),
         _make("U12", "rappor-v1, h = 4, repeats", Params(96, 4, 12, 0.4, 0.3, 0.65), 300_000,
               exponential(0.8), 300, missing=(0.15, 0.05), repeats=5, dialect="rappor-v1"),
+        _make("U13", "seven days, values that change", WINDOWS, 7 * 85_000,
+              0.88 * 0.87 ** np.arange(30) / (0.87 ** np.arange(30)).sum(), 170,
+              missing=tuple(np.full(3000, 0.12 / 3000)), repeats=7, change=0.05,
+              dialect="rappor-v1"),
     ]  # fmt: skip
 
 
