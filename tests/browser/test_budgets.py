@@ -138,3 +138,19 @@ def test_small_multiples_follow_the_width_of_the_window(analyst):
         analyst.page.set_viewport_size({"width": width, "height": 900})
         analyst.page.wait_for_function(f"() => ({columns})() === {count}")
         assert analyst.sideways() == 0
+
+
+@pytest.mark.parametrize("path", MOVING[1:])
+def test_on_paper_nothing_is_cut_and_no_controls_are_shown(analyst, path):
+    opened(analyst, path)  # drawn for the screen, then printed
+    page = analyst.page
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 673, "height": 1000})  # A4 without its margins
+    beyond = page.evaluate(
+        """() => [...document.querySelectorAll('main *')]
+        .filter((each) => each.getBoundingClientRect().right > innerWidth + 1)
+        .map((each) => each.outerHTML.slice(0, 80))"""
+    )
+    assert beyond == []
+    for hidden in (".bar", ".tabs", ".controls"):
+        assert not any(each.is_visible() for each in page.locator(hidden).all()), hidden
