@@ -22,7 +22,7 @@ from rappor.store.types import TOKEN_BYTES
 
 FULL = 192  # tokens in a row that takes no more
 BLOCK = 248  # neighbours in a row: with all that belongs to it, a page
-MOST = 65_536  # tokens that wait, before rows of neighbours are made of them
+MOST = 131_072  # tokens that wait, before rows of neighbours are made of them
 PACE = 2  # tokens that follow into the big table, for each that comes
 SECONDS = 60.0  # that rows may tell which tokens came together, while more and more come
 
