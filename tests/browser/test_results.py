@@ -125,12 +125,17 @@ def test_a_country_is_chosen_and_compared_with_another(analyst):
     assert page.locator("thead").inner_text().count("interval") == 3
     row = page.locator(f"tbody tr[data-string='{HIJACKER}']").inner_text()
     assert "points" in row
+    assert page.locator("#summary").inner_text().startswith("No candidates differ between ")
     said = page.locator("section[aria-label='Table of results'] > .note").inner_text()
     assert said.startswith("● Differs: too far apart to be noise, after correcting for all 41")
     assert said.endswith("An estimate below 0 is noise around none at all; intervals end at 0.")
     assert any(
         text.startswith("−") for text in page.locator("tbody td:nth-child(4)").all_inner_texts()
     )
+    analyst.goto(f"{HOME}?vs={week(1)}")
+    until(analyst, "ready", 2)
+    summary = page.locator("#summary").inner_text()
+    assert summary.startswith("1 of 41 candidates differs between ")
     analyst.goto(f"{HOME}?q=google.com")  # one row, far above 0
     until(analyst, "ready")
     said = page.locator("section[aria-label='Table of results'] > .note").inner_text()

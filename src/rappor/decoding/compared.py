@@ -148,8 +148,9 @@ class Compared:
 
     def _repr_html_(self) -> str:
         found = self.different
+        verb = "differs" if len(found) == 1 else "differ"
         said = [
-            f"{len(found):,} of {self.candidates:,} candidates differ between {self.reports[0]:,} "
+            f"{len(found):,} of {self.candidates:,} candidates {verb} between {self.reports[0]:,} "
             f"and {self.reports[1]:,} reports.",
             *self.warnings,
         ]

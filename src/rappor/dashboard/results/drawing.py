@@ -51,13 +51,14 @@ def _compared(kept: Kept, view: View, theme: str, page: bool) -> Panel:
     different = 0 if kept.compared is None else len(kept.compared.different)
     tested = 0 if kept.compared is None else kept.compared.candidates
     noun = "candidates" if kept.decoded.kind == "string" else "values"
-    title = f"{different:,} of {tested:,} {noun} differ" if different else f"No {noun} differ"
+    verb = "differs" if different == 1 else "differ"
+    title = f"{different:,} of {tested:,} {noun} {verb}" if different else f"No {noun} differ"
     other = view.against.words if view.against is not None else ""
     return comparison_panel(
         pairs,
         (view.side.words, other),
         f"{title} between {view.side.words} and {other}",
-        ["Right: the difference in percentage points, with its 95 % interval."] if page else (),
+        ["Differences are in percentage points, with 95 % intervals."] if page else (),
         theme=theme,
         unit=view.unit,
         scale=view.scale,
