@@ -1,8 +1,13 @@
 """What all tests share: one thread for linear algebra, the signals of somebody at a terminal."""
 
+import asyncio
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
 
 # Before numpy is imported: as many test processes as cores, each with as many threads, would spend
 # most of their time waiting for each other.
@@ -19,3 +24,29 @@ def pytest_configure() -> None:
         and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     ):
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def _without_the_browsers_loop(item: pytest.Item) -> Iterator[None]:
+    """Playwright's event loop counts as running in a process for as long as its browser is open."""
+    loop = None if "browser" in item.path.parts else asyncio._get_running_loop()
+    if loop is None:
+        yield
+        return
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(loop)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    with _without_the_browsers_loop(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    with _without_the_browsers_loop(item):
+        return (yield)
