@@ -87,7 +87,7 @@ class Supervisor:
 
     def _start(self, each: _Running, now: float) -> None:
         # S603: no shell reads the command, and all of it is ours or the operator's own options.
-        each.process = subprocess.Popen(each.child.command, preexec_fn=die_with_parent)  # noqa: S603 - our own command
+        each.process = subprocess.Popen(each.child.command, preexec_fn=die_with_parent)  # noqa: S603
         each.started = now
         log.event("started", child=each.child.name, pid=each.process.pid)
 

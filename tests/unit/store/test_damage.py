@@ -2,6 +2,8 @@
 
 import random
 import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,10 @@ from rappor.store import open_store
 from rappor.store.sqlite import session, wal
 from support import store_samples as samples
 
+Damage = Callable[[Path, random.Random], None]
+
 NAME = "store.sqlite"
+LOG = f"{NAME}-wal"
 EACH = 125  # of eight runs: 1,000
 
 
@@ -39,7 +44,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in live.glob(f"{NAME}*"):
         shutil.copy(path, folder)
     store.close()
-    assert (folder / f"{NAME}-wal").stat().st_size > 20 * 4096
+    assert (folder / LOG).stat().st_size > 20 * 4096
     return folder
 
 
@@ -58,8 +63,8 @@ def restarted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in live.glob(f"{NAME}*"):
         shutil.copy(path, folder)
     store.close()
-    log = wal.read_log((folder / f"{NAME}-wal").read_bytes())
-    assert 7 <= log.committed < (folder / f"{NAME}-wal").stat().st_size // 4096 - 20
+    log = wal.read_log((folder / LOG).read_bytes())
+    assert 7 <= log.committed < (folder / LOG).stat().st_size // 4096 - 20
     return folder
 
 
@@ -121,70 +126,54 @@ def cut(path: Path, rng: random.Random) -> None:
     path.write_bytes(data[: rng.randrange(len(data))])
 
 
+def verdicts_of(
+    sound: Path, where: Path, seed: int, file: str, damages: Iterable[Damage]
+) -> Counter[str]:
+    """What is said of copies of a store, each damaged in its own way."""
+    truth = truth_of(sound, where / "truth")
+    rng = random.Random(seed)
+    found: Counter[str] = Counter()
+    folder = where / "damaged"
+    for damage in damages:
+        shutil.copytree(sound, folder)
+        damage(folder / file, rng)
+        found[verdict(folder, truth)] += 1
+        shutil.rmtree(folder)
+    return found
+
+
 @pytest.mark.parametrize("run", range(8))
 def test_no_flipped_bit_and_no_cut_goes_unnoticed(closed: Path, tmp_path: Path, run: int) -> None:
-    truth = truth_of(closed, tmp_path / "truth")
-    rng = random.Random(run)
-    verdicts: dict[str, int] = {}
-    for number in range(EACH):
-        folder = tmp_path / str(number)
-        shutil.copytree(closed, folder)
-        (cut if number % 10 == 0 else flip)(folder / NAME, rng)
-        said = verdict(folder, truth)
-        verdicts[said] = verdicts.get(said, 0) + 1
-        shutil.rmtree(folder)
-    assert verdicts.get("silent", 0) == 0, verdicts
+    damages = [cut if number % 10 == 0 else flip for number in range(EACH)]
+    verdicts = verdicts_of(closed, tmp_path, run, NAME, damages)
+    assert verdicts["silent"] == 0, verdicts
     # SQLite alone passes most of them: without our checksums this test would fail.
-    assert verdicts.get("found by checksums only", 0) >= 10, verdicts
+    assert verdicts["found by checksums only"] >= 10, verdicts
 
 
 def test_flipped_bits_in_the_latest_tokens_do_not_go_unnoticed(busy: Path, tmp_path: Path) -> None:
-    truth = truth_of(busy, tmp_path / "truth")
-    rng = random.Random(3)
-    verdicts: dict[str, int] = {}
-    for number in range(EACH):
-        folder = tmp_path / str(number)
-        shutil.copytree(busy, folder)
-        flip(folder / NAME, rng)
-        said = verdict(folder, truth)
-        verdicts[said] = verdicts.get(said, 0) + 1
-        shutil.rmtree(folder)
-    assert verdicts.get("silent", 0) == 0, verdicts
-    assert verdicts.get("found by checksums only", 0) >= 20, verdicts
+    verdicts = verdicts_of(busy, tmp_path, 3, NAME, [flip] * EACH)
+    assert verdicts["silent"] == 0, verdicts
+    assert verdicts["found by checksums only"] >= 20, verdicts
 
 
 @pytest.mark.parametrize("damage", [flip, cut])
 def test_damage_to_the_log_does_not_lose_acknowledged_batches_in_silence(
-    killed: Path, tmp_path: Path, damage: object
+    killed: Path, tmp_path: Path, damage: Damage
 ) -> None:
-    truth = truth_of(killed, tmp_path / "truth")
-    rng = random.Random(7)
-    verdicts: dict[str, int] = {}
-    for number in range(60):
-        folder = tmp_path / str(number)
-        shutil.copytree(killed, folder)
-        (flip if damage is flip else cut)(folder / f"{NAME}-wal", rng)
-        said = verdict(folder, truth)
-        verdicts[said] = verdicts.get(said, 0) + 1
-    assert verdicts.get("silent", 0) == 0, verdicts
-    assert verdicts.get("refused", 0) >= 50, verdicts
+    verdicts = verdicts_of(killed, tmp_path, 7, LOG, [damage] * 60)
+    assert verdicts["silent"] == 0, verdicts
+    assert verdicts["refused"] >= 50, verdicts
 
 
 def test_damage_to_a_log_that_begins_again_does_not_lose_batches_in_silence(
     restarted: Path, tmp_path: Path
 ) -> None:
-    truth = truth_of(restarted, tmp_path / "truth")
-    rng = random.Random(11)
-    verdicts: dict[str, int] = {}
-    for number in range(100):
-        folder = tmp_path / str(number)
-        shutil.copytree(restarted, folder)
-        (cut if number % 4 == 0 else flip)(folder / f"{NAME}-wal", rng)
-        said = verdict(folder, truth)
-        verdicts[said] = verdicts.get(said, 0) + 1
-    assert verdicts.get("silent", 0) == 0, verdicts
-    assert verdicts.get("refused", 0) >= 10, verdicts
-    assert verdicts.get("harmless", 0) >= 10, verdicts  # what is left of the round before
+    damages = [cut if number % 4 == 0 else flip for number in range(100)]
+    verdicts = verdicts_of(restarted, tmp_path, 11, LOG, damages)
+    assert verdicts["silent"] == 0, verdicts
+    assert verdicts["refused"] >= 10, verdicts
+    assert verdicts["harmless"] >= 10, verdicts  # what is left of the round before
 
 
 @pytest.mark.parametrize("torn", [0, 1, 3], ids="{} frames torn".format)
@@ -194,7 +183,7 @@ def test_what_an_earlier_round_left_in_the_log_is_no_unfinished_transaction(
     truth = truth_of(restarted, tmp_path / "truth")
     folder = tmp_path / "killed"
     shutil.copytree(restarted, folder)
-    path = folder / f"{NAME}-wal"
+    path = folder / LOG
     data = bytearray(path.read_bytes())
     log = wal.read_log(data)
     frame = 24 + 4096
@@ -219,7 +208,7 @@ def test_sqlite_alone_drops_acknowledged_batches_from_a_damaged_log(
     monkeypatch.setattr(wal, "inspect", lambda path: None)
     folder = tmp_path / "damaged"
     shutil.copytree(killed, folder)
-    path = folder / f"{NAME}-wal"
+    path = folder / LOG
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
@@ -233,7 +222,7 @@ def test_a_log_without_its_index_is_still_read_by_what_follows(
     folder = tmp_path / "damaged"
     shutil.copytree(killed, folder)
     (folder / f"{NAME}-shm").unlink()
-    path = folder / f"{NAME}-wal"
+    path = folder / LOG
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
@@ -248,7 +237,7 @@ def test_an_unfinished_transaction_at_the_end_is_dropped_and_noted(
     truth = truth_of(killed, tmp_path / "truth")
     folder = tmp_path / "torn"
     shutil.copytree(killed, folder)
-    with (folder / f"{NAME}-wal").open("ab") as file:
+    with (folder / LOG).open("ab") as file:
         file.write(bytes(5000))
     store = open_store(folder)
     assert samples.everything(store)[3:] == truth[3:]
@@ -260,7 +249,7 @@ def test_an_unfinished_transaction_at_the_end_is_dropped_and_noted(
 
 def test_the_log_is_read_as_sqlite_reads_it(killed: Path) -> None:
     """Our reading of the format: all frames valid, the last of them a commit, as the index says."""
-    log = wal.read_log((killed / f"{NAME}-wal").read_bytes())
+    log = wal.read_log((killed / LOG).read_bytes())
     index = wal._index((killed / f"{NAME}-shm").read_bytes()[:96])
     assert log.left == 0
     assert log.later == 0
