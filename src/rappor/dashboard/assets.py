@@ -6,6 +6,7 @@ folder under the name of its versions.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gzip
 import hashlib
@@ -131,4 +132,5 @@ def _keep(file: Path, body: bytes) -> None:
         draft.write_bytes(body)
         os.replace(draft, file)
     except OSError:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)

@@ -6,7 +6,8 @@ outbox in their directories: `rappor client inspect DIR` shows what they sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,10 +17,11 @@ from rappor.demo.definitions import HOMEPAGE, START, THEME
 from rappor.demo.errors import DemoError
 from rappor.demo.interrupts import Interrupts
 from rappor.demo.population import DAYS, Person, Population, named
+from rappor.demo.sending import PATIENCE_SECONDS
 from rappor.demo.truth import Held, Truth
 
 DEVICES = 10
-_TIMEOUT = 15.0
+_FLUSH_SECONDS, _PAUSE_SECONDS = 2.0, 0.2
 
 
 def report_all(
@@ -29,10 +31,12 @@ def report_all(
     url: str,
     truth: Truth,
     interrupts: Interrupts,
+    check: Callable[[], None],
 ) -> int:
     """Have every device report, wait until all is stored, and count it; how many reported.
 
-    None does where the environment says DO_NOT_TRACK: a client obeys.
+    None does where the environment says DO_NOT_TRACK: a client obeys. While reports wait to be
+    stored, `check` is called now and then: it raises if waiting is no use.
 
     Raises:
         DemoError: a report was not stored in time.
@@ -55,8 +59,8 @@ def report_all(
             pairs.append((client, person))
         reported = 0
         for client, person in pairs:
-            reported += _count(client, person, collections, truth)
-            interrupts.check()
+            reported += _count(client, person, collections, truth, check)
+            check()
         return reported
 
 
@@ -73,12 +77,30 @@ def _answers(
         yield START, person.start, ranges.labels[ranges.range_of(person.start)]
 
 
+def stored(client: Client, check: Callable[[], None], patience: float = PATIENCE_SECONDS) -> bool:
+    """Wait until all reports of a client are stored; False if they were not in time.
+
+    One request that is refused makes a client wait for a while, as it should.
+    """
+    until = time.monotonic() + patience
+    while not client.flush(_FLUSH_SECONDS):
+        check()
+        if time.monotonic() > until:
+            return False
+        time.sleep(_PAUSE_SECONDS)
+    return True
+
+
 def _count(
-    client: Client, person: Person, collections: tuple[Collection, ...], truth: Truth
+    client: Client,
+    person: Person,
+    collections: tuple[Collection, ...],
+    truth: Truth,
+    check: Callable[[], None],
 ) -> bool:
     if client.status().state == "do not track":
         return False
-    if not client.flush(_TIMEOUT):
+    if not stored(client, check):
         status = client.status()
         raise DemoError(f"a client could not report: {status.upload or status.explanation}")
     held = {name: value for name, _, value in _answers(person, collections)}

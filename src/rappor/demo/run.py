@@ -110,7 +110,7 @@ def collect(
             workers = started.enter_context(Workers(tasks))
         stored(0)
         real = devices.report_all(
-            where.clients, collections, population, server.url, truth, interrupts
+            where.clients, collections, population, server.url, truth, interrupts, check
         )
         workers.listen(truth, stored, check)
     sent = time.monotonic()

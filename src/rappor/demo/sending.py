@@ -14,7 +14,7 @@ from rappor.mechanism.report import Report
 from rappor.wire import PROBLEMS, Batch, encode_batch
 from rappor.wire.batch import TOKEN_BYTES
 
-PATIENCE_SECONDS = 15.0  # for a server that starts again
+PATIENCE_SECONDS = 60.0  # for a server that starts again, or has too much to do
 _TIMEOUT, _PAUSE = 10.0, 0.1
 _NO_USE = ("store-full",)  # waiting would help, but nobody is there to make room
 

@@ -1,7 +1,15 @@
 // Pages of a collection: wait for a job, copy code.
 "use strict";
 
-// A job under way: say how far it is, and load the page anew when it ends.
+// Whether the page is being left for another one: loading it again now would undo what was chosen.
+// Saving a file looks the same but leaves the page where it is, so this holds for a while only.
+let leaving = false;
+window.addEventListener("beforeunload", () => {
+  leaving = true;
+  window.setTimeout(() => { leaving = false; }, 10000);
+});
+
+// A job under way: say how far it is, and load the page again when it ends.
 function follow(box) {
   const doing = box.querySelector("[data-doing]");
   const bar = box.querySelector("progress");
@@ -9,12 +17,14 @@ function follow(box) {
     let pause = 400;
     try {
       const answer = await fetch(`/jobs/${box.dataset.job}.json`, { headers: { accept: "application/json" } });
-      if (answer.status === 404 || answer.status === 401) return window.location.reload();
-      const job = await answer.json();
-      if (["done", "failed", "cancelled"].includes(job.state)) return window.location.reload();
-      if (doing.textContent !== job.doing) doing.textContent = job.doing;
-      if (job.share === null) bar.removeAttribute("value");
-      else bar.value = job.share;
+      const job = [401, 404].includes(answer.status) ? null : await answer.json();
+      const ended = job === null || ["done", "failed", "cancelled"].includes(job.state);
+      if (ended && !leaving) return window.location.reload();
+      if (!ended) {
+        if (doing.textContent !== job.doing) doing.textContent = job.doing;
+        if (job.share === null) bar.removeAttribute("value");
+        else bar.value = job.share;
+      }
     } catch {
       pause = 2000; // the dashboard is away for a moment
     }
