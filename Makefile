@@ -19,49 +19,81 @@ UV_VERSION := 0.13.7
 BIN := $(VENV)/bin
 # Errors only: neither warnings about pip's own configuration nor reminders to upgrade it.
 PIP_INSTALL := -m pip --disable-pip-version-check -qq install
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 $(PYTEST_ARGS)
+# What `make quick` leaves out: slow tests, and packages whose set-up or import alone takes seconds.
+QUICK := -m 'not slow and not long and not soak' -p no:schemathesis \
+	$(foreach name,charts dashboard demo experiments,--ignore=tests/unit/$(name))
+STARTED := $(shell date +%s)
 
 # $(call step,NAME,COMMAND): say what runs; when it fails, say so last and stop.
 step = @printf '\n== %s\n' '$(1)'; $(2) || { printf '\nmake %s: FAILED at step "%s"\n' '$@' '$(1)' >&2; exit 1; }
 
+# What needs no test to run.
+define static
+	$(call step,format,$(BIN)/ruff format --check .)
+	$(call step,lint,$(BIN)/ruff check .)
+	$(call step,types,$(BIN)/mypy)
+endef
+
+# Say what passed and how long all of it took.
+passed = @seconds=$$(($$(date +%s) - $(STARTED))); \
+	printf '\nmake %s: passed in %d min %d s\n' '$@' $$((seconds / 60)) $$((seconds % 60))
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test quick format soak bench calibrate regtest constraints clean
+.PHONY: help demo test test-long soak quick coverage format bench calibrate regtest constraints clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.demo ## set up, then show the whole system at work, with a dashboard (DEMO_ARGS=--no-serve)
 	@$(BIN)/rappor demo $(DEMO_ARGS)
 
-test: $(VENV)/.dev ## set up, then formatter, linter, types, import contracts, all tests
-	$(call step,format,$(BIN)/ruff format --check .)
-	$(call step,lint,$(BIN)/ruff check .)
-	$(call step,types,$(BIN)/mypy)
+test: $(VENV)/.dev ## set up, then formatter, linter, types, import contracts, tests (six minutes of tests)
+	$(static)
 	$(call step,imports,$(BIN)/lint-imports --no-logo)
 	@sh tests/browser/chromium.sh
 	$(call step,tests,$(PYTEST))
-	@printf '\nmake test: all steps passed\n'
+	$(passed)
 
-quick: $(VENV)/.dev ## the inner loop: linter, types, unit and property tests (under a minute)
-	$(call step,format,$(BIN)/ruff format --check .)
-	$(call step,lint,$(BIN)/ruff check .)
-	$(call step,types,$(BIN)/mypy)
-	$(call step,tests,$(PYTEST) -q tests/unit tests/property)
+test-long: $(VENV)/.dev ## the long programme at reduced counts: audits, kills, overload, every page (20 minutes)
+	@sh tests/browser/chromium.sh
+	$(call step,long tests,$(PYTEST) -m long tests)
+	$(passed)
+
+soak: $(VENV)/.dev ## the long programme at full counts (hours)
+	@sh tests/browser/chromium.sh
+	$(call step,soak,$(PYTEST) -m soak tests)
+	$(passed)
+
+quick: $(VENV)/.dev ## the inner loop: linter, types, quick unit and property tests (under a minute)
+	$(static)
+	$(call step,tests,$(PYTEST) -q $(QUICK) tests/unit tests/property)
+	$(passed)
+
+coverage: $(VENV)/.dev ## lines and branches that `make test` and `make test-long` reach: build/coverage/index.html
+	@sh tests/browser/chromium.sh
+	@rm -rf build/coverage
+	$(call step,tests,$(BIN)/coverage run -m pytest -n $(JOBS) --dist worksteal -m 'not soak' $(PYTEST_ARGS))
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage html --quiet --skip-covered
+	@$(BIN)/coverage report --format=total | sed 's/.*/& % of lines and branches/'
+	$(passed)
 
 format: $(VENV)/.dev ## rewrite the code in the agreed format, with the linter's safe fixes
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-soak: $(VENV)/.dev ## the long audits (minutes to hours)
-	$(call step,soak,$(PYTEST) -m soak tests)
-
-bench: $(BENCH_VENV)/.done $(VENV)/.dev ## encoding, counting, decoding and ingest speed, as ratios in one run
+bench: $(BENCH_VENV)/.done $(VENV)/.dev ## speed as ratios in one run, and time budgets beside their goals
 	@$(BENCH_VENV)/bin/python benchmarks/encode.py $(BENCH_ARGS)
 	@$(BENCH_VENV)/bin/python benchmarks/count.py $(BENCH_ARGS)
 	@$(BENCH_VENV)/bin/python benchmarks/decode.py $(BENCH_ARGS)
+	@$(BIN)/python benchmarks/simulate.py $(BENCH_ARGS)
+	@$(BIN)/python benchmarks/client.py $(BENCH_ARGS)
 	@$(BIN)/python benchmarks/ingest.py $(BENCH_ARGS)
+	@sh tests/browser/chromium.sh
+	@$(BIN)/python benchmarks/dashboard.py $(BENCH_ARGS)
 
 calibrate: $(VENV)/.dev ## are the decoder's stated error rates true? SEEDS=400: about half an hour
 	@$(BIN)/python benchmarks/calibrate.py --seeds $(SEEDS) $(CALIBRATE_ARGS)
@@ -69,7 +101,7 @@ calibrate: $(VENV)/.dev ## are the decoder's stated error rates true? SEEDS=400:
 regtest: $(VENV)/.dev ## google/rappor's regression grid, simulated and decoded, as a page: build/regtest/index.html
 	@$(BIN)/python benchmarks/regtest.py --output build/regtest $(REGTEST_ARGS)
 
-constraints: $(LOCK_VENV)/bin/uv ## pin the dependencies anew (UPGRADE=1: at their latest versions)
+constraints: $(LOCK_VENV)/bin/uv ## re-pin dependencies (UPGRADE=1 takes the latest versions)
 	@$(LOCK) --group build --output-file constraints-build.txt
 	@$(LOCK) --constraints constraints-build.txt --extra analysis --extra dev \
 		--output-file constraints.txt pyproject.toml

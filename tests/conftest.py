@@ -8,6 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Properties are about what holds, not about how fast a busy machine is today.
+settings.register_profile("rappor", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("rappor")
 
 # Before numpy is imported: as many test processes as cores, each with as many threads, would spend
 # most of their time waiting for each other.

@@ -1,26 +1,55 @@
-"""A real Chromium against a real dashboard: one of each for all tests of a process.
+"""A real Chromium against real dashboards: one browser and two dashboards for all tests.
 
-Whatever a page must never do fails the test that made it: a violation of the content policy, an
-error on the console, a request to another machine.
+`dashboard` serves the sample data, which no test changes. `other` serves what attacks, what is
+faulty, and lists that tests change. Whatever a page must never do fails the test that made it: a
+violation of the content policy, an error on the console, a request to another machine.
+
+A test waits for conditions, never for moments. PATIENCE ends a test that hangs; it is no budget.
 """
 
 import os
 import shutil
+import signal
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
+from rappor import Params
+from rappor.collection import Collection
 from rappor.dashboard.access.roles import Role
-from support.dashboard import Dashboard, Sample, sample_folder, serving
+from rappor.simulate import counts as simulated_counts
+from rappor.store import CellKey
+from support.collecting import Process, collector, write_collections
+from support.dashboard import (
+    NEXT_YEAR,
+    PAGES,
+    RARE,
+    STRINGS,
+    Dashboard,
+    Sample,
+    collections,
+    sample_folder,
+    serving,
+    truth,
+    week,
+)
+from support.payloads import EXPRESSIONS, LISTED, PAYLOADS
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 WIDE = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
+PATIENCE = 120_000  # milliseconds
+DRAWN = """() => [...document.querySelectorAll("figure[data-chart], figure[data-cells]")]
+  .every((figure) => figure.dataset.drawn)"""
 
 Open = Callable[..., "Tab"]
+Read = Callable[[str], "Tab"]
 
 
 def chromium() -> str | None:
@@ -52,25 +81,104 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
 
 
 @pytest.fixture(scope="session")
-def dashboard(sample: Sample) -> Iterator[Dashboard]:
-    """A dashboard of the sample data."""
-    with serving(sample) as running:
+def collecting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A collector, of a folder of its own."""
+    folder = tmp_path_factory.mktemp("collecting")
+    write_collections(folder)
+    with collector(folder) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def dashboard(sample: Sample, collecting: Process) -> Iterator[Dashboard]:
+    """A dashboard of the sample data, which watches the collector."""
+    with serving(sample, "--collector", f"http://127.0.0.1:{collecting.port}") as running:
+        yield running
+
+
+# Values of a dimension that look like something else.
+ODD = ("javascript:fire(1)", "a/../b", "1+1")
+
+
+def hostile_folder(folder: Path) -> Sample:
+    """DATA whose every text attacks or breaks something, and a collection whose list may change.
+
+    - homepage: lists of candidates are changed here;
+    - strings, groups: payloads as detected candidates, as categories; odd values of dimensions;
+    - expressions: strings that the chart library could take for its expressions;
+    - wide: a cohort that lost a third, a frequent string that is on no list; many cells;
+    - c00 to c59: payloads as owners and descriptions; and files that hold no collection.
+    """
+    sample = Sample(folder)
+    common = {"period": "week", "owner": "<b>owner", "expires": NEXT_YEAR}
+    home = collections()[0]
+    sample.define(home)
+    weights = truth(7) | {"elsewhere.example": 0.5, LISTED[0]: 0.6, LISTED[6]: 0.4}
+    sample.add(home, week(0), weights, 60_000, [("country", "DE")], seed=9)
+    sample.candidates("homepage", [*PAGES, *RARE])
+
+    dimensions = {"from": ODD, "q": ("x",)}
+    strings = Collection("strings", 1, STRINGS, dimensions=dimensions, **common)
+    one_hash = replace(STRINGS, h=1, m=1)
+    groups = Collection(
+        "groups", 1, one_hash, kind="category", categories=tuple(PAYLOADS), **common
+    )
+    weights = dict.fromkeys(PAYLOADS, 0.1) | dict.fromkeys(PAYLOADS[:6], 3.0)
+    for collection in (strings, groups):
+        sample.define(collection)
+        pairs = [("from", ODD[0]), ("q", "x")] if collection.dimensions else []
+        for back in (0, 1):
+            sample.add(collection, week(back), weights, 300_000, pairs, seed=5 + back)
+
+    drawn = Collection("expressions", 1, STRINGS, **common)
+    sample.define(drawn)
+    for back in range(3):
+        sample.add(drawn, week(back), dict.fromkeys(EXPRESSIONS, 1.0), 60_000, seed=back + 1)
+
+    params = Params(k=512, h=2, m=64, f=0.25, p=0.35, q=0.65)
+    wide = Collection("wide", 1, params, **common)
+    sample.define(wide)
+    sizes = np.full(64, 3_000)
+    sizes[7] = 2_000
+    weights = {"google.com": 3, "missing.example": 3, **dict.fromkeys(PAGES[1:], 1)}
+    counted = simulated_counts(weights, params, int(sizes.sum()), seed=3, cohort_sizes=sizes)
+    sample.cells.append((CellKey.of("wide", 1, week(0), ()), counted))
+    sample.candidates("wide", [*PAGES, *RARE])
+
+    for number, text in enumerate(PAYLOADS):
+        sample.define(
+            Collection(f"c{number:02}", 1, STRINGS, owner=text, description=text, expires=NEXT_YEAR)
+        )
+    sample.store()
+    for number, text in enumerate(PAYLOADS):
+        name = text.replace("/", "_").replace("\0", "")[:60]
+        (sample.definitions / f"{name}{number}.toml").write_text(f"name = '''{text}'''")
+    return sample
+
+
+@pytest.fixture(scope="session")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    """A dashboard of hostile texts, faults, and a collection whose list tests change."""
+    with serving(hostile_folder(tmp_path_factory.mktemp("hostile"))) as running:
+        running.state.save_candidates("strings", PAYLOADS, "test")
+        running.state.save_candidates("expressions", EXPRESSIONS, "test")
+        for text in PAYLOADS:
+            running.state.audit(text, text, text)
         yield running
 
 
 _SESSIONS: dict[tuple[str, Role], dict] = {}
 
 
-def logged_in(browser, dashboard: Dashboard, role: Role) -> dict:
+def logged_in(dashboard: Dashboard, role: Role) -> dict:
     """The cookies of a session, begun once for each dashboard and role."""
     if (dashboard.url, role) not in _SESSIONS:
-        context = browser.new_context()
-        page = context.new_page()
-        page.goto(dashboard.link(role))
-        page.get_by_role("button", name="Log in as").click()
-        page.wait_for_url(f"{dashboard.url}/")
-        _SESSIONS[dashboard.url, role] = context.storage_state()
-        context.close()
+        common = {"domain": "127.0.0.1", "path": "/", "httpOnly": True, "sameSite": "Strict"}
+        cookies = [
+            {"name": name, "value": value, "expires": -1, "secure": False} | common
+            for name, value in dashboard.browser(role).cookies.items()
+        ]
+        _SESSIONS[dashboard.url, role] = {"cookies": cookies, "origins": []}
     return _SESSIONS[dashboard.url, role]
 
 
@@ -79,10 +187,11 @@ class Tab:
 
     def __init__(self, browser, dashboard: Dashboard, role: Role | None, **options) -> None:
         self.dashboard = dashboard
-        known = {} if role is None else {"storage_state": logged_in(browser, dashboard, role)}
+        known = {} if role is None else {"storage_state": logged_in(dashboard, role)}
         self.context = browser.new_context(
             **{"viewport": WIDE, "reduced_motion": "reduce"} | known | options
         )
+        self.context.set_default_timeout(PATIENCE)
         self.problems: list[str] = []
         self.page = self.context.new_page()
         self.page.on("console", self._console)
@@ -90,8 +199,6 @@ class Tab:
         self.page.on("request", self._request)
         self.page.on("dialog", self._dialog)
         self.confirms = False  # whether a question of ours is expected, and answered with yes
-        if role is not None:
-            self.page.goto(f"{dashboard.url}/")
 
     def _console(self, message) -> None:
         if message.type in ("error", "warning"):
@@ -115,8 +222,72 @@ class Tab:
         """Open a page of the dashboard; its response."""
         return self.page.goto(f"{self.dashboard.url}{path}")
 
+    def until(self, state: str, charts: int = 0):
+        """Wait until a decode is in this state, and that many charts are drawn; the page."""
+        self.page.wait_for_selector(f"#state[data-state='{state}']", state="attached")
+        if charts:
+            self.drawn(charts)
+        return self.page
+
+    def ready(self, path: str, charts: int = 0):
+        """Open a view and wait until it is decoded, and that many charts are drawn; the page."""
+        self.goto(path)
+        return self.until("ready", charts)
+
+    def whole(self, path: str):
+        """Open any page and wait until all of it is there: decoded and drawn; the page."""
+        self.goto(path)
+        self.settle()
+        if self.page.locator("#state[data-state]").count() and not path.endswith("candidates"):
+            self.until("ready")
+        self.page.wait_for_function(DRAWN)
+        return self.page
+
+    def worker(self) -> int:
+        """The process id of the dashboard's worker: the child that is spawned to decode."""
+        parent = self.dashboard.process.process.pid
+        for number in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{number}/stat", encoding="ascii") as file:
+                    above = int(file.read().rpartition(")")[2].split()[1])
+                with open(f"/proc/{number}/cmdline", "rb") as file:
+                    command = file.read()
+            except OSError:
+                continue
+            if above == parent and b"spawn_main" in command:
+                return int(number)
+        raise AssertionError("there is no worker")
+
+    def stop_worker(self, path: str) -> int:
+        """Stop the worker, so that no decode gets on; its process id.
+
+        It is there after a decode: `path` is the address of a view that is decoded first.
+        """
+        self.ready(path)
+        number = self.worker()
+        os.kill(number, signal.SIGSTOP)
+        return number
+
+    def wait_for(self, condition: Callable[[], object]) -> None:
+        """Wait for something that happens outside of the page, or in its event handlers."""
+        ends = time.monotonic() + PATIENCE / 1000
+        while not condition():
+            assert time.monotonic() < ends, "waited in vain"
+            self.page.wait_for_timeout(20)
+
+    def settle(self) -> None:
+        """Wait until no decode is under way: until then a page may load itself again."""
+        self.page.wait_for_function("() => !document.querySelector('#state[data-state=loading]')")
+
+    def reload_until(self, state: str) -> None:
+        """Load a page that has no decode under way until it is in this state."""
+        ends = time.monotonic() + PATIENCE / 1000
+        while not self.page.locator(f"#state[data-state='{state}']").count():
+            assert time.monotonic() < ends, f"not {state}"
+            self.page.reload()
+
     def drawn(self, count: int = 1) -> None:
-        """Wait until so many charts are drawn."""
+        """Wait until that many charts are drawn."""
         self.page.wait_for_function(
             "count => document.querySelectorAll('figure[data-drawn]').length >= count", arg=count
         )
@@ -138,7 +309,8 @@ class Tab:
         """What axe finds, of serious or critical impact."""
         from axe_playwright_python.sync_playwright import Axe
 
-        found = Axe().run(self.page).response["violations"]
+        options = {"resultTypes": ["violations"]}  # nothing else is worked out in full
+        found = Axe().run(self.page, options=options).response["violations"]
         return [
             f"{each['id']}: {each['help']}: {[node['html'][:120] for node in each['nodes']][:3]}"
             for each in found
@@ -148,9 +320,9 @@ class Tab:
 
 @pytest.fixture
 def open_as(browser, dashboard: Dashboard) -> Iterator[Open]:
-    """open_as(Role.ANALYST, **context options): a tab that is logged in; None: logged out.
+    """open_as(Role.ANALYST, **context options): an empty tab, logged in; None: logged out.
 
-    `at=another dashboard` opens that one. At the end of the test no tab may have a problem.
+    `at=other` is a tab of that dashboard. At the end of the test no tab may have a problem.
     """
     tabs: list[Tab] = []
 
@@ -163,6 +335,30 @@ def open_as(browser, dashboard: Dashboard) -> Iterator[Open]:
     for tab in tabs:
         tab.context.close()
     assert problems == []
+
+
+_READ: dict[tuple[str, str], Tab] = {}
+
+
+@pytest.fixture
+def read(browser, dashboard: Dashboard) -> Iterator[Read]:
+    """read(path): an analyst's tab with a page decoded and drawn, for tests that only read it.
+
+    It is opened once for all of them. At the end of the test it may have no problem.
+    """
+    tabs: list[Tab] = []
+
+    def open_once(path: str) -> Tab:
+        key = (dashboard.url, path)
+        if key not in _READ:
+            _READ[key] = Tab(browser, dashboard, Role.ANALYST)
+            _READ[key].whole(path)
+        tabs.append(_READ[key])
+        return tabs[-1]
+
+    yield open_once
+    assert [problem for tab in tabs for problem in tab.problems] == []
+    assert all(urlsplit(tab.page.url).path == path for (_, path), tab in _READ.items())
 
 
 @pytest.fixture
@@ -192,7 +388,9 @@ LOOKS = {
 }
 
 
-@pytest.fixture(params=LOOKS)
+@pytest.fixture(
+    params=["light", *(pytest.param(name, marks=pytest.mark.long) for name in ("dark", "phone"))]
+)
 def look(request: pytest.FixtureRequest) -> tuple[str, dict]:
     """(name, context options) of light, dark and phone: for screenshots."""
     return request.param, LOOKS[request.param]

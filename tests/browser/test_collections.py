@@ -18,6 +18,7 @@ def decoded(dashboard):
 def test_screenshots_of_the_list(open_as, decoded, look) -> None:
     kind, options = look
     tab = open_as(Role.ANALYST, **options)
+    tab.goto("/")
     assert tab.page.get_by_role("heading", name="Collections").is_visible()
     assert tab.sideways() == 0
     assert tab.violations() == []
@@ -26,7 +27,9 @@ def test_screenshots_of_the_list(open_as, decoded, look) -> None:
 
 def test_typing_searches_and_keeps_the_field(viewer) -> None:
     page = viewer.page
-    page.get_by_label("Search").press_sequentially("browser t")
+    viewer.goto("/")
+    page.get_by_label("Search").focus()
+    page.keyboard.insert_text("browser t")  # at once: a pause of 250 ms would send a part of it
     page.wait_for_url("**/?q=browser+t")
     assert page.evaluate("document.activeElement.id") == "q"
     assert page.locator("tbody tr").count() == 5
@@ -38,6 +41,7 @@ def test_typing_searches_and_keeps_the_field(viewer) -> None:
 
 def test_a_header_sorts_and_turns_around(viewer) -> None:
     page = viewer.page
+    viewer.goto("/")
     for order in ("descending", "ascending"):
         page.get_by_role("link", name="Reports this period").click()
         header = page.locator("th[aria-sort]")
@@ -46,18 +50,22 @@ def test_a_header_sorts_and_turns_around(viewer) -> None:
     assert "No reports yet" in first
 
 
+@pytest.mark.long
 def test_a_missing_number_says_why(viewer) -> None:
+    viewer.goto("/")
     row = viewer.page.locator("tbody tr").filter(has_text="search-engine")
     assert row.get_by_title("no reports yet").count() == 2
 
 
-def test_the_empty_state_says_what_to_do(browser, open_as, tmp_path) -> None:
+@pytest.mark.long
+def test_the_empty_state_says_what_to_do(open_as, tmp_path) -> None:
     sample = Sample(tmp_path)
     sample.data.mkdir()
     sample.definitions.mkdir()
     (sample.definitions / "broken.toml").write_text("name = 3", encoding="utf-8")
     with serving(sample, "--simulated") as empty:
         tab = open_as(Role.VIEWER, at=empty)
+        tab.goto("/")
         assert tab.page.get_by_role("heading", name="No collections yet").is_visible()
         assert "broken.toml is no collection" in tab.page.content()
         assert tab.page.get_by_text("Simulated data").is_visible()

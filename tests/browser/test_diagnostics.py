@@ -12,14 +12,9 @@ from rappor.decoding.bit_table import bit_table
 from rappor.decoding.checkup import checkup
 from rappor.decoding.decode import decode
 from rappor.mechanism import bloom_positions
-from support.dashboard import HIJACKER, PAGES, RARE, STRINGS, Sample, collections, serving, week
+from support.dashboard import HIJACKER, PAGES, RARE, STRINGS, week
 
 PAGE = "/collections/homepage/diagnostics"
-
-
-def ready(tab, path=PAGE):
-    tab.goto(path)
-    tab.page.wait_for_selector("#state[data-state=ready]", state="attached", timeout=60_000)
 
 
 def drawn(tab, mode="residuals"):
@@ -36,8 +31,7 @@ def expected(sample):
 def test_diagnostics_look_right(open_as, look):
     name, options = look
     tab = open_as(Role.ANALYST, **options)
-    ready(tab, f"{PAGE}?light=google.com")
-    tab.drawn(2)
+    tab.ready(f"{PAGE}?light=google.com", charts=2)
     drawn(tab)
     tab.screenshot(f"diagnostics-{name}")
     assert tab.sideways() == 0
@@ -46,11 +40,10 @@ def test_diagnostics_look_right(open_as, look):
     assert size >= 4
 
 
-def test_verdicts_are_those_of_decoding(analyst, expected):
-    ready(analyst)
+def test_verdicts_are_those_of_decoding(read, expected):
     decoded, counts = expected
     checks, _ = checkup(decoded, counts)
-    shown = analyst.page.locator(".verdicts li")
+    shown = read(PAGE).page.locator(".verdicts li")
     assert shown.count() == len(checks)
     for number, check in enumerate(checks):
         text = shown.nth(number).inner_text()
@@ -58,15 +51,15 @@ def test_verdicts_are_those_of_decoding(analyst, expected):
         assert ("OK" if check.ok else "Check") in text
 
 
-def test_cells_are_those_of_decoding(analyst, expected):
-    ready(analyst)
+def test_cells_are_those_of_decoding(read, expected):
+    page = read(PAGE).page
     decoded, counts = expected
     table = bit_table(decoded, counts)
-    cells = analyst.page.evaluate(f"fetch('{PAGE}/cells.json').then((answer) => answer.json())")
+    cells = page.evaluate(f"fetch('{PAGE}/cells.json').then((answer) => answer.json())")
     assert cells["block"] == [1, 1]
     assert np.array_equal(np.array(cells["counts"]).reshape(8, 64), counts[0].ones)
     assert np.allclose(np.array(cells["residuals"]).reshape(8, 64), table.residuals, atol=0.005001)
-    text = analyst.page.evaluate(f"fetch('{PAGE}.csv').then((answer) => answer.text())")
+    text = page.evaluate(f"fetch('{PAGE}.csv').then((answer) => answer.text())")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == 8 * 64
     assert float(rows[77]["residual"]) == table.residuals.flat[77]
@@ -96,7 +89,7 @@ def colours(tab, cells):
 
 
 def test_noise_has_one_colour_and_the_modes_switch(analyst, expected):
-    ready(analyst)
+    analyst.ready(PAGE)
     drawn(analyst)
     decoded, counts = expected
     residuals = bit_table(decoded, counts).residuals
@@ -106,7 +99,7 @@ def test_noise_has_one_colour_and_the_modes_switch(analyst, expected):
     assert (0xF4, 0xF5, 0xF7) not in colours(analyst, loud)
     analyst.page.get_by_role("link", name="Counts").click()
     drawn(analyst, "counts")
-    assert "map=counts" in analyst.page.url
+    analyst.page.wait_for_url("**map=counts*")
     assert len(colours(analyst, quiet)) > 10
     analyst.page.get_by_role("link", name="Fitted").click()
     drawn(analyst, "fitted")
@@ -114,12 +107,12 @@ def test_noise_has_one_colour_and_the_modes_switch(analyst, expected):
 
 
 def test_a_string_lights_its_bits(analyst):
-    ready(analyst)
+    analyst.ready(PAGE)
     drawn(analyst)
     analyst.page.locator("a[data-light='google.com']").click()
     analyst.page.wait_for_selector("#heat[data-light='google.com']")
     assert "Boxed: the bits of google.com." in analyst.page.locator("#heat").inner_text()
-    assert "light=google.com" in analyst.page.url
+    analyst.page.wait_for_url("**light=google.com*")
     found = analyst.page.evaluate(
         f"fetch('{PAGE}/bits.json?light=google.com').then((answer) => answer.json())"
     )
@@ -135,25 +128,23 @@ def test_a_string_lights_its_bits(analyst):
 
 
 def test_arrow_keys_read_cells(analyst):
-    ready(analyst)
+    analyst.ready(PAGE)
     drawn(analyst)
     frame = analyst.page.locator(".heat-frame")
     frame.focus()
     for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
         frame.press(key)
-    text = analyst.page.locator(".heat-readout").inner_text()
+    said = analyst.page.locator(".heat-readout", has_text="Cohort 1, bit 1: counted ")
+    text = said.inner_text()
     assert text.startswith("Cohort 1, bit 1: counted ")
     assert "standard deviations" in text
 
 
+@pytest.mark.long
 def test_cells_that_stand_out_are_a_table_and_the_map_a_picture_without_scripts(open_as):
     tab = open_as(Role.ANALYST, java_script_enabled=False)
     tab.goto(f"{PAGE}?light=google.com")
-    for _ in range(60):
-        if tab.page.locator("#state[data-state=ready]").count():
-            break
-        tab.page.wait_for_timeout(300)
-        tab.page.reload()
+    tab.until("ready")  # such a page refreshes itself
     tab.page.get_by_text("Cells that stand out, as a table").click()
     rows = tab.page.locator("section[aria-label='Heat map'] tbody tr")
     assert rows.count() == 40
@@ -162,6 +153,7 @@ def test_cells_that_stand_out_are_a_table_and_the_map_a_picture_without_scripts(
     assert answer.body().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
 def test_states_without_a_result(analyst):
     for name, state in (("search-engine", "empty"), ("extensions", "too few")):
         analyst.goto(f"/collections/{name}/diagnostics")
@@ -174,47 +166,20 @@ def test_states_without_a_result(analyst):
     assert answer.status == 409
 
 
+@pytest.mark.long
 def test_a_category_collection_has_counts_and_nothing_to_choose_or_to_balance(analyst):
-    ready(analyst, "/collections/browser/diagnostics")
+    analyst.ready("/collections/browser/diagnostics")
     drawn(analyst, "counts")
     assert analyst.page.locator("[data-heat-mode]").count() == 0
     assert analyst.page.get_by_role("heading", name="Cohort balance").count() == 0  # of one cohort
     assert analyst.page.locator(".verdicts li").count() == 3
 
 
-@pytest.fixture(scope="module")
-def faulty(tmp_path_factory):
-    """A cohort that lost a tenth, a frequent string that is not on the list; many cells."""
-    from dataclasses import replace
-
-    from rappor import Params
-    from rappor.simulate import counts as simulated
-
-    sample = Sample(tmp_path_factory.mktemp("faulty"))
-    wide = replace(collections()[0], params=Params(k=512, h=2, m=64, f=0.25, p=0.35, q=0.65))
-    wide = replace(wide, dimensions={})
-    sample.define(wide)
-    sizes = np.full(64, 3_000)
-    sizes[7] = 2_000
-    made = simulated(
-        {"google.com": 3, "missing.example": 3, **dict.fromkeys(PAGES[1:], 1)},
-        wide.params,
-        int(sizes.sum()),
-        seed=3,
-        cohort_sizes=sizes,
-    )
-    from rappor.store import CellKey
-
-    sample.cells.append((CellKey.of(wide.name, 1, week(0), ()), made))
-    sample.store()
-    sample.candidates("homepage", [*PAGES, *RARE])
-    with serving(sample) as running:
-        yield running
-
-
-def test_planted_faults_are_named_and_many_cells_are_drawn_as_means(open_as, faulty):
-    tab = open_as(Role.ANALYST, at=faulty)
-    ready(tab, f"{PAGE}?anyway=1")
+@pytest.mark.long
+def test_planted_faults_are_named_and_many_cells_are_drawn_as_means(open_as, other):
+    """A cohort lost a third, and a frequent string is not on the list."""
+    tab = open_as(Role.ANALYST, at=other)
+    tab.ready("/collections/wide/diagnostics?anyway=1")
     drawn(tab)
     tab.drawn(2)
     checks = {

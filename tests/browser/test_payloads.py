@@ -1,4 +1,4 @@
-"""D2 on the pages of the frame: texts that attack are shown as texts, and nothing happens."""
+"""Owners, descriptions, file names, audit entries and addresses that attack: shown as texts."""
 
 import csv
 import io
@@ -9,32 +9,8 @@ import pytest
 from rappor.collection import Collection
 from rappor.dashboard.access.roles import Role
 from rappor.errors import ParamsError
-from support.dashboard import NEXT_YEAR, STRINGS, Sample, serving
+from support.dashboard import STRINGS
 from support.payloads import PAYLOADS, WATCHED
-
-
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory):
-    """Payloads as owners, descriptions, file names and contents, audit entries."""
-    sample = Sample(tmp_path_factory.mktemp("hostile"))
-    for number, text in enumerate(PAYLOADS):
-        collection = Collection(
-            f"c{number:02}",
-            1,
-            STRINGS,
-            owner=text,
-            description=text,
-            expires=NEXT_YEAR,
-        )
-        sample.define(collection)
-    sample.store()
-    for number, text in enumerate(PAYLOADS):
-        name = text.replace("/", "_").replace("\0", "")[:60]
-        (sample.definitions / f"{name}{number}.toml").write_text(f"name = '''{text}'''")
-    with serving(sample) as dashboard:
-        for text in PAYLOADS:
-            dashboard.state.audit(text, text, text)
-        yield dashboard
 
 
 def quiet(tab) -> None:
@@ -43,9 +19,10 @@ def quiet(tab) -> None:
     assert tab.page.locator("main h1").count() == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["/", "/?sort=owner", "/ingest", "/ingest?page=2"])
-def test_stored_payloads_do_nothing(open_as, hostile, path) -> None:
-    tab = open_as(Role.OPERATOR, at=hostile)
+def test_stored_payloads_do_nothing(open_as, other, path) -> None:
+    tab = open_as(Role.OPERATOR, at=other)
     tab.page.add_init_script(WATCHED)
     tab.goto(path)
     quiet(tab)
@@ -57,8 +34,9 @@ def test_stored_payloads_do_nothing(open_as, hostile, path) -> None:
     quiet(tab)
 
 
-def test_payloads_in_addresses_do_nothing(open_as, hostile) -> None:
-    tab = open_as(Role.OPERATOR, at=hostile)
+@pytest.mark.long
+def test_payloads_in_addresses_do_nothing(open_as, other) -> None:
+    tab = open_as(Role.OPERATOR, at=other)
     tab.page.add_init_script(WATCHED)
     for text in PAYLOADS:
         given = quote(text, safe="")
@@ -71,10 +49,10 @@ def test_payloads_in_addresses_do_nothing(open_as, hostile) -> None:
             quiet(tab)
 
 
-def test_payloads_as_names_are_refused(hostile) -> None:
+def test_payloads_as_names_are_refused(other) -> None:
     for text in PAYLOADS:
         with pytest.raises(ParamsError):
-            hostile.state.add_account(text, Role.VIEWER, "test")
+            other.state.add_account(text, Role.VIEWER, "test")
         with pytest.raises(ParamsError):
             Collection(text, 1, STRINGS)
         if set(text) & set("<>\"'&=@"):
@@ -82,8 +60,8 @@ def test_payloads_as_names_are_refused(hostile) -> None:
                 Collection("homepage", 1, STRINGS, dimensions={"country": (text,)})
 
 
-def test_no_cell_of_a_file_runs_in_a_spreadsheet(hostile) -> None:
-    visit = hostile.browser(Role.OPERATOR)
+def test_no_cell_of_a_file_runs_in_a_spreadsheet(other) -> None:
+    visit = other.browser(Role.OPERATOR)
     for path in ("/collections.csv", "/ingest/audit.csv", "/ingest.csv"):
         text = visit.get(path).body.decode()
         rows = list(csv.reader(io.StringIO(text, newline="")))

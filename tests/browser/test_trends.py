@@ -7,6 +7,7 @@ import json
 import pytest
 
 from rappor.dashboard.access.roles import Role
+from rappor.dashboard.catalogue import Catalogue
 from rappor.dashboard.state import State
 from rappor.decoding.decode import decode
 from support.dashboard import HIJACKER, PAGES, RARE, WEEKS, collections, week
@@ -14,17 +15,10 @@ from support.dashboard import HIJACKER, PAGES, RARE, WEEKS, collections, week
 TRENDS = "/collections/homepage/trends"
 
 
-def ready(tab, path=TRENDS):
-    """Open a page whose work may have to be done first."""
-    tab.goto(path)
-    tab.page.wait_for_selector("#state[data-state=ready]", state="attached", timeout=60_000)
-
-
 def test_trends_look_right(open_as, look):
     name, options = look
     tab = open_as(Role.ANALYST, **options)
-    ready(tab)
-    tab.drawn(3)
+    tab.ready(TRENDS, charts=3)
     tab.screenshot(f"trends-{name}")
     assert tab.sideways() == 0
     assert tab.violations() == []
@@ -37,21 +31,18 @@ def test_trends_look_right(open_as, look):
     assert len(set(lefts)) == (2 if name == "phone" else 4)
 
 
-def test_the_rise_of_the_hijacker_is_the_headline(analyst):
-    ready(analyst)
-    text = analyst.page.locator("#summary").inner_text()
+def test_the_rise_of_the_hijacker_is_the_headline(read):
+    text = read(TRENDS).page.locator("#summary").inner_text()
     assert text.startswith(f"{HIJACKER} rose from not detected to ")
     assert text.endswith(f"since {week(WEEKS - 1)}.")
 
 
-def test_every_number_is_the_one_that_decoding_a_period_gives(analyst, dashboard):
-    ready(analyst)
-    from rappor.dashboard.catalogue import Catalogue
-
+def test_every_number_is_the_one_that_decoding_a_period_gives(read, dashboard):
+    page = read(TRENDS).page
     catalogue = Catalogue(dashboard.sample.data)
     counts = catalogue.counts("homepage", 1, [week(0)])
     decoded = decode(counts, [*PAGES, HIJACKER, *RARE])
-    document = analyst.page.evaluate(f"fetch('{TRENDS}.json').then((answer) => answer.json())")
+    document = page.evaluate(f"fetch('{TRENDS}.json').then((answer) => answer.json())")
     last = document["periods"][-1]
     assert (last["period"], last["reports"]) == (week(0), decoded.reports)
     assert last["unlisted"]["share"] == decoded.unlisted.proportion
@@ -60,47 +51,42 @@ def test_every_number_is_the_one_that_decoding_a_period_gives(analyst, dashboard
         expected = decoded.row(row["string"])
         assert row["share"] == expected.proportion
         assert (row["low"], row["high"]) == (expected.prop_low_95, expected.prop_high_95)
-        cell = analyst.page.locator(
+        cell = page.locator(
             f"tr[data-string='{row['string']}'][data-period='{week(0)}'] data"
         ).first
         assert float(cell.get_attribute("value")) == expected.proportion
 
 
-def test_csv_holds_a_row_for_each_period_and_string(analyst):
-    ready(analyst)
-    text = analyst.page.evaluate(f"fetch('{TRENDS}.csv').then((answer) => answer.text())")
+def test_csv_holds_a_row_for_each_period_and_string(read):
+    text = read(TRENDS).page.evaluate(f"fetch('{TRENDS}.csv').then((answer) => answer.text())")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == WEEKS * 12
     assert {row["period"] for row in rows} == {week(back) for back in range(WEEKS)}
     assert all(float(row["prop_low_95"]) <= float(row["prop_high_95"]) for row in rows)
 
 
-def test_pictures_are_files(analyst):
-    ready(analyst)
+def test_pictures_are_files(read):
+    tab = read(TRENDS)
     for chart in ("shares", "reports", "unlisted"):
         for ending, start in (("svg", b"<svg"), ("png", b"\x89PNG")):
-            answer = analyst.page.request.get(
-                f"{analyst.dashboard.url}{TRENDS}.{ending}?chart={chart}"
-            )
+            answer = tab.page.request.get(f"{tab.dashboard.url}{TRENDS}.{ending}?chart={chart}")
             assert answer.ok
             assert answer.body().startswith(start)
 
 
+@pytest.mark.long
 def test_periods_and_countries_can_be_chosen_without_scripts(open_as):
     tab = open_as(Role.ANALYST, java_script_enabled=False)
     tab.goto(f"{TRENDS}?from={week(3)}&to={week(1)}&country=NZ")
-    for _ in range(60):
-        if tab.page.locator("#state[data-state=ready]").count():
-            break
-        tab.page.wait_for_timeout(300)
-        tab.page.reload()
+    tab.until("ready")  # such a page refreshes itself
     periods = tab.page.locator("section[aria-label='Periods as a table'] tbody tr")
     assert periods.count() == 3
     assert tab.page.locator("img[src*='trends.svg']").count() == 3
 
 
+@pytest.mark.long
 def test_search_shows_the_strings_that_hold_it(analyst):
-    ready(analyst, f"{TRENDS}?q=hijack")
+    analyst.ready(f"{TRENDS}?q=hijack")
     assert analyst.page.locator("#shares .mark-group.role-scope.cell > g").count() <= 1
     strings = {
         each.get_attribute("data-string") for each in analyst.page.locator("tr[data-string]").all()
@@ -110,10 +96,11 @@ def test_search_shows_the_strings_that_hold_it(analyst):
     assert "Nothing matches" in analyst.page.locator("main").inner_text()
 
 
+@pytest.mark.long
 def test_a_new_period_costs_one_decode(dashboard, analyst):
     """What is known is taken over: asking for one more period decodes that one only."""
-    ready(analyst, f"{TRENDS}?from={week(3)}&to={week(2)}&correction=holm")
-    ready(analyst, f"{TRENDS}?from={week(3)}&to={week(1)}&correction=holm")
+    analyst.ready(f"{TRENDS}?from={week(3)}&to={week(2)}&correction=holm")
+    analyst.ready(f"{TRENDS}?from={week(3)}&to={week(1)}&correction=holm")
     state = State(dashboard.sample.data / "dashboard.sqlite")
     try:
         newest = state.latest_result("homepage", "trend")
@@ -130,7 +117,9 @@ def test_a_new_period_costs_one_decode(dashboard, analyst):
         ("search-engine", "empty", "No reports yet"),
         ("extensions", "too few", "so far; 1\u00a0% needs about"),
     ],
+    ids=["empty", "too few"],
 )
+@pytest.mark.long
 def test_states_without_a_result(analyst, name, state, words):
     analyst.goto(f"/collections/{name}/trends")
     assert analyst.page.locator("#state").get_attribute("data-state") == state
@@ -139,12 +128,11 @@ def test_states_without_a_result(analyst, name, state, words):
     assert analyst.violations() == []
 
 
+@pytest.mark.long
 def test_categories_and_numbers_have_trends_too(analyst):
-    ready(analyst, "/collections/browser/trends")
-    analyst.drawn(3)
+    analyst.ready("/collections/browser/trends", charts=3)
     analyst.screenshot("trends-categories")
-    ready(analyst, "/collections/start-time/trends")
-    analyst.drawn(2)
+    analyst.ready("/collections/start-time/trends", charts=2)
     analyst.screenshot("trends-ordinal")
     strings = [
         each.get_attribute("data-string") for each in analyst.page.locator("tr[data-string]").all()
@@ -154,6 +142,7 @@ def test_categories_and_numbers_have_trends_too(analyst):
     assert labels == [label for label in collections()[2].ranges.labels if label in labels]
 
 
+@pytest.mark.long
 def test_a_viewer_sees_what_is_there_and_is_told_who_can_decode(viewer):
     viewer.goto(f"{TRENDS}?method=lasso")
     box = viewer.page.locator("#state")
@@ -162,6 +151,7 @@ def test_a_viewer_sees_what_is_there_and_is_told_who_can_decode(viewer):
     assert viewer.page.locator("form[method=post] button.primary").count() == 0
 
 
+@pytest.mark.long
 def test_an_address_that_cannot_be_read_says_why(analyst):
     answer = analyst.goto(f"{TRENDS}?alpha=7")
     assert answer.status == 400

@@ -100,7 +100,7 @@ def test_strings_outside_the_terminals_letters_are_written_as_utf8(tmp_path):
         [*COMMAND, "candidates", file, "--preset", "windows"],
         capture_output=True,
         env=environment({"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}),
-        timeout=60,
+        timeout=300,
         check=True,
     )
     design = build_design(["Zürich", "日本, 語"], Params.preset("windows"), "rappor-v1")
@@ -154,7 +154,7 @@ def test_without_the_extra_it_says_what_to_install(tmp_path):
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(source)},
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 1

@@ -89,6 +89,7 @@ def test_letters_that_a_terminal_lacks_are_written_out(text: str, plain: str) ->
     assert showable(text, _Ascii()) == plain  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_columns_stay_aligned_in_plain_letters() -> None:
     plain = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     listed = rappor("reproduce", env=plain).stdout.splitlines()

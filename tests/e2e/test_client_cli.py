@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rappor.client import Client
-from support.client import FakeClock, FakeTransport, homepage
+from support.client import LIMIT, FakeClock, FakeTransport, homepage
 from support.command import rappor
 
 
@@ -18,12 +18,12 @@ def used(tmp_path: Path) -> tuple[Path, FakeTransport]:
     given = {"consent": True, "dimensions": {"country": "NZ"}, "clock": clock}
     client = Client.open(tmp_path / "app", [collection], transport=collector, **given)
     client.report("homepage", "www.private.example")
-    assert client.flush(10)
-    client.close()
+    assert client.flush(LIMIT)
+    assert client.close(LIMIT)
     clock.forward(1)
     later = Client.open(tmp_path / "app", [collection], **given)
     later.report("homepage", "www.private.example")
-    later.close()
+    assert later.close(LIMIT)
     return tmp_path / "app", collector
 
 

@@ -12,10 +12,11 @@ import pytest
 from rappor.client import PROBLEMS, STATES, Client
 from rappor.client.charging import Answer
 from rappor.params import Params
-from support.client import Collector, FakeClock, homepage
+from support.client import LIMIT, Collector, FakeClock, homepage
 from support.command import environment
 
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
+PATIENCE = "from support.client import be_patient; be_patient()\n"
 
 
 def blocks(language: str) -> list[str]:
@@ -38,12 +39,12 @@ def test_the_quick_start_and_the_example_test_work_as_they_are_printed(
     assert "https://reports.example.org" in first
     code = first.replace("https://reports.example.org", collector.url) + second
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
+        [sys.executable, "-W", "error", "-c", PATIENCE + code],
         cwd=tmp_path,
-        env=environment({"HOME": str(tmp_path)}),
+        env=environment({"HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[1])}),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -68,7 +69,7 @@ def test_every_file_in_a_used_directory_is_told(tmp_path: Path) -> None:
     with Client.open(tmp_path / "c", [homepage(null_reports=True), once], **given) as client:
         client.report("homepage", "a.org")
         client.report("once", "a.org")
-        client.flush(5)
+        client.flush(LIMIT)
         client.opt_out()
     found = {path.relative_to(tmp_path / "c").parts[0] for path in (tmp_path / "c").rglob("*")}
     assert {"secret", "used", "ledger", "outbox", "opted-out", "lock"} <= found

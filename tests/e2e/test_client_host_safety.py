@@ -1,25 +1,20 @@
 """A client in real processes, on real files and sockets: whatever breaks, the host does not notice.
 
-`report()` under 1 ms for 99 of 100 calls, no exception, at most the agreed reports leave, one
-secret, one cohort.
+No exception, no output, at most the agreed reports leave, one secret, one cohort. How long
+`report()` and the end of a process take is measured by `benchmarks/client.py`.
 """
 
-import json
+import contextlib
 import os
 import shutil
 import signal
 import socket
-import statistics
-import subprocess
-import sys
 import tempfile
 import textwrap
 import threading
-import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,20 +22,22 @@ from rappor.client import Client
 from rappor.client.outbox import parse_batch
 from rappor.client.transport import HttpTransport
 from rappor.wire import Batch
-from support.client import MONDAY, Collector, FakeClock, homepage
-from support.command import environment
+from support.client import (
+    LIMIT,
+    MONDAY,
+    Collector,
+    FakeClock,
+    be_patient,
+    finish,
+    go,
+    homepage,
+    start,
+)
 
-TESTS = Path(__file__).parents[1]
-PROMISED = 1e-3  # seconds for 99 of 100 calls to report()
-START = """
-import json, os, signal, sys, threading, time
-from rappor.client import Client
-from support.client import *
-def timed(client, *call):
-    start = time.perf_counter()
-    client.report(*call)
-    return time.perf_counter() - start
-"""
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch.setattr)
 
 
 @pytest.fixture
@@ -59,59 +56,24 @@ def directory() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
-def start(code: str, *arguments: object) -> "subprocess.Popen[str]":
-    """Run code in a new interpreter; what it gives is the JSON it prints."""
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", START + textwrap.dedent(code), *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment({"PYTHONPATH": str(TESTS)}),
-    )
-
-
-def finish(process: "subprocess.Popen[str]", seconds: float = 60) -> Any:
-    out, err = process.communicate(timeout=seconds)
-    assert (process.returncode, err) == (0, "")
-    return json.loads(out) if out else None
-
-
-def percentile(times: list[float]) -> float:
-    return statistics.quantiles(times, n=100)[98]
-
-
 def batches(directory: Path) -> list[Batch]:
     found = [parse_batch(path.read_bytes()) for path in sorted(directory.glob("outbox/*"))]
     return [each[0] for each in found if each is not None]
 
 
-def once(attempts: int, measure: Any) -> None:
-    """A time limit holds in one of a few attempts: other programs of the machine are not ours."""
-    for attempt in range(attempts):
-        if measure() < PROMISED:
-            return
-        if attempt == attempts - 1:
-            pytest.fail(f"99 % of calls took more than {PROMISED} s in {attempts} attempts")
-        time.sleep(1)
-
-
 def test_collector_down(directory: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    many = [homepage(name=f"c{number}") for number in range(50)]
-    with Client.open(directory, many, consent=True, upload_to=url) as client:
-        times = []
-        for each in many * 40:
-            before = time.perf_counter()
-            client.report(each.name, "a.org")
-            times.append(time.perf_counter() - before)
-        assert not client.flush(10)
-        status = client.status()
-        assert (status.state, status.waiting) == ("on", 50)
-        assert status.upload == "no answer (ConnectionRefusedError)"
-        assert status.next_attempt > 0
-    assert percentile(times) < PROMISED
+    many = [homepage(name=f"c{number}") for number in range(10)]
+    with socket.socket() as taken:  # bound, so that nobody else listens there; it does not either
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with Client.open(directory, many, consent=True, upload_to=url) as client:
+            for each in many * 10:
+                client.report(each.name, "a.org")
+            assert not client.flush(LIMIT)
+            status = client.status()
+            assert (status.state, status.waiting) == ("on", 10)
+            assert status.upload == "no answer (ConnectionRefusedError)"
+            assert status.next_attempt > 0
 
 
 def test_disk_full_and_recovery(directory: Path) -> None:
@@ -119,21 +81,21 @@ def test_disk_full_and_recovery(directory: Path) -> None:
     import resource
     client = Client.open(sys.argv[1], [homepage(reports_per_period=9)], consent=True)
     client.report("homepage", "a.org")
-    client.flush(10)
+    client.flush(LIMIT)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    times = [timed(client, "homepage", "a.org") for _ in range(300)]
-    flushed = client.flush(20)
+    for _ in range(30):
+        client.report("homepage", "a.org")
+    flushed = client.flush(LIMIT)
     full = client.status()
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     client.report("homepage", "a.org")
-    again = client.flush(10)
-    print(json.dumps([times, flushed, full.state, full.problem, again, client.status().state]))
+    again = client.flush(LIMIT)
+    print(json.dumps([flushed, full.state, full.problem, again, client.status().state]))
     """
-    times, flushed, state, problem, again, after = finish(start(code, directory))
+    flushed, state, problem, again, after = finish(start(code, directory))
     assert (flushed, state, problem) == (False, "stopped", "disk-full")
     assert (again, after) == (True, "on")
-    assert percentile(times) < PROMISED
     assert len(batches(directory)) == 2
 
 
@@ -151,15 +113,77 @@ def test_directory_that_cannot_be_used(directory: Path, where: str) -> None:
     if os.getuid() == 0:  # for whom nothing is read-only
         os.setgid(65534), os.setuid(65534)
     client = Client.open(sys.argv[1], [homepage()], consent=True, upload_to="http://localhost:1")
-    times = [timed(client, "homepage", "a.org") for _ in range(300)]
-    client.flush(10)
+    for _ in range(30):
+        client.report("homepage", "a.org")
+    client.flush(LIMIT)
     status = client.status()
-    print(json.dumps([times, status.state, status.problem, client.opt_out(), client.close()]))
+    print(json.dumps([status.state, status.problem, client.opt_out(), client.close()]))
     """
-    times, state, problem, opted, closed = finish(start(code, target))
+    state, problem, opted, closed = finish(start(code, target))
     assert (state, problem) == ("stopped", "directory-unusable")
     assert (opted, closed) == (False, True)
-    assert percentile(times) < PROMISED
+
+
+FLOODS = {
+    "go on, go on": b"HTTP/1.1 100 Continue\r\n\r\n" * 1000,
+    "drop by drop": b"H",
+    "silence": b"",
+}
+
+
+@pytest.fixture
+def hostile() -> Iterator[Callable[[bytes], str]]:
+    """A server that answers every connection with the same bytes for ever."""
+    made: list[socket.socket] = []
+    threads: list[threading.Thread] = []
+    over = threading.Event()
+
+    def serve(flood: bytes) -> str:
+        listening = socket.create_server(("127.0.0.1", 0))
+        made.append(listening)
+
+        def answer(accepted: socket.socket) -> None:
+            with accepted, contextlib.suppress(OSError):  # the client has had enough
+                while not over.wait(0.0 if len(flood) > 1 else 0.1):
+                    accepted.sendall(flood)
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):  # the test is over
+                while True:
+                    accepted, _ = listening.accept()
+                    threads.append(threading.Thread(target=answer, args=(accepted,)))
+                    threads[-1].start()
+
+        threads.append(threading.Thread(target=accept))
+        threads[-1].start()
+        return f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+    yield serve
+    over.set()
+    for each in made:
+        each.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for connections
+    for thread in threads:
+        thread.join(LIMIT)
+    for each in made:
+        each.close()
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_a_hostile_collector_does_not_keep_a_process_from_ending(
+    directory: Path, hostile: Callable[[bytes], str], flood: str
+) -> None:
+    """The end waits for uploads as long as `AT_EXIT` says: a tenth of a second here."""
+    code = """
+    many = [homepage(name=f"c{number}") for number in range(10)]
+    client = Client.open(sys.argv[1], many, consent=True, upload_to=sys.argv[2], jitter=0)
+    for each in many * 4:
+        client.report(each.name, "a.org")
+    wait_for(lambda: client.status().waiting == len(many))
+    wait_for(lambda: client._sender.busy_since or client._sender.error)  # an upload has begun
+    processes.AT_EXIT = 0.1
+    """
+    finish(start(code, directory, hostile(FLOODS[flood])))
+    assert len(batches(directory)) == 10
 
 
 def test_damaged_outbox(directory: Path, collector: Collector) -> None:
@@ -173,7 +197,7 @@ def test_damaged_outbox(directory: Path, collector: Collector) -> None:
     (directory / "outbox/0000000000.batch").write_bytes(os.urandom(100))
     (directory / "outbox/9999999999.batch").mkdir()
     with Client.open(directory, [homepage()], consent=True, upload_to=collector.url) as again:
-        assert again.flush(10)
+        assert again.flush(LIMIT)
         assert again.status().batches == {"dropped: damaged": 3, "sent": 1}
     assert len(collector.batches) == 1
 
@@ -185,7 +209,7 @@ def test_clock_jump(directory: Path) -> None:
             clock.forward(days)
             for _ in range(20):
                 client.report("homepage", "a.org")
-            assert client.flush(10)
+            assert client.flush(LIMIT)
     periods = Counter(batch.period for batch in batches(directory))
     assert set(periods.values()) == {1}
     assert len(periods) == 5  # today, in ten years, ten years ago, tomorrow, 1970
@@ -199,13 +223,14 @@ def test_fork(directory: Path) -> None:
     for round in range(4):
         client.report("homepage", "a.org")
         if not round % 2:
-            client.flush(10)  # half of the forks happen while the thread is at work
+            client.flush(LIMIT)  # half of the forks happen while the thread is at work
         child = os.fork()
         if not child:
-            times = [timed(client, "homepage", "a.org") for _ in range(2)]
-            os._exit(0 if client.flush(10) and client.status().state == "on" else 7)
+            for _ in range(2):
+                client.report("homepage", "a.org")
+            os._exit(0 if client.flush(LIMIT) and client.status().state == "on" else 7)
         assert os.waitpid(child, 0)[1] == 0
-    done = client.close(10)
+    done = client.close()
     print(json.dumps([done, client.status().calls["made"]]))
     """
     done, made = finish(start(code, directory))
@@ -215,36 +240,33 @@ def test_fork(directory: Path) -> None:
     assert len({each.cohorts for each in left}) == 1
 
 
-def test_fifty_threads_at_a_hundred_calls_a_second(directory: Path, collector: Collector) -> None:
+def test_fifty_threads(directory: Path, collector: Collector) -> None:
     many = [homepage(name=f"c{number}") for number in range(10)]
-    client = Client.open(directory, many, consent=True, upload_to=collector.url, jitter=0.5)
+    clock = FakeClock()
+    client = Client.open(
+        directory, many, consent=True, upload_to=collector.url, jitter=0.5, clock=clock
+    )
+    failures: list[BaseException] = []
+    begin = threading.Barrier(50)
 
-    def round_of_calls() -> float:
-        times: list[float] = []
-        failures: list[BaseException] = []
+    def calls(thread: int) -> None:
+        try:
+            begin.wait(LIMIT)
+            for number in range(20):  # with those of the others no more than the queue takes
+                client.report(f"c{number % 10}", f"value {thread % 3}")
+        except BaseException as error:
+            failures.append(error)
 
-        def calls(thread: int) -> None:
-            try:
-                begin = time.monotonic() + thread * 0.0002
-                for number in range(200):
-                    time.sleep(max(0.0, begin + number * 0.01 - time.monotonic()))
-                    before = time.perf_counter()
-                    client.report(f"c{number % 10}", f"value {thread % 3}")
-                    times.append(time.perf_counter() - before)
-            except BaseException as error:
-                failures.append(error)
-
-        threads = [threading.Thread(target=calls, args=(number,)) for number in range(50)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-        assert failures == []
-        assert len(times) == 10_000
-        return percentile(times)
-
-    once(4, round_of_calls)
-    assert client.flush(10)
+    threads = [threading.Thread(target=calls, args=(number,)) for number in range(50)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert failures == []
+    assert client.flush(LIMIT)
+    status = client.status()
+    assert sum(status.calls.values()) == 50 * 20
+    assert status.calls["made"] == 10
     client.close()
     assert Counter(batch.collection for batch in collector.batches) == Counter(
         each.name for each in many
@@ -254,90 +276,102 @@ def test_fifty_threads_at_a_hundred_calls_a_second(directory: Path, collector: C
 def test_four_processes_on_one_directory(directory: Path, collector: Collector) -> None:
     code = """
     many = [homepage(name=f"c{number}", reports_per_period=3) for number in range(8)]
-    client = Client.open(sys.argv[1], many, consent=True, upload_to=sys.argv[2], jitter=0.2)
-    times = []
-    while time.time() < float(sys.argv[3]):
-        time.sleep(0.001)
-    for number in range(800):
-        times.append(timed(client, f"c{number % 8}", "a.org"))
-        time.sleep(0.001)
-    client.flush(20)
-    done = client.close(20)
-    print(json.dumps([times, client.status().problem, dict(client.status().calls)]))
+    given = {"consent": True, "upload_to": sys.argv[2], "jitter": 0.2, "clock": FakeClock()}
+    client = Client.open(sys.argv[1], many, **given)
+    together()
+    for number in range(80):
+        client.report(f"c{number % 8}", "a.org")
+    client.flush(LIMIT)
+    client.close()
+    print(json.dumps([client.status().problem, dict(client.status().calls)]))
     """
-    together = time.time() + 1.5
-    running = [start(code, directory, collector.url, together) for _ in range(4)]
-    found = [finish(each, 120) for each in running]
-    assert [problem for _, problem, _ in found] == [None] * 4
-    assert all(percentile(times) < PROMISED for times, _, _ in found)
-    with Client.open(directory, [homepage()], consent=True, upload_to=collector.url) as client:
-        client.flush(10)
+    running = [start(code, directory, collector.url) for _ in range(4)]
+    go(running)
+    found = [finish(each) for each in running]
+    assert [problem for problem, _ in found] == [None] * 4
+    with Client.open(
+        directory, [homepage()], consent=True, upload_to=collector.url, clock=FakeClock()
+    ) as client:
+        client.flush(LIMIT)
     tokens = {batch.token: batch.collection for batch in collector.batches}
     assert Counter(tokens.values()) == {f"c{number}": 3 for number in range(8)}
     cohorts = {(batch.collection, batch.cohorts) for batch in collector.batches}
     assert len(cohorts) == 8
-    assert sum(calls.get("made", 0) for _, _, calls in found) == 24
+    assert sum(calls.get("made", 0) for _, calls in found) == 24
+    assert sum(sum(calls.values()) for _, calls in found) == 4 * 80
 
 
 def test_four_processes_draw_one_secret(directory: Path) -> None:
     code = """
     client = Client.open(sys.argv[1], [homepage(params=ECHO, reports_per_period=9)], consent=True)
-    while time.time() < float(sys.argv[2]):
-        pass
+    together()
     client.report("homepage", "a.org")
-    client.close(10)
+    client.close()
     print(json.dumps([client.status().problem]))
     """
-    together = time.time() + 2
-    for each in [start(code, directory, together) for _ in range(4)]:
+    running = [start(code, directory) for _ in range(4)]
+    go(running)
+    for each in running:
         assert finish(each) == [None]
     left = batches(directory)
     assert len(left) == 4
     assert len({(each.cohorts, each.reports) for each in left}) == 1
 
 
-def test_killed_at_any_moment(directory: Path) -> None:
-    """kill -9: the ledger is never damaged, a period never has two reports, B' stays the same."""
+OPERATIONS = 'OPERATIONS = {"open", "os.link", "os.rename", "os.remove", "os.mkdir"}\n'
+
+
+@pytest.mark.parametrize("kills", [20, pytest.param(300, marks=pytest.mark.long)])
+def test_killed_at_any_moment(directory: Path, kills: int) -> None:
+    """kill -9: the ledger is never damaged, a period never has two reports, B' stays the same.
+
+    A child says each file operation through a pipe. It is killed a moment after a random one,
+    which is before, within or after a report, however slow the disk is.
+    """
     code = """
     import datetime, random
     draw = random.Random(7)
-    made = homepage(params=ECHO, most_values=9)
-    with Client.open(sys.argv[1] + "-pace", [made], consent=True) as client:
-        began = time.monotonic()
-        client.report("homepage", "a.org")
-        client.flush(10)
-        pace = max(0.06, 2 * (time.monotonic() - began))  # a slow disk is killed later
-    for cycle in range(60):
+    for cycle in range(int(sys.argv[2])):
+        reading, writing = os.pipe()
         child = os.fork()
         if not child:
-            clock = FakeClock(MONDAY + datetime.timedelta(days=cycle // 3))
+            sys.addaudithook(lambda event, _: event in OPERATIONS and os.write(writing, b"."))
+            clock = FakeClock(MONDAY + datetime.timedelta(days=cycle))
             made = homepage(params=ECHO, most_values=9)
-            client = Client.open(sys.argv[1], [made], consent=True, clock=clock, outbox_limit=999)
-            for number in range(1000):
+            client = Client.open(sys.argv[1], [made], consent=True, clock=clock, outbox_limit=9999)
+            while True:
                 client.report("homepage", "a.org")
                 time.sleep(0.001)
-                clock.forward(0.05)
-        time.sleep(draw.uniform(0.005, pace))
+                clock.forward(0.25)
+        os.close(writing)
+        for _ in range(draw.randrange(1, 80)):
+            assert os.read(reading, 1)
+        time.sleep(draw.uniform(0.0, 0.003))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+        os.close(reading)
     client = Client.open(sys.argv[1], [homepage(params=ECHO)], consent=True)
     print(json.dumps([client.status().problem]))
     """
-    assert finish(start(code, directory)) == [None]
+    assert finish(start(OPERATIONS + textwrap.dedent(code), directory, kills)) == [None]
     left = batches(directory)
     assert len(left) >= 10
     assert set(Counter(batch.period for batch in left).values()) == {1}
     assert len({(batch.cohorts, batch.reports) for batch in left}) == 1
 
 
-def test_a_crash_at_every_file_operation(directory: Path) -> None:
-    """The process is gone at the n-th open, link, rename or removal, for every n there is."""
+@pytest.mark.parametrize("days", [2, pytest.param(3, marks=pytest.mark.long)])
+def test_a_crash_at_every_file_operation(directory: Path, days: int) -> None:
+    """The process is gone at the n-th open, link, rename or removal, for every n there is.
+
+    The first day makes secret and ledger; each later one does the same as the second.
+    """
     code = """
     import datetime, shutil
     countdown = None
     def crash(event, arguments):
         global countdown
-        if countdown and event in ("open", "os.link", "os.rename", "os.remove", "os.mkdir"):
+        if countdown and event in OPERATIONS:
             countdown -= 1
             if not countdown:
                 os._exit(9)
@@ -358,40 +392,42 @@ def test_a_crash_at_every_file_operation(directory: Path) -> None:
         child = os.fork()
         if not child:
             countdown = number
-            days(0, 3)
+            days(0, int(sys.argv[2]))
             os._exit(0)
         crashed = os.waitpid(child, 0)[1] != 0
         before = len(folder.names("outbox"))
-        recorder = days(0, 5)
+        recorder = days(0, int(sys.argv[2]) + 1)
         found.append([crashed, before, recorder.problem])
         if not crashed:
             break
     print(json.dumps(found))
     """
-    found = finish(start(code, directory))
-    assert len(found) > 40
+    found = finish(start(OPERATIONS + textwrap.dedent(code), directory, days))
+    assert len(found) > 13 * days
     assert [crashed for crashed, _, _ in found] == [True] * (len(found) - 1) + [False]
-    assert {before for _, before, _ in found} == {0, 1, 2, 3}
+    assert {before for _, before, _ in found} == set(range(days + 1))
     assert {problem for _, _, problem in found} == {None}
     for number in range(1, len(found) + 1):
         left = batches(directory / str(number))
         assert set(Counter(batch.period for batch in left).values()) == {1}
         assert len({(batch.cohorts, batch.reports) for batch in left}) == 1
-        assert 4 <= len(left) <= 5  # a crash loses one report at most
+        assert days <= len(left) <= days + 1  # a crash loses one report at most
 
 
-def test_the_end_of_a_process_waits_two_seconds_at_most_and_loses_nothing(directory: Path) -> None:
+def test_the_end_of_a_process_does_not_wait_for_a_silent_collector_and_loses_nothing(
+    directory: Path,
+) -> None:
+    """The end waits as long as `AT_EXIT` says, and no longer: here, a tenth of a second."""
     code = """
     client = Client.open(sys.argv[1], [homepage()], consent=True, upload_to=sys.argv[2])
     client.report("homepage", "a.org")
-    print(time.monotonic(), flush=True)
+    wait_for(lambda: client.status().waiting == 1)
+    processes.AT_EXIT = 0.1
     """
     with socket.socket() as silent:  # takes connections and never answers
         silent.bind(("127.0.0.1", 0))
         silent.listen(50)
-        process = start(code, directory, f"http://127.0.0.1:{silent.getsockname()[1]}")
-        ended = finish(process)
-        assert time.monotonic() - ended < 2.0 + 1.0  # and what an interpreter needs to go
+        finish(start(code, directory, f"http://127.0.0.1:{silent.getsockname()[1]}"))
     assert len(batches(directory)) == 1
 
 
@@ -417,8 +453,7 @@ def test_reports_in_signal_handlers_destructors_and_at_exit(directory: Path) -> 
         client.report("homepage", "a.org")
     signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
-    until = time.monotonic() + 1.5
-    while time.monotonic() < until:
+    while calls < 200:
         client.report("homepage", "b.org")
         threading.Thread(target=int).start()
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -429,7 +464,7 @@ def test_reports_in_signal_handlers_destructors_and_at_exit(directory: Path) -> 
     atexit.register(client.report, "homepage", "d.org")
     print(calls)
     """
-    assert finish(start(code, directory)) > 50
+    assert finish(start(code, directory)) >= 200
 
 
 def test_opting_out_in_the_middle_of_an_upload(directory: Path, collector: Collector) -> None:
@@ -439,19 +474,19 @@ def test_opting_out_in_the_middle_of_an_upload(directory: Path, collector: Colle
     )
     for _ in range(5):
         client.report("homepage", "a.org")
-    assert collector.arrived.wait(10)
+    assert collector.arrived.wait(LIMIT)
     assert client.opt_out()
     begun = len(collector.headers)
     collector.release.set()
     client.report("homepage", "a.org")
-    assert not client.flush(1)
-    time.sleep(1)
+    assert not client.flush(LIMIT)
+    client._workers.flush(LIMIT)  # whatever the threads had still to do, and would send if asked
     assert len(collector.headers) <= begun + 1  # the one that had been sent already
     assert client.status().waiting == 0
     assert client.preview().waiting == ()
     client.close()
     with Client.open(directory, [homepage()], consent=True, upload_to=collector.url) as again:
-        again.flush(1)
+        again.flush(LIMIT)
         assert again.status().state == "opted out"
     assert len(collector.headers) <= begun + 1
 
@@ -466,7 +501,7 @@ def test_what_was_not_yet_on_the_wire_when_opting_out_never_is() -> None:
 
         def upload() -> None:
             try:
-                transport.post(b"x" * 1_000_000, 10)
+                transport.post(b"x" * 1_000_000, LIMIT)
             except OSError as error:
                 failures.append(error)
 
@@ -476,7 +511,7 @@ def test_what_was_not_yet_on_the_wire_when_opting_out_never_is() -> None:
         with accepted:
             got = len(accepted.recv(1000))
             transport.abort()
-            thread.join(5)
+            thread.join(LIMIT)
             assert len(failures) == 1
             try:
                 while part := accepted.recv(100_000):
@@ -493,12 +528,12 @@ def test_one_report_survives_restart_and_is_counted_once(
     collector.status = 503
     with Client.open(directory, [homepage()], consent=True, upload_to=collector.url) as client:
         client.report("homepage", "a.org")
-        client.flush(5)
+        client.flush(LIMIT)
     (waiting,) = batches(directory)
     (directory / "retry").unlink()
     collector.status = 204
     with Client.open(directory, [homepage()], consent=True, upload_to=collector.url) as again:
-        assert again.flush(10)
+        assert again.flush(LIMIT)
     assert [batch.token for batch in collector.batches] == [waiting.token]
 
 
@@ -513,10 +548,10 @@ def test_the_secret_is_never_sent_nor_any_value(directory: Path, collector: Coll
         clock=clock,
     )
     client.report("homepage", "www.private.example")
-    client.flush(5)
+    client.flush(LIMIT)
     assert collector.batches == []  # held until the day is over
     clock.forward(1)
-    client.flush(5)
+    client.flush(LIMIT)
     secret = (directory / "secret").read_bytes().split()[-1].decode()
     (shown,) = client.preview().sent
     client.close()

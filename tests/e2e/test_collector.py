@@ -2,10 +2,11 @@
 
 import gzip
 import json
+import signal
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client import parser
@@ -13,10 +14,13 @@ from prometheus_client import parser
 from rappor import Report
 from rappor.collection import Collection, period_of
 from rappor.collector.keys import new_key
+from rappor.collector.openapi import document
 from rappor.store import open_store
 from rappor.wire import PROBLEMS, Batch, encode_batch, encode_batch_json
 from support.collecting import (
     PARAMS,
+    PATIENCE,
+    Answer,
     Client,
     Process,
     batch,
@@ -25,7 +29,6 @@ from support.collecting import (
     day,
     stored,
     today,
-    wait_for,
     write_collections,
 )
 
@@ -140,6 +143,27 @@ def test_what_is_wrong_is_refused_with_its_code(folder: Path, client: Client, co
     assert answer.headers["content-type"] == "application/problem+json"
     assert set(answer.json) <= {"type", "title", "status", "code", "retry", "detail"}
     assert stored(folder) == before
+    assert undocumented(answer, client.get("/openapi.json").json) == ""
+
+
+def undocumented(answer: Answer, openapi: dict[str, Any]) -> str:
+    """What of an answer to a batch is not in the OpenAPI document; empty: nothing."""
+    responses = openapi["paths"]["/v1/reports"]["post"]["responses"]
+    if str(answer.status) not in responses:
+        return "status"
+    name = responses[str(answer.status)]["$ref"].rpartition("/")[2]
+    content = openapi["components"]["responses"][name]["content"]
+    return "" if answer.headers["content-type"] in content else "content type"
+
+
+def test_an_undocumented_answer_would_be_found(client: Client) -> None:
+    answer = client.send(good(collection="nothing"))
+    assert undocumented(answer, document()) == ""
+    planted = document()
+    planted["components"]["responses"]["Status404"]["content"] = {}
+    assert undocumented(answer, planted) == "content type"
+    del planted["paths"]["/v1/reports"]["post"]["responses"]["404"]
+    assert undocumented(answer, planted) == "status"
 
 
 @pytest.mark.parametrize(
@@ -148,13 +172,19 @@ def test_what_is_wrong_is_refused_with_its_code(folder: Path, client: Client, co
         {"version": 2},
         {"dimensions": (("country", "FR"),)},
         {"dimensions": (("country", "NZ"), ("os", "mac"))},
-        {"period": day(2)},
+        {"period": day(3)},
         {"period": "2026-02-31"},
     ],
     ids=str,
 )
 def test_other_contradictions_are_refused_too(client: Client, changed: dict[str, object]) -> None:
     assert client.send(good(**changed)).status in (404, 422)
+
+
+def test_the_date_of_the_command_is_todays(client: Client) -> None:
+    """A day from the edges, in case that midnight passes (the edges: test_collector_clock.py)."""
+    answers = [client.send(good(period=day(offset))).status for offset in (-15, -13, 0, 3)]
+    assert answers == [422, 204, 204, 422]
 
 
 def test_one_bad_report_refuses_the_whole_batch(folder: Path, client: Client) -> None:
@@ -164,13 +194,13 @@ def test_one_bad_report_refuses_the_whole_batch(folder: Path, client: Client) ->
     assert stored(folder) == before
 
 
-def test_a_gzip_bomb_is_refused_and_a_second_member_too(client: Client) -> None:
-    bomb = gzip.compress(bytes(200 * 2**20), 9)
+def test_a_gzip_bomb_is_refused_and_a_second_member_too(process: Process, client: Client) -> None:
+    bomb = gzip.compress(bytes(64 * 2**20), 9)
     assert len(bomb) < 256 * 1024
-    started = time.monotonic()
+    before = process.peak_memory()
     answer = client.send(bomb, content_encoding="gzip")
     assert (answer.status, answer.code) == (413, "body-too-large")
-    assert time.monotonic() - started < 1
+    assert process.peak_memory() - before < 16 * 2**20
     two = gzip.compress(encode_batch(good())) + gzip.compress(b"more")
     assert client.send(two, content_encoding="gzip").code == "bad-encoding"
 
@@ -192,7 +222,7 @@ def test_what_is_no_http_gets_a_problem_as_well(process: Process) -> None:
         (b"GET /" + b"a" * 20_000, b"uri-too-long"),
         (b"GET / HTTP/1.1\r\nA: " + b"a" * 20_000, b"headers-too-large"),
     ]:
-        with socket.create_connection(("127.0.0.1", process.port), 5) as raw:
+        with socket.create_connection(("127.0.0.1", process.port), PATIENCE) as raw:
             raw.sendall(sent)
             answer = b""
             while part := raw.recv(65536):
@@ -275,7 +305,7 @@ def test_the_openapi_document_names_every_code(client: Client) -> None:
 def test_an_ingest_key_is_asked_for_where_there_are_some(tmp_path: Path) -> None:
     keys = tmp_path / "keys.json"
     one = new_key(keys, "app", ("homepage",))
-    slow = new_key(keys, "slow-app", rate=0.1)
+    slow = new_key(keys, "slow-app", rate=0.001)
     assert one not in keys.read_text()
     write_collections(tmp_path, *(Collection(name, 1, PARAMS) for name in ("homepage", "other")))
     with collector(tmp_path, "--keys", str(keys)) as process, client_of(process) as client:
@@ -286,10 +316,11 @@ def test_an_ingest_key_is_asked_for_where_there_are_some(tmp_path: Path) -> None
         assert client.send(other, authorization=f"Bearer {one}").code == "forbidden"
         assert client.send(batch(), authorization=f"bearer {slow}").status == 204
         answer = client.send(batch(), authorization=f"Bearer {slow}")
-        assert (answer.code, answer.headers["retry-after"]) == ("rate-limited", "10")
+        assert answer.code == "rate-limited"
+        assert 1 <= int(answer.headers["retry-after"]) <= 1000
         new = new_key(keys, "new-app")
-        process.process.send_signal(1)  # SIGHUP
-        wait_for(lambda: "reloaded" in process.events())
+        process.process.send_signal(signal.SIGHUP)
+        process.wait_for_event("reloaded")
         assert client.send(batch(), authorization=f"Bearer {new}").status == 204
         said = "".join(process.text)
     assert not [key for key in (one, slow, new) if key in said]
@@ -297,24 +328,12 @@ def test_an_ingest_key_is_asked_for_where_there_are_some(tmp_path: Path) -> None
 
 def test_one_prefix_is_slowed_down_and_others_are_not(tmp_path: Path) -> None:
     with collector(tmp_path, "--rate", "1", "--forwarded") as process, client_of(process) as client:
-        answers = [
-            client.send(batch(), x_forwarded_for=f"198.51.100.7, 192.0.2.{i}") for i in range(15)
-        ]
-        assert [answer.status for answer in answers[:10]] == [204] * 10
+        answers = []
+        while not answers or answers[-1].status == 204:
+            last = len(answers) % 256
+            answers.append(client.send(batch(), x_forwarded_for=f"198.51.100.7, 192.0.2.{last}"))
+        assert len(answers) > 10
         assert answers[-1].code == "rate-limited"
         assert int(answers[-1].headers["retry-after"]) >= 1
         assert client.send(batch(), x_forwarded_for="192.0.3.1").status == 204
         assert client.send(batch(), x_forwarded_for="2001:db8::1").status == 204
-
-
-def test_collections_are_read_again_on_sighup(tmp_path: Path) -> None:
-    with collector(tmp_path) as process, client_of(process) as client:
-        assert client.send(batch(collection="fresh")).code == "unknown-collection"
-        write_collections(tmp_path, Collection("fresh", 1, PARAMS))
-        process.process.send_signal(1)
-        wait_for(lambda: "reloaded" in process.events())
-        assert client.send(batch(collection="fresh")).status == 204
-        (tmp_path / "collections" / "broken.toml").write_text("name = 3")
-        process.process.send_signal(1)
-        wait_for(lambda: "reload-failed" in process.events())
-        assert client.send(batch(collection="fresh")).status == 204

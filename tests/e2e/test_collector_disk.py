@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,24 +17,22 @@ from support.collecting import (
     planted_command,
     running,
     stored,
-    wait_for,
     write_collections,
 )
+from support.waiting import wait_for
 
 
-def test_a_full_disk_is_said_within_a_second_and_waited_out_in_place(tmp_path: Path) -> None:
+def test_a_full_disk_is_said_and_waited_out_in_place(tmp_path: Path) -> None:
     with running(planted_command("sick-disk", tmp_path)) as process, client_of(process) as client:
         assert client.send(batch()).status == 204
         (tmp_path / "full").touch()
-        started = time.monotonic()
         answer = client.send(batch())
-        assert time.monotonic() - started < 1
         assert (answer.status, answer.code) == (507, "store-full")
         assert int(answer.headers["retry-after"]) > 0
         health = client.get("/healthz")
         assert (health.status, health.json) == (503, {"status": "disk full"})
         (tmp_path / "full").unlink()
-        wait_for(lambda: client.get("/healthz").status == 200, 5)  # without any traffic
+        wait_for(lambda: client.get("/healthz").status == 200)  # without any traffic
         assert client.send(batch()).status == 204
         assert process.events().count("disk-full") == 1
         assert process.end() == 0
@@ -50,9 +47,7 @@ def test_a_broken_disk_ends_the_process_and_a_restart_goes_on(tmp_path: Path) ->
                 assert client.send(batch()).status == 204
                 assert client.send(batch()).status == 204
                 (tmp_path / "broken").touch()
-                started = time.monotonic()
                 answer = client.send(sent)
-                assert time.monotonic() - started < 1
                 assert (answer.status, answer.code) == (503, "store-failed")
             assert process.wait() == 1
             assert "writer-died" in process.events()
@@ -98,12 +93,45 @@ def test_a_disk_that_is_really_full_loses_nothing_acknowledged(tmp_path: Path) -
         assert stored(copy) == {(day(), ""): acknowledged}
 
 
+LIMITED = (
+    "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2); "
+    "os.execv(sys.argv[2], sys.argv[2:])"
+)
+
+
+@pytest.mark.long
+def test_a_disk_that_fails_is_outlived_by_serve(tmp_path: Path) -> None:
+    """The whole path with real processes: a write that fails (EFBIG is no full disk), 503, an
+    exit, a restart, recovery; everything acknowledged is there, once."""
+    wide = Params(k=4096, h=1, m=1, f=0.5, p=0.5, q=0.75)
+    write_collections(tmp_path, Collection("homepage", 1, wide))
+    limit = 2**20  # bytes of the write-ahead log
+    command = collect_command(tmp_path, verb="serve")
+    made = batch([Report(0, 1)], k=wide.k)
+    with running([sys.executable, "-c", LIMITED, str(limit), *command]) as process:
+        acknowledged = 0
+        with client_of(process) as client:
+            while (answer := client.send(made)).status == 204:
+                acknowledged += 1
+                made = batch([Report(0, 1)], k=wide.k)
+        assert (answer.status, answer.code) == (503, "store-failed")
+        assert acknowledged > 5
+        process.wait_for_event("listening", 2)
+        with client_of(process) as client:
+            for _ in range(20):  # the one that failed is the first
+                assert client.send(made).status == 204
+                made = batch([Report(0, 1)], k=wide.k)
+        assert "writer-died" in process.events()
+        assert process.end() == 0, process.text
+    assert stored(tmp_path) == {(day(), ""): acknowledged + 20}
+
+
 def test_in_a_moment_of_quiet_the_order_of_arrival_is_gone_from_the_disk(tmp_path: Path) -> None:
     with running(planted_command("none", tmp_path)) as process, client_of(process) as client:
         log = tmp_path / "data" / "store.sqlite-wal"
         assert client.send(batch()).status == 204
         assert log.stat().st_size > 0
-        wait_for(lambda: log.stat().st_size == 0, 5)
+        wait_for(lambda: log.stat().st_size == 0)
         assert client.send(batch()).status == 204
         assert process.end() == 0
     assert stored(tmp_path) == {(day(), ""): 2}

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rappor import Counts, Params
-from support.command import COMMAND, environment, rappor
+from support.command import LIMIT, environment, rappor
 
 REFERENCE = Path(__file__).parents[1] / "vectors" / "reference"
 WINDOWS = REFERENCE / "windows" / "1"
@@ -91,6 +91,7 @@ def distance(rows: dict[str, dict[str, str]], truth: dict[str, dict[str, str]]) 
 # The same bytes, always.
 
 
+@pytest.mark.long
 def test_the_same_input_gives_the_same_bytes_whatever_the_order_of_candidates(
     tmp_path: Path,
 ) -> None:
@@ -214,7 +215,12 @@ def test_json_and_parquet_hold_the_numbers_of_the_csv(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("ending", "start"),
-    [("svg", b"<svg"), ("png", b"\x89PNG"), ("html", b"<!DOCTYPE html>"), ("json", b"{")],
+    [
+        ("svg", b"<svg"),
+        ("json", b"{"),
+        pytest.param("png", b"\x89PNG", marks=pytest.mark.long),
+        pytest.param("html", b"<!DOCTYPE html>", marks=pytest.mark.long),
+    ],
 )
 def test_a_chart_is_written_in_the_format_of_its_name(
     ending: str, start: bytes, tmp_path: Path
@@ -320,6 +326,7 @@ def test_the_exit_code_says_when_nothing_is_there(tmp_path: Path) -> None:
     assert decode(WINDOWS, "--exit-code").returncode == 0
 
 
+@pytest.mark.long
 def test_what_the_how_to_says_works_when_pasted(tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "docs" / "decode.md").read_text(encoding="utf-8")
     programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
@@ -332,22 +339,14 @@ def test_what_the_how_to_says_works_when_pasted(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=LIMIT,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert re.match(r"site[1-9]\.example \d", done.stdout)
     for command in commands:
         name, *arguments = shlex.split(command)
         assert name == "rappor"
-        done = subprocess.run(
-            [*COMMAND, *arguments],
-            cwd=tmp_path,
-            env=environment(STRICT),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        done = rappor(*arguments, cwd=tmp_path, env=STRICT)
         assert done.returncode == 0, (command, done.stderr)
     made = {path.name for path in tmp_path.iterdir()}
     assert made >= {"results.csv", "results.svg", "everything.parquet", "results.json"}

@@ -15,7 +15,7 @@ PIP = (sys.executable, "-m", "pip", "--isolated", "--disable-pip-version-check")
 
 
 def run(*command: str | Path) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -67,7 +67,7 @@ def run_node(cases: list[dict[str, object]], script: str) -> list[object]:
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=300,
         check=True,
     )
     results = json.loads(done.stdout)

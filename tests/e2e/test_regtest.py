@@ -220,10 +220,11 @@ sys.argv = ["regtest.py", *{[str(each) for each in arguments]!r}]
 runpy.run_path({str(BENCHMARKS / "regtest.py")!r}, run_name="__main__")
 """
     return subprocess.run(
-        [sys.executable, "-c", start], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", start], capture_output=True, text=True, check=False, timeout=300
     )
 
 
+@pytest.mark.long
 def test_a_failed_cell_fails_the_run(tmp_path: Path) -> None:
     bug = """
 found = [replace(cell, shape="none") if cell.name == "demo2" else cell for cell in cells.grid()]
@@ -236,6 +237,7 @@ cells.grid = lambda: found
     assert {"demo1", "demo2"} <= {row[0] for row in rows}
 
 
+@pytest.mark.long
 def test_failed_stored_sets_fail_the_run_and_leave_the_page_whole(tmp_path: Path) -> None:
     bug = """
 def lost(*_, **__):
@@ -256,6 +258,7 @@ measure.read_truth = measure.aggregate_files = lost
     assert {row["detected"] for row in document["reference"]} == {None}
 
 
+@pytest.mark.long
 def test_a_log_is_told_now_and_then_how_far_it_is(tmp_path: Path) -> None:
     done = regtest("--output", tmp_path, "--cells", "r-*-tiny-*", "--no-reference")
     assert done.returncode == 0

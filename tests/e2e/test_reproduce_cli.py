@@ -85,6 +85,7 @@ def test_json_says_what_was_found_and_where(tmp_path: Path) -> None:
     assert list(facts["experiments"]) == [NAME]
 
 
+@pytest.mark.long
 def test_the_same_seeds_give_the_same_files(output: Path, tmp_path: Path) -> None:
     again = tmp_path / "again"
     assert rappor("reproduce", NAME, "--output", again, "--seeds", "4").returncode == 0

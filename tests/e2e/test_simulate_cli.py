@@ -95,6 +95,7 @@ def test_googles_files_aggregate_map_and_decode(tmp_path: Path, steps: tuple[str
     assert json.loads(decoded.stdout)["rows"][0]["string"] == "v1"
 
 
+@pytest.mark.long
 def test_a_seed_makes_the_same_bytes_and_another_does_not(tmp_path: Path) -> None:
     for name, seed in (("a", "7"), ("b", "7"), ("c", "8")):
         simulate(tmp_path / name, *SMALL[:-1], seed)
@@ -140,6 +141,7 @@ def test_the_summary_as_json_says_what_there_is(tmp_path: Path) -> None:
     assert len((tmp_path / "a/candidates.txt").read_text().splitlines()) == 115
 
 
+@pytest.mark.long
 def test_windows_machines_and_repeating_clients_say_so_in_the_counts(tmp_path: Path) -> None:
     machines = (
         *("--population", "zipf", "--power", "1.6", "--shift", "15", "--strings", "500"),
@@ -157,6 +159,7 @@ def test_windows_machines_and_repeating_clients_say_so_in_the_counts(tmp_path: P
     assert "--reports-per-client 5" in done.stdout
 
 
+@pytest.mark.long
 def test_the_normal_preset_is_decoded_by_category(tmp_path: Path) -> None:
     options = ("--population", "normal", "--reports", "1e6", "--preset", "normal", "--seed", "1")
     for name, more in (("a", ()), ("g", ("--format", "google"))):
@@ -218,3 +221,24 @@ def test_files_of_the_same_names_are_replaced_and_those_of_another_run_refused(
     assert done.returncode == 2
     assert "holds reports.parquet of another run" in done.stderr
     assert not [name for name in files(tmp_path / "a") if name.startswith(".")]
+
+
+def test_decoding_sets_what_it_found_beside_the_truth(tmp_path: Path) -> None:
+    made = rappor("simulate", "--population", "exponential", "--reports", "1e5", "--strings", "20",
+                  "--absent", "5", "--preset", "exponential", "--seed", "1", "--counts-only",
+                  "--output", tmp_path)  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    (counts,) = tmp_path.glob("counts.*")
+    decode = ("decode", "--params", tmp_path / "params.csv", "--counts", counts, "--candidates",
+              tmp_path / "candidates.txt", "--truth", tmp_path / "truth.csv")  # fmt: skip
+    done = rappor(*decode)
+    assert done.returncode == 0, done.stderr
+    assert "truth" in done.stdout
+    assert "Truth: " in done.stdout
+    assert " of 20 listed strings found" in done.stdout
+    facts = json.loads(rappor(*decode, "--json").stdout)["judgement"]
+    assert facts["present_listed"] == 20
+    assert len(facts["rows"]) == facts["detected"] + facts["missed"]
+    missing = rappor(*decode[:-1], tmp_path / "none.csv")
+    assert missing.returncode == 3
+    assert "none.csv" in missing.stderr

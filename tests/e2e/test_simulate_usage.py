@@ -66,6 +66,7 @@ def test_help_has_an_example_and_fits_a_terminal() -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+@pytest.mark.long
 def test_long_runs_show_how_far_they_are_on_a_terminal(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     narrow = ("--k", "8", "--h", "2", "--m", "16", "--f", "0.5", "--p", "0.5", "--q", "0.75")

@@ -10,10 +10,12 @@ import pytest
 import rappor as package
 from rappor.collection import Collection
 from rappor.store import open_store
+from support.collecting import collector, day, stored, today, write_collections
 from support.command import rappor
 
+HEAD = "client,cohort,rappor\n"
 PARAMS = package.Params.preset("exponential")
-TODAY = datetime.datetime.now(datetime.UTC).date()
+TODAY = today()
 
 
 def definition(name: str = "homepage", **fields: object) -> Collection:
@@ -92,7 +94,7 @@ def test_google_reports_csv_is_imported_with_the_current_period(tmp_path: Path) 
     done = rappor("import", path, *common, "--json")
     found = json.loads(done.stdout)
     assert (found["reports"], found["malformed"], found["new"]) == (32, 1, True)
-    assert found["period"] in {str(TODAY), str(datetime.datetime.now(datetime.UTC).date())}
+    assert found["period"] in {str(TODAY), str(today())}
     assert found["dimensions"] == {"country": "other"}
     assert "line 34" in done.stderr
 
@@ -239,7 +241,7 @@ def test_kinds_with_a_list_of_their_own_need_no_candidates(tmp_path: Path) -> No
     bits = rng.random((20_000, 3)) < np.array([0.62, 0.56, 0.56])  # p* = .5625, q* = .6875
     rows = ["".join("01"[bit] for bit in each[::-1].astype(int)) for each in bits]
     path = tmp_path / "reports.csv"
-    path.write_text("client,cohort,rappor\n" + "".join(f"1,0,{each}\n" for each in rows))
+    path.write_text(HEAD + "".join(f"1,0,{each}\n" for each in rows))
     place = ("--data", tmp_path / "d")
     about = ("--collection", "colour", "--collections", tmp_path / "c")
     assert rappor("import", path, *place, *about).returncode == 0
@@ -342,3 +344,83 @@ def test_retain_says_what_it_would_do_and_then_does_it(data: Path, tmp_path: Pat
     assert "100,000 counted reports in 2 cells of expired collections removed" in done.stdout
     wrong = rappor("retain", "--data", copy, "--today", "soon")
     assert (wrong.returncode, "not a day" in wrong.stderr) == (2, True)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A data folder with three reports of one file."""
+    write_collections(tmp_path)
+    file = tmp_path / "a.csv"
+    file.write_text(HEAD + "".join(f"{row},{row},{row:016b}\n" for row in range(3)))
+    folder = tmp_path / "data"
+    about = ("--collections", tmp_path / "collections", "--collection", "homepage")
+    done = rappor("import", file, "--data", folder, *about, "--period", day())
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_day_to_come_is_warned_about_before_tokens_go(small: Path) -> None:
+    later = str(today() + datetime.timedelta(days=30))
+    done = rappor("retain", "--data", small, "--today", later)
+    assert done.returncode == 0
+    assert "twice" in done.stderr
+    assert "twice" not in rappor("retain", "--data", small).stderr
+
+
+def test_a_backup_is_written_down_before_it_is_made(small: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "b.backup"
+    assert rappor("backup", "--data", small, "--output", copy).returncode == 0
+    assert rappor("restore", copy, "--data", tmp_path / "again").returncode == 0
+    said = json.loads(rappor("status", "--data", tmp_path / "again", "--audit", "--json").stdout)
+    assert [each["action"] for each in said["audit"]] == ["define", "import", "backup", "restore"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("retain",),
+        ("export", "homepage", "--output", "counts.csv"),
+        ("import", "a.csv", "--collection", "homepage"),
+        ("backup", "--output", "b.backup"),
+        ("status",),
+        ("decode", "homepage", "--candidates", "a.csv"),
+    ],
+    ids=lambda each: each[0],
+)
+def test_a_misspelt_folder_is_an_error_and_not_a_new_store(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "a.csv").write_text(HEAD + "1,1,0000000000000001\n")
+    placed = [str(tmp_path / each) if "." in each else each for each in command]
+    done = rappor(*placed, "--data", tmp_path / "dta")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "there is no store" in done.stderr
+    assert not (tmp_path / "dta").exists()
+
+
+def test_expired_reports_are_gone_from_every_file_while_the_collector_runs(tmp_path: Path) -> None:
+    """Sixteen bytes that stand out, imported for a period whose days are over."""
+    params = package.Params(k=128, h=2, m=4, f=0.5, p=0.5, q=0.75)
+    write_collections(tmp_path, Collection("homepage", 1, params, keep_reports_days=1))
+    pattern = bytes.fromhex("deadbeefcafef00d0123456789abcdef")
+    bits = f"{int.from_bytes(pattern, 'little'):0128b}"
+    file = tmp_path / "a.csv"
+    file.write_text(HEAD + f"1,1,{bits}\n" * 1500)
+    data = tmp_path / "data"
+
+    def hits() -> list[str]:
+        return [each.name for each in data.iterdir() if pattern in each.read_bytes()]
+
+    with collector(tmp_path) as process:
+        process.wait_for_event("retention")  # its own, which would find them
+        old = (today() - datetime.timedelta(days=2)).isoformat()
+        done = rappor("import", file, "--data", data, "--collection", "homepage", "--period", old)
+        assert done.returncode == 0
+        assert hits()
+        done = rappor("retain", "--data", data, "--json")
+        assert json.loads(done.stdout)["reports"] == 1500
+        assert json.loads(done.stdout)["settled"] is True
+        assert hits() == []
+    assert hits() == []
+    assert stored(tmp_path) == {(old, ""): 1500}

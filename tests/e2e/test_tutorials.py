@@ -15,6 +15,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
 SCRIPTS = sorted(FOLDER.glob("*.py"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_a_tutorial_prints_what_it_says(script: Path) -> None:
     promised = re.findall(r"^# prints: (.*)$", script.read_text("utf-8"), re.MULTILINE)
@@ -23,7 +24,7 @@ def test_a_tutorial_prints_what_it_says(script: Path) -> None:
         [sys.executable, "-W", "error", script],
         capture_output=True,
         env=environment({}),
-        timeout=240,
+        timeout=300,
         check=False,
         text=True,
     )

@@ -39,6 +39,7 @@ def batches(draw: st.DrawFn) -> tuple[Batch, list[Report]]:
     return batch, reports
 
 
+@pytest.mark.slow
 @given(batches())
 def test_a_batch_is_read_back_from_either_format(made: tuple[Batch, list[Report]]) -> None:
     batch, reports = made
@@ -63,6 +64,7 @@ def test_any_bytes_are_a_batch_or_refused(data: bytes) -> None:
         assert decode_batch(encode_batch(batch)) == batch
 
 
+@pytest.mark.slow
 @given(batches(), st.data())
 def test_a_damaged_batch_is_another_batch_or_refused(
     made: tuple[Batch, list[Report]], data: st.DataObject
@@ -80,6 +82,7 @@ def test_a_damaged_batch_is_another_batch_or_refused(
     assert encode_batch(found) == bytes(changed)  # one form only: nothing is read as something else
 
 
+@pytest.mark.slow
 @given(batches(), st.data())
 def test_a_batch_cut_short_or_with_more_behind_is_refused(
     made: tuple[Batch, list[Report]], data: st.DataObject
@@ -100,6 +103,7 @@ FIELDS = ("rappor", "token", "collection", "version", "period", "dimensions", "k
           "reports")  # fmt: skip
 
 
+@pytest.mark.slow
 @given(batches(), st.sampled_from(FIELDS), JSON)
 def test_any_value_in_a_json_batch_is_fine_or_refused(
     made: tuple[Batch, list[Report]], field: str, value: object

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rappor.collection import Collection, check_period, days_of, diff, lint, period_of
@@ -80,6 +80,7 @@ def collections(draw: st.DrawFn) -> Collection:
     )
 
 
+@pytest.mark.slow
 @given(collections())
 def test_toml_reads_back_as_the_same_collection(collection: Collection) -> None:
     again = Collection.from_toml(collection.to_toml())
@@ -88,8 +89,7 @@ def test_toml_reads_back_as_the_same_collection(collection: Collection) -> None:
     assert Collection.from_toml(commented(collection)) == collection
 
 
-@given(collections(), collections())
-def test_any_collection_can_be_judged_and_compared(one: Collection, other: Collection) -> None:
+def check_judgement(one: Collection, other: Collection) -> None:
     for finding in lint(one, [other], datetime.date(2026, 11, 16)):
         assert finding.severity in ("error", "warning")
         assert finding.way_out
@@ -98,6 +98,23 @@ def test_any_collection_can_be_judged_and_compared(one: Collection, other: Colle
     assert found.changes == ()
 
 
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(collections(), collections())
+def test_any_collection_can_be_judged_and_compared(one: Collection, other: Collection) -> None:
+    check_judgement(one, other)
+
+
+@pytest.mark.long
+@settings(max_examples=200)
+@given(collections(), collections())
+def test_any_of_many_collections_can_be_judged_and_compared(
+    one: Collection, other: Collection
+) -> None:
+    check_judgement(one, other)
+
+
+@pytest.mark.slow
 @given(collections(), st.dictionaries(st.text(max_size=5), st.text(max_size=5)))
 def test_a_cell_is_declared_whatever_a_client_holds(
     collection: Collection, held: dict[str, str]
@@ -122,6 +139,7 @@ def literal(value: object) -> str:
     return repr(value)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(KEYS, SCALARS | st.lists(SCALARS, max_size=3), max_size=4))
 def test_a_definition_with_odd_values_is_refused_and_nothing_else(odd: dict[str, Any]) -> None:
     base: dict[str, str] = {

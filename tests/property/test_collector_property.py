@@ -5,10 +5,7 @@ import contextlib
 import gzip
 import json
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,12 +19,11 @@ from rappor.collector.body import Fields, fields_of, parse
 from rappor.collector.keys import read_keys
 from rappor.collector.limit import RateLimit, prefix
 from rappor.collector.metrics import Metrics
-from rappor.collector.openapi import document
 from rappor.collector.refusal import Refusal
 from rappor.collector.settings import Settings
 from rappor.errors import ParamsError, WireError
 from rappor.wire import BINARY, JSON, PROBLEMS, Batch, encode_batch, encode_batch_json
-from support.collecting import PARAMS, Process, batch, collector, today
+from support.collecting import PARAMS, PATIENCE, Process, batch, collector, today
 
 TYPES = st.sampled_from([BINARY.encode(), JSON.encode(), b"Application/JSON ; x=y", b"text/x", b""])
 ENCODINGS = st.sampled_from([b"", b"gzip", b"GZIP", b"identity", b"br"]) | st.binary(max_size=8)
@@ -57,6 +53,7 @@ MESSAGES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(content_type=TYPES, encoding=ENCODINGS, message=MESSAGES)
 @example(JSON.encode(), b"", b"[" * 100_000)
 @example(JSON.encode(), b"gzip", gzip.compress(b"9" * 10**6))
@@ -68,6 +65,7 @@ def test_a_body_is_a_batch_or_refused(content_type: bytes, encoding: bytes, mess
     assert isinstance(found, Batch)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.binary(max_size=20), st.binary(max_size=40)), max_size=8))
 def test_other_header_fields_mean_nothing(headers: list[tuple[bytes, bytes]]) -> None:
     known = {b"content-type", b"content-encoding", b"authorization", b"x-forwarded-for"}
@@ -83,6 +81,7 @@ def test_any_address_can_be_counted(address: str) -> None:
     assert prefix(address) is None or len(prefix(address) or b"") in (3, 7)
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=200) | st.just(b'{"keys": [{"name": "a", "sha256": 3}]}'))
 def test_a_file_of_keys_is_read_or_refused(tmp_path_factory: Any, data: bytes) -> None:
     file = tmp_path_factory.mktemp("keys") / "keys.json"
@@ -130,6 +129,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> App:
     return App(settings, Admission(registry, today), Stored(), Metrics())  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @given(
     method=st.sampled_from(["GET", "POST", "HEAD", "PUT", "BREW"]),
     path=st.sampled_from(["/v1/reports", "/healthz", "/docs", "/", "/v1/noop"]) | st.text(),
@@ -185,9 +185,10 @@ LINES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(LINES | st.binary(max_size=30), max_size=12).map(b"".join))
 def test_whatever_comes_over_a_socket_it_goes_on(process: Process, data: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", process.port), 5) as raw:
+    with socket.create_connection(("127.0.0.1", process.port), PATIENCE) as raw:
         raw.sendall(data)
         raw.shutdown(socket.SHUT_WR)
         try:
@@ -195,53 +196,8 @@ def test_whatever_comes_over_a_socket_it_goes_on(process: Process, data: bytes) 
         except ConnectionResetError:
             said = b""
     assert b"HTTP/1.1 500" not in said
-    with socket.create_connection(("127.0.0.1", process.port), 5) as raw:
+    with socket.create_connection(("127.0.0.1", process.port), PATIENCE) as raw:
         raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         assert raw.recv(65536).startswith(b"HTTP/1.1 200")
     assert process.process.poll() is None
     assert "request-failed" not in process.events()
-
-
-CHECKS = (
-    "not_a_server_error,status_code_conformance,content_type_conformance,"
-    "response_headers_conformance,response_schema_conformance,unsupported_method"
-)
-
-
-def schemathesis(
-    document: str | Path, process: Process, folder: Path
-) -> subprocess.CompletedProcess[str]:
-    """Schemathesis on an OpenAPI document, in a process of its own."""
-    command = [sys.executable, "-m", "schemathesis.cli", "run", str(document), "--checks", CHECKS]
-    command += ["--url", f"http://127.0.0.1:{process.port}"]
-    command += [
-        "--max-examples",
-        "30",
-        "--seed",
-        "1",
-        "--no-color",
-        "--generation-database",
-        "none",
-    ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=folder)
-
-
-def test_schemathesis_finds_nothing_undocumented(process: Process, tmp_path: Path) -> None:
-    pytest.importorskip("schemathesis")
-    done = schemathesis(f"http://127.0.0.1:{process.port}/openapi.json", process, tmp_path)
-    assert done.returncode == 0, done.stdout
-    assert "passed" in done.stdout
-
-
-def test_schemathesis_would_find_a_status_that_is_not_documented(
-    process: Process, tmp_path: Path
-) -> None:
-    pytest.importorskip("schemathesis")
-    planted = document()
-    for status in ("400", "404"):
-        del planted["paths"]["/v1/reports"]["post"]["responses"][status]
-    file = tmp_path / "planted.json"
-    file.write_text(json.dumps(planted))
-    done = schemathesis(file, process, tmp_path)
-    assert done.returncode == 1
-    assert "Undocumented status code" in done.stdout

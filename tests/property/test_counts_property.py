@@ -42,16 +42,19 @@ def reports(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, Params]:
     return packed, cohorts, Params(k, 1, m, 0.5, 0.5, 0.75)
 
 
+@pytest.mark.slow
 @given(counts(), counts(), counts())
 def test_adding_is_associative(a: Counts, b: Counts, c: Counts) -> None:
     assert (a + b) + c == a + (b + c)
 
 
+@pytest.mark.slow
 @given(counts(), counts())
 def test_adding_is_commutative(a: Counts, b: Counts) -> None:
     assert a + b == b + a
 
 
+@pytest.mark.slow
 @given(counts())
 def test_zero_is_neutral(a: Counts) -> None:
     zero = Counts.zero(SMALL)
@@ -59,6 +62,7 @@ def test_zero_is_neutral(a: Counts) -> None:
     assert a + zero == zero + a == a
 
 
+@pytest.mark.slow
 @given(counts(), counts())
 def test_adding_changes_neither_part(a: Counts, b: Counts) -> None:
     before = a.totals.copy(), a.ones.copy()
@@ -68,6 +72,7 @@ def test_adding_changes_neither_part(a: Counts, b: Counts) -> None:
     assert np.array_equal(a.ones, before[1])
 
 
+@pytest.mark.slow
 @given(reports(), st.data())
 def test_counts_of_parts_add_up_to_counts_of_the_whole(
     made: tuple[np.ndarray, np.ndarray, Params], data: st.DataObject
@@ -78,6 +83,7 @@ def test_counts_of_parts_add_up_to_counts_of_the_whole(
     assert parts == count(packed, cohorts, params)
 
 
+@pytest.mark.slow
 @given(reports(), st.integers(0, 2**32))
 def test_the_order_of_reports_does_not_matter(
     made: tuple[np.ndarray, np.ndarray, Params], seed: int
@@ -87,6 +93,7 @@ def test_the_order_of_reports_does_not_matter(
     assert count(packed[order], cohorts[order], params) == count(packed, cohorts, params)
 
 
+@pytest.mark.slow
 @given(reports())
 def test_the_engines_agree(made: tuple[np.ndarray, np.ndarray, Params]) -> None:
     packed, cohorts, params = made
@@ -136,6 +143,7 @@ def facts(part: Part) -> object:
     return reports, part.lines, part.wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("read", "pieces"), [(from_csv, CSV_PIECES), (from_json, JSON_PIECES)], ids=["csv", "json"]
 )

@@ -2,6 +2,7 @@
 
 import hashlib
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ def for_strings(params: Params) -> bool:
     return params.h < params.k
 
 
+@pytest.mark.slow
 @given(valid_params().filter(for_strings), values, st.data())
 def test_rappor_v1_places_h_distinct_bits(params, value, data):
     cohort = data.draw(st.integers(0, params.m - 1))
@@ -39,6 +41,7 @@ def test_rappor_v1_places_h_distinct_bits(params, value, data):
     assert all(0 <= position < params.k for position in positions)
 
 
+@pytest.mark.slow
 @given(valid_params().filter(for_strings), values, st.sampled_from(sorted(DIALECTS)), st.data())
 def test_every_dialect_places_h_bits_within_k(params, value, dialect, data):
     if dialect.startswith("google") and params.h > 8:
@@ -49,6 +52,7 @@ def test_every_dialect_places_h_bits_within_k(params, value, dialect, data):
     assert all(0 <= position < params.k for position in positions)
 
 
+@pytest.mark.slow
 @given(valid_params().filter(for_strings), values, secrets)
 def test_a_client_has_one_memo_and_reports_within_its_bits(params, value, secret):
     made = [
@@ -66,6 +70,7 @@ def test_a_client_has_one_memo_and_reports_within_its_bits(params, value, secret
         assert first.permanent == first.signal
 
 
+@pytest.mark.slow
 @given(valid_params(), secrets, st.binary(max_size=40))
 def test_the_permanent_response_follows_the_protocol(params, secret, memo):
     """B' once more, digit by digit, as docs/protocol.md says it."""

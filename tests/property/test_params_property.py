@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ def from_bytes(content: bytes) -> Params:
         return Params.from_csv(file)
 
 
+@pytest.mark.slow
 @given(valid_params())
 def test_every_format_gives_back_the_same_params(params: Params) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -57,6 +59,7 @@ def test_every_format_gives_back_the_same_params(params: Params) -> None:
     assert {copy.digest for copy in copies} == {params.digest}
 
 
+@pytest.mark.slow
 @given(valid_params(), valid_params())
 def test_digests_are_equal_exactly_where_params_are(one: Params, other: Params) -> None:
     assert (one.digest == other.digest) == (one == other)
@@ -79,24 +82,28 @@ def test_no_bytes_make_csv_fail_otherwise(content: bytes) -> None:
     check_read(from_bytes, content)
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=12) | ALMOST, min_size=6, max_size=6))
 def test_no_cells_make_csv_fail_otherwise(cells: list[str]) -> None:
     row = ",".join(cells).encode("utf-8", "surrogatepass")
     check_read(from_bytes, b"k,h,m,p,q,f\n" + row)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from([*FIELDS, "x"]), SCALARS | st.lists(SCALARS, max_size=2)))
 def test_no_mapping_fails_otherwise(document: dict[str, Any]) -> None:
     check_read(Params.from_dict, document)
     check_read(Params.from_json, json.dumps(document))
 
 
+@pytest.mark.slow
 @given(valid_params(), st.integers(0, 200), st.text(max_size=3))
 def test_no_damage_to_a_good_file_fails_otherwise(params: Params, at: int, patch: str) -> None:
     for text, read in ((params.to_json(), Params.from_json), (params.to_toml(), Params.from_toml)):
         check_read(read, text[:at] + patch + text[at + 1 :])
 
 
+@pytest.mark.slow
 @given(st.tuples(*[SCALARS] * 6))
 def test_no_numbers_fail_otherwise(numbers: tuple[Any, ...]) -> None:
     check_read(lambda given_numbers: Params(*given_numbers), numbers)

@@ -1,6 +1,7 @@
 """Laws of simulated collections, for any parameters and any crowd."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ crowds = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(valid_params(), crowds, st.integers(0, 2**32), st.integers(0, 20))
 def test_reports_and_counts_are_of_the_same_crowd(params, how, seed, sixes):
     small = Params(min(params.k, 64) + 2, min(params.h, 4), min(params.m, 16),
@@ -43,6 +45,7 @@ def test_reports_and_counts_are_of_the_same_crowd(params, how, seed, sixes):
     assert most <= made.reports_per_client
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=1, max_size=8))
 def test_a_memo_is_one_client_and_one_value(rows):
     values = np.array(rows, np.int32)
@@ -53,6 +56,7 @@ def test_a_memo_is_one_client_and_one_value(rows):
     assert len(set(pairs.values())) == len(pairs) == len(held)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 9), st.integers(1, 30), st.integers(0, 2**32), st.data())
 def test_distinct_values_never_repeat(each, clients, seed, data):
     weights = data.draw(st.lists(st.floats(0.5, 1), min_size=2 * each, max_size=4 * each))

@@ -1,9 +1,9 @@
 """Every attack's simulation agrees with its exact figure, and the real client with both.
 
-20 parameter sets are drawn at random; on each, every figure of every attack must lie within 4
-standard errors (two-sided α = 6e-5 a figure; some 570 figures). The same check must reject a
-mechanism whose f is .4 where .5 is stated, and formulas with another p*, q* or flip probability: at
-these numbers of trials each of them is 5 standard errors off or more.
+20 parameter sets are drawn at random (4 in `make test`); on each, every figure of every attack must
+lie within 4 standard errors (two-sided α = 6e-5 a figure; some 570 figures). The same check must
+reject a mechanism whose f is .4 where .5 is stated, and formulas with another p*, q* or flip
+probability: at these numbers of trials each of them is 5 standard errors off or more.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,6 @@ from rappor.testing import SeededEntropy
 from support.audit import bits_of
 
 SIGMAS = 4.0
-SETS = 20
 WINDOWS = Params.preset("windows")
 SMALL: dict[str, dict[str, Any]] = {  # settings that keep 20 sets within a minute or two
     "linkage": {"clients": 40, "trials": 20},
@@ -66,9 +65,10 @@ def random_settings(name: str, number: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_simulations_agree_with_exact_figures_on_random_parameters(name: str) -> None:
+@pytest.mark.parametrize("sets", [4, pytest.param(20, marks=pytest.mark.long)])
+def test_simulations_agree_with_exact_figures_on_random_parameters(name: str, sets: int) -> None:
     far = {}
-    for number in range(SETS):
+    for number in range(sets):
         params = random_params(number)
         found = run(name, params, seed=number, **random_settings(name, number))
         assert found.simulated is not None
@@ -161,9 +161,13 @@ def counted(secret: bytes, value: str, reports: int, entropy: SeededEntropy) -> 
     return np.asarray(bits.sum(axis=0), np.int64)
 
 
-def test_the_window_attack_on_the_real_client_does_as_computed() -> None:
-    """4,000 clients: a memo lost (accuracy .79 instead of .73) would be 8 standard errors off."""
-    clients, reports = 4000, 7
+@pytest.mark.parametrize("clients", [2000, pytest.param(4000, marks=pytest.mark.long)])
+def test_the_window_attack_on_the_real_client_does_as_computed(clients: int) -> None:
+    """4,000 clients: a memo lost (accuracy .79 instead of .73) would be 8 standard errors off.
+
+    2,000: 6, of which more than 4 are left with probability .98.
+    """
+    reports = 7
     entropy = SeededEntropy("attack window")
     places = [np.array(bloom_positions(value, 0, WINDOWS)) for value in VALUES]
     assert not set(places[0]) & set(places[1])
@@ -178,9 +182,10 @@ def test_the_window_attack_on_the_real_client_does_as_computed() -> None:
     assert abs(right.mean() - expected) < SIGMAS * spread
 
 
-def test_a_change_of_the_real_clients_value_is_seen_as_computed() -> None:
-    """1,000 clients each way; the rates are .96, so 4 standard errors are .025."""
-    clients, reports = 1000, 7
+@pytest.mark.parametrize("clients", [500, pytest.param(1000, marks=pytest.mark.long)])
+def test_a_change_of_the_real_clients_value_is_seen_as_computed(clients: int) -> None:
+    """1,000 clients each way; the rates are .96, so 4 standard errors are .025 (500: .035)."""
+    reports = 7
     entropy = SeededEntropy("attack change")
     scores = change.rule(WINDOWS, reports)
     for changed, expected in zip((False, True), change.rates(WINDOWS, reports), strict=True):

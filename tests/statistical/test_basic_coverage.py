@@ -2,7 +2,7 @@
 
 The estimand is the realised count. Each bound is 95 % ± 4.9 standard errors (two-sided 1e-6) of the
 number of intervals looked at, or the stated floor; each check has the power to see a standard error
-that is 30 % off.
+that is 30 % off (coverage .868): 1,200 intervals do with probability 1 - 1e-7.
 """
 
 import math
@@ -38,12 +38,13 @@ CATEGORIES = [
 
 
 @pytest.mark.parametrize(("params", "reports"), CATEGORIES)
-def test_category_intervals_cover_the_realised_count(params, reports):
+@pytest.mark.parametrize("rounds", [60, pytest.param(300, marks=pytest.mark.long)])
+def test_category_intervals_cover_the_realised_count(params, reports, rounds):
     rng = np.random.default_rng(2014)
     weights = 0.7 ** np.arange(20)
     names = [f"v{bit:02}" for bit in range(20)]
     covered = narrow = unlisted = looked = 0
-    for _ in range(300):
+    for _ in range(rounds):
         truth = rng.multinomial(round(0.9 * reports), weights / weights.sum())
         ones = received(truth, reports, params, rng)
         found = decode_basic(Counts(params, [reports], [ones], kind="category"), names)
@@ -56,14 +57,16 @@ def test_category_intervals_cover_the_realised_count(params, reports):
         unlisted += low <= reports - truth.sum() <= high
     assert within(covered, looked), covered / looked
     assert not within(narrow, looked)
-    assert within(unlisted, 300), unlisted / 300
+    assert within(unlisted, rounds), unlisted / rounds
 
 
-def test_null_p_values_are_uniform():
+@pytest.mark.parametrize("rounds", [100, pytest.param(400, marks=pytest.mark.long)])
+def test_null_p_values_are_uniform(rounds):
+    """Of 5,000: standard errors 10 % too small put .078 below .05, 9 standard errors too many."""
     params, reports = Params(50, 1, 1, 0.5, 0.5, 0.75), 20_000
     rng = np.random.default_rng(7)
     p_values = []
-    for _ in range(400):
+    for _ in range(rounds):
         ones = received(np.zeros(50, int), reports, params, rng)
         counts = Counts(params, [reports], [ones], kind="bits")
         p_values += [row.p_value for row in decode_basic(counts).rows]
@@ -81,11 +84,13 @@ def repeated(clients, holders, params, times, rng):
     return int(rng.binomial(times * memo.sum(), q) + rng.binomial(times * (~memo).sum(), p))
 
 
-def test_a_boolean_summed_over_thirty_days_is_covered_only_with_the_design_effect():
+@pytest.mark.parametrize("rounds", [250, pytest.param(1000, marks=pytest.mark.long)])
+def test_a_boolean_summed_over_thirty_days_is_covered_only_with_the_design_effect(rounds):
+    """.80 where repetition is ignored: 250 rounds tell it from .95 with probability .999."""
     params, clients, times = Params(1, 1, 1, 0.5, 0.5, 0.75), 2_000, 30
     rng = np.random.default_rng(30)
     covered = {1: 0, times: 0}
-    for _ in range(1000):
+    for _ in range(rounds):
         ones = repeated(clients, 600, params, times, rng)
         for known in covered:
             counts = Counts(
@@ -93,13 +98,16 @@ def test_a_boolean_summed_over_thirty_days_is_covered_only_with_the_design_effec
             )
             row = next(row for row in decode_basic(counts).rows if row.string == "true")
             covered[known] += row.interval[0] <= 600 * times <= row.interval[1]
-    assert within(covered[times], 1000), covered
-    assert 0.75 < covered[1] / 1000 < 0.86  # about .80 if repetition is ignored (section H)
+    assert within(covered[times], rounds), covered
+    assert not within(covered[1], rounds), covered
+    if rounds >= 1000:
+        assert 0.75 < covered[1] / rounds < 0.86  # about .80 if repetition is ignored (section H)
 
 
-def test_groups_that_share_clients_are_covered_with_their_overlap():
+@pytest.mark.parametrize("rounds", [60, pytest.param(100, marks=pytest.mark.long)])
+def test_groups_that_share_clients_are_covered_with_their_overlap(rounds):
     schedule = [Params(20, 1, 1, 0.5, 0.05, q) for q in (0.95, 0.9, 0.8)]
-    clients, holders, rounds = 2_000, 600, 100
+    clients, holders = 2_000, 600
     rng = np.random.default_rng(32)
     table = np.full((3, 3), clients)
     covered = {"none": 0, "table": 0, "bound": 0}
@@ -144,13 +152,21 @@ NORMAL = [(f, reports) for f in (0.0, 0.5) for reports in (10**4, 10**5, 10**6)]
 QUANTILES = (0.1, 0.5, 0.9)
 
 
-@pytest.mark.parametrize(("f", "reports"), NORMAL)
-def test_means_and_quantiles_of_normal_numbers_are_covered(f, reports):
-    """Normal(50, 10), one bit for each integer (paper §5.1): 1000 seeds, each at least .93.
+@pytest.mark.parametrize(
+    ("f", "reports", "n", "least"),
+    [
+        (0.0, 10**6, 300, 0.913),
+        (0.5, 10**4, 300, 0.913),
+        *(pytest.param(*case, 1000, 0.93, marks=pytest.mark.long) for case in NORMAL),
+    ],
+)
+def test_means_and_quantiles_of_normal_numbers_are_covered(f, reports, n, least):
+    """Normal(50, 10), one bit for each integer (paper §5.1): each covered in at least .93.
 
-    .93 is 2.9 standard errors below .95 at n = 1000; a standard error 30 % too small covers .87.
+    .93 is 2.9 standard errors below .95 at n = 1000, .913 at n = 300; a standard error 30 % too
+    small covers .87, which is below .913 with probability .99 at n = 300.
     """
-    params, n = Params(100, 1, 1, f, 0.5, 0.75), 1000
+    params = Params(100, 1, 1, f, 0.5, 0.75)
     rng = np.random.default_rng(51)
     law = np.diff([0.5 * math.erfc((50 - x) / math.sqrt(200)) for x in np.arange(-0.5, 100)])
     law /= law.sum()
@@ -169,6 +185,6 @@ def test_means_and_quantiles_of_normal_numbers_are_covered(f, reports):
             quantile = found.quantile(p)
             holds = int(np.argmax(cumulative >= p * reports))
             covered[p] += quantile.low_95 <= holds <= quantile.high_95
-    assert min(covered.values()) >= 0.93 * n, covered
+    assert min(covered.values()) >= least * n, covered
     assert within(covered["mean"], n), covered
-    assert narrow < 0.93 * n
+    assert narrow < least * n

@@ -1,7 +1,9 @@
 """The decoder's error rates and intervals hold, on a few seeds of the calibration's scenarios.
 
 Every check has a stated chance FALSE_ALARM to reject a decoder that just keeps its promise; and it
-is shown to reject decoders with a bug planted in them. `make calibrate` measures far more finely.
+is shown to reject decoders with a bug planted in them. `make test` has one scenario with seeds
+enough for null p-values and coverage; `make test-long` seven with more; `make calibrate` measures
+far more finely.
 """
 
 import sys
@@ -31,6 +33,7 @@ LEAST_COVERAGE, MOST_COVERAGE = 0.93, 0.97  # the rules of docs/calibration.md
 NULL_FACTOR = 1.5
 
 # Seeds of each scenario: as many as keep a group within about 15 seconds.
+A_LOOK = {"S1": 8}
 ALL_LISTED = {"S1": 25, "S3": 25}
 HEAVY_STRINGS_MISSING = {"S6b": 4, "U5": 3, "U6": 5}
 OTHER_PARAMETERS = {"U1": 12, "U2": 12, "U3": 12, "U10": 12}
@@ -120,8 +123,12 @@ def broken(summaries):
 
 @pytest.mark.parametrize(
     "seeds",
-    [ALL_LISTED, HEAVY_STRINGS_MISSING, OTHER_PARAMETERS],
-    ids=["all listed", "heavy strings missing", "other parameters"],
+    [
+        pytest.param(A_LOOK, id="a look"),
+        pytest.param(ALL_LISTED, id="all listed", marks=pytest.mark.long),
+        pytest.param(HEAVY_STRINGS_MISSING, id="heavy strings missing", marks=pytest.mark.long),
+        pytest.param(OTHER_PARAMETERS, id="other parameters", marks=pytest.mark.long),
+    ],
 )
 def test_error_rates_and_coverage_hold_and_planted_bugs_are_seen(seeds):
     with threadpool_limits(1):  # the matrices are small: threads only get in each other's way

@@ -1,7 +1,14 @@
 """A1 and A2: ε of the real client, measured from its reports.
 
-Sized down for the test command: at 10,000 clients a case the bound must reach half of ε_n (n = 1
-is the noisiest); `make soak` runs 1,000,000 clients and .90 ε_n, as SECURITY.md asks.
+The lower confidence bound (support/epsilon_audit.py, 1e-4 in all) must stay within the promise, and
+reach a share of it that the number of clients gives:
+
+- `make test`: ε_5 from 3,000 clients a case, a quarter of the promise (.38 to .43 is usual), and
+  ε∞ from 1,500, six tenths of it (.74 to .79). A client without the first step is found out: its ε
+  of 30 reports is above the promise with 300 clients.
+- `make test-long`: ε_1 to ε_30 from 10,000 clients, half of the promise (n = 1 is the noisiest);
+  ε∞ three quarters.
+- `make soak`: 1,000,000 clients and nine tenths, as SECURITY.md asks.
 """
 
 import os
@@ -14,43 +21,62 @@ from rappor.mechanism.prr import permanent_response
 from rappor.privacy import epsilon_infinity
 from rappor.testing import SeededEntropy
 from support.audit import bits_of
-from support.epsilon_audit import audit_epsilon, averaging_accuracy, cases
+from support.epsilon_audit import ROUNDS, audit_epsilon, averaging_accuracy, cases
+from support.planted_bugs import BUGS
 
 CASES = cases()
 IDS = [f"{case.kind} {case.x} to {case.y}" for case in CASES]
 
 
+long, soak = pytest.mark.long, pytest.mark.soak
+
+
+def source(clients):
+    """The system's own randomness where the number of clients is large enough to show its flaws."""
+    return SeededEntropy if clients < 1_000_000 else lambda _: os.urandom
+
+
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_measured_epsilon_is_within_the_promise_and_near_it(case):
-    for n, (lower, promise) in audit_epsilon(case, 10_000, 1, len(CASES)).items():
-        assert 0.5 * promise <= lower <= promise, f"n = {n}"
+@pytest.mark.parametrize(
+    ("clients", "rounds", "seed", "share"),
+    [
+        (3000, (5,), 1, 0.25),
+        pytest.param(10_000, ROUNDS, 1, 0.5, marks=long),
+        pytest.param(1_000_000, ROUNDS, 2, 0.9, marks=soak),
+    ],
+)
+def test_measured_epsilon_is_within_the_promise_and_near_it(case, clients, rounds, seed, share):
+    found = audit_epsilon(case, clients, seed, len(CASES), source(clients), rounds)
+    for n, (lower, promise) in found.items():
+        assert share * promise <= lower <= promise, f"n = {n}"
 
 
 FOR_EVER = cases(p=0.0, q=1.0)  # reports are B' itself, which is what endless reports reveal
 
 
 @pytest.mark.parametrize("case", FOR_EVER, ids=IDS)
-def test_measured_epsilon_for_ever_is_within_the_promise_and_near_it(case):
-    found = audit_epsilon(case, 10_000, 3, len(CASES), rounds=(1,))
+@pytest.mark.parametrize(
+    ("clients", "seed", "share"),
+    [
+        (1500, 3, 0.6),
+        pytest.param(10_000, 3, 0.75, marks=long),
+        pytest.param(1_000_000, 4, 0.9, marks=soak),
+    ],
+)
+def test_measured_epsilon_for_ever_is_within_the_promise_and_near_it(case, clients, seed, share):
+    found = audit_epsilon(case, clients, seed, len(CASES), source(clients), rounds=(1,))
     lower, promise = found[1]
     assert promise == epsilon_infinity(case.params, case.kind)
-    assert 0.75 * promise <= lower <= promise
+    assert share * promise <= lower <= promise
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("case", FOR_EVER, ids=IDS)
-def test_measured_epsilon_for_ever_reaches_nine_tenths_of_the_promise(case):
-    found = audit_epsilon(case, 1_000_000, 4, len(CASES), entropy=lambda _: os.urandom, rounds=(1,))
-    lower, promise = found[1]
-    assert 0.9 * promise <= lower <= promise
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_measured_epsilon_reaches_nine_tenths_of_the_promise(case):
-    found = audit_epsilon(case, 1_000_000, 2, len(CASES), entropy=lambda _: os.urandom)
-    for n, (lower, promise) in found.items():
-        assert 0.9 * promise <= lower <= promise, f"n = {n}"
+def test_a_client_without_the_first_step_is_found_out():
+    """19 ones or more of 30: probability .98 for q, .1 for p. That is ε = 2.3; 1.1 is promised."""
+    (boolean,) = (case for case in CASES if case.kind == "boolean")
+    make, _ = BUGS["no_first_randomization"]
+    found = audit_epsilon(boolean, 300, 1, len(CASES), rounds=(30,), make=make)
+    lower, promise = found[30]
+    assert lower > promise
 
 
 def guess_right(clients: int, reports: int, memo: bool) -> float:
@@ -78,8 +104,11 @@ def guess_right(clients: int, reports: int, memo: bool) -> float:
     return right / clients
 
 
-def test_averaging_reaches_what_the_memo_allows_and_no_more():
-    clients = 20_000
+@pytest.mark.parametrize("clients", [700, pytest.param(20_000, marks=long)])
+def test_averaging_reaches_what_the_memo_allows_and_no_more(clients):
+    """Within 4 standard errors. 700 clients: an accuracy of .93 is found with probability .999 (a
+    lost memo gives .99, f = .3 gives .94); 20,000: one of .862 (f = .47 gives .860).
+    """
     bound = averaging_accuracy(0.5, 2)
     assert bound == pytest.approx(0.84375)
     accuracy = guess_right(clients, reports=200, memo=True)

@@ -84,6 +84,7 @@ def test_the_papers_formula_alone_would_be_noticed(planned):
     assert not judged(off), off
 
 
+@pytest.mark.long
 def test_expected_detections_are_the_measured_ones():
     """S1 with the plan for the paper's ε, 12 seeds: within 4 standard errors of the mean."""
     best = plan(1.0743, 4.3944, 10**6, 200, check=0).best

@@ -1,8 +1,9 @@
 """Simulated counts have the law of counted reports.
 
-By formula: 4,000 draws of 32 bits. By two-sample test: 150 collections of 200 clients that really
-encode their values three times each, beside 1,500 simulated ones; the same test must reject counts
-that are simulated as if each report had a client of its own.
+By formula: 4,000 draws of 32 bits (1,000 in `make test`). By two-sample test: 150 collections of
+200 clients that really encode their values three times each, beside 1,500 simulated ones (30 and
+300 in `make test`); the same test must reject counts that are simulated as if each report had a
+client of its own.
 """
 
 import numpy as np
@@ -39,13 +40,14 @@ def drawn(times, reports, repeats, first=0):
 
 
 @pytest.mark.parametrize("repeats", [1, 5])
-def test_mean_and_variance_of_every_bit_follow_the_formula(repeats):
+@pytest.mark.parametrize("n", [1_000, pytest.param(4_000, marks=pytest.mark.long)])
+def test_mean_and_variance_of_every_bit_follow_the_formula(repeats, n):
     """A client's R reports given B' are binomial, and B' is 1 with probability t.
 
     Each bit's mean within 5 standard errors, its variance within 5 √(2/n) of itself; with R = 5 the
     variance of independent reports is far outside.
     """
-    n, clients = 4_000, 200  # clients in each of two cohorts
+    clients = 200  # in each of two cohorts
     found = drawn(n, 2 * clients * repeats, repeats)
     share = true_share()
     t = share * (1 - PARAMS.f / 2) + (1 - share) * PARAMS.f / 2
@@ -93,16 +95,20 @@ def differences(one, other):
     return means, ratio / np.sqrt((2 / len(one) + 2 / len(other)) / BITS)
 
 
-def test_simulated_counts_cannot_be_told_from_encoded_ones():
-    """α = 1e-4 for each of three statistics; the bug's variance is 30 % or more too small."""
-    real = np.array([encoded(seed) for seed in range(150)])
-    means, spread = differences(real, drawn(1_500, 600, 3))
+@pytest.mark.parametrize("collections", [30, pytest.param(150, marks=pytest.mark.long)])
+def test_simulated_counts_cannot_be_told_from_encoded_ones(collections):
+    """α = 1e-4 for each of three statistics; the bug's variance is 30 % or more too small.
+
+    That is 7.4 standard errors of its logarithm with 30 collections, 16 with 150.
+    """
+    real = np.array([encoded(seed) for seed in range(collections)])
+    simulated = drawn(10 * collections, 600, 3)
+    means, spread = differences(real, simulated)
     assert means > 1e-4
     assert abs(spread) < 3.9
-    simulated = drawn(1_500, 600, 3)
     both = stats.ks_2samp(real.sum(axis=(1, 2)), simulated.sum(axis=(1, 2)))
     assert both.pvalue > 1e-4
-    as_if_alone = drawn(1_500, 600, 1)
+    as_if_alone = drawn(10 * collections, 600, 1)
     means, spread = differences(real, as_if_alone)
     assert means > 1e-4  # repetition does not move a mean
     assert abs(spread) > 3.9

@@ -1,25 +1,97 @@
-"""What a client is given in tests: a disk that crashes, a clock that jumps, a collector."""
+"""What a client is given in tests: a crashing disk, a jumping clock, a collector, patience."""
 
 import contextlib
 import datetime
 import http.server
+import json
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from rappor.client import Client, clearing, processes, recorder, sender, workers
+from rappor.client import client as client_module
 from rappor.client.charging import Caps
 from rappor.client.outbox import Outbox
 from rappor.client.recorder import Recorder
+from rappor.client.sender import Sender
 from rappor.client.transport import Answer
 from rappor.collection import Collection
 from rappor.params import Params
 from rappor.wire import Batch, decode_batch
+from support.command import environment
 
 WINDOWS = Params.preset("windows")
 ECHO = Params(k=64, h=2, m=4, f=0.5, p=0.0, q=1.0)  # a report is B' itself
 MONDAY = datetime.date(2026, 11, 16)
+LIMIT = 300.0  # seconds; it only ends a test that hangs
+
+
+def be_patient(put: Callable[[object, str, object], None] = setattr) -> None:
+    """Have this process's clients wait for minutes where a host waits for seconds.
+
+    Two seconds for the end of a process and ten for a lock are the host's comfort. Here they would
+    make an outcome depend on how busy the machine is.
+
+    Args:
+        put: sets an attribute; `monkeypatch.setattr` puts it back after the test.
+    """
+    for module in (processes, clearing, client_module):
+        put(module, "AT_EXIT", LIMIT)
+    put(Client.close, "__defaults__", (LIMIT,))
+    put(recorder, "_WAIT", LIMIT)
+    put(sender, "TIMEOUT", LIMIT)
+    put(workers, "_SEND_FOR", LIMIT)
+
+
+START = """
+import json, os, signal, sys, threading, time
+from rappor.client import Client, clearing, processes
+from support.client import *
+from support.waiting import wait_for
+be_patient()
+"""
+
+
+def start(code: str, *arguments: object) -> "subprocess.Popen[str]":
+    """Run code in a new interpreter, with what `START` imports."""
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", START + textwrap.dedent(code), *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment({"PYTHONPATH": str(Path(__file__).parents[1])}),
+    )
+
+
+def together() -> None:
+    """In a process of `start`: wait for the others, up to `go`."""
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+
+def go(started: "list[subprocess.Popen[str]]") -> None:
+    """Let the processes that call `together` go on, once all of them have come to it."""
+    for each in started:
+        assert each.stdout is not None
+        assert each.stdout.readline() == "ready\n"
+    for each in started:
+        assert each.stdin is not None
+        each.stdin.write("go\n")
+        each.stdin.flush()
+
+
+def finish(process: "subprocess.Popen[str]") -> Any:
+    """The JSON that a process printed; it ended well and said nothing else."""
+    out, err = process.communicate(timeout=LIMIT)
+    assert (process.returncode, err) == (0, "")
+    return json.loads(out) if out else None
 
 
 def homepage(**changes: Any) -> Collection:
@@ -167,6 +239,25 @@ def recorder_on(
     )
 
 
+def batch(token: int = 0, period: str = "2026-11-16", collection: str = "homepage") -> Batch:
+    """A batch of one report."""
+    return Batch(bytes([token]) * 16, collection, 1, period, (), 8, b"\1\0", b"\5")
+
+
+class Setting:
+    """A sender over a disk in memory."""
+
+    def __init__(self, *answers: Answer | Exception, jitter: float = 0.0) -> None:
+        self.disk, self.clock = MemoryDisk(), FakeClock()
+        self.outbox = Outbox(self.disk)
+        self.transport = FakeTransport(list(answers))
+        self.sender = Sender(self.disk, self.clock, self.outbox, self.transport, jitter)
+
+    def send(self, now: bool = True) -> bool:
+        """Send what waits."""
+        return self.sender.send(until=self.clock.monotonic() + LIMIT, now=now)
+
+
 class Collector:
     """A real HTTP server that takes batches, and can be told to behave badly."""
 
@@ -184,7 +275,7 @@ class Collector:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 outer.arrived.set()
-                outer.release.wait(20)
+                outer.release.wait(LIMIT)
                 try:
                     body = self.rfile.read(int(self.headers["Content-Length"]))
                     if outer.status == 204:

@@ -5,11 +5,11 @@ import datetime
 import http.client
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,17 +19,24 @@ from rappor.collection import Collection
 from rappor.store import open_store
 from rappor.wire import BINARY, Batch, encode_batch
 from support.command import COMMAND, environment
+from support.waiting import wait_for
 
 SUPPORT = Path(__file__).parent
 PARAMS = Params(k=16, h=2, m=4, f=0.5, p=0.5, q=0.75)
+PATIENCE = 120.0  # seconds: ends a test that hangs; no test is about how long something takes
 
 
 def today() -> datetime.date:
     return datetime.datetime.now(datetime.UTC).date()
 
 
+# One day for the whole test process: midnight changes nothing in the middle of a test.
+_FIRST_DAY = today()
+
+
 def day(offset: int = 0) -> str:
-    return (today() + datetime.timedelta(days=offset)).isoformat()
+    """A date as a period. From -13 to 0 a collector takes it, even if midnight passes meanwhile."""
+    return (_FIRST_DAY + datetime.timedelta(days=offset)).isoformat()
 
 
 def write_collections(folder: Path, *collections: Collection) -> Path:
@@ -76,9 +83,9 @@ class Answer:
 
 
 class Client:
-    """One kept-alive connection."""
+    """One kept-alive connection, or another where it was closed between two requests."""
 
-    def __init__(self, port: int, timeout: float = 15) -> None:
+    def __init__(self, port: int, timeout: float = PATIENCE) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
 
     def send(
@@ -93,8 +100,15 @@ class Client:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if data is not None:
             named = {"content-type": content_type} | named
+        if self._was_closed():
+            self.close()  # the next request opens another
         self.connection.request(method, path, data, named)
         return Answer(self.connection.getresponse())
+
+    def _was_closed(self) -> bool:
+        """Whether the other side has closed it meanwhile, as it does with those idle for 15 s."""
+        sock = self.connection.sock
+        return sock is not None and bool(select.select([sock], [], [], 0)[0])
 
     def get(self, path: str) -> Answer:
         return self.send(None, path, "GET")
@@ -135,9 +149,14 @@ class Process:
                     self._listening.set()
         self._listening.set()
 
-    def wait_until_listening(self, seconds: float = 20) -> None:
+    def wait_until_listening(self, seconds: float = PATIENCE) -> None:
         if not self._listening.wait(seconds) or not self.port:
             raise AssertionError(f"no collector: {self.process.poll()} {''.join(self.text)}")
+
+    def wait_for_event(self, event: str, count: int = 1) -> dict[str, Any]:
+        """Wait until an event is logged for the `count`th time; that line of the log."""
+        wait_for(lambda: self.events().count(event) >= count)
+        return [each for each in self.log if each["event"] == event][count - 1]
 
     def listens_again(self) -> None:
         """Forget that it listens, before something that makes it start anew."""
@@ -146,14 +165,14 @@ class Process:
     def events(self) -> list[str]:
         return [each["event"] for each in self.log]
 
-    def end(self, number: int = signal.SIGTERM, seconds: float = 15) -> int:
+    def end(self, number: int = signal.SIGTERM, seconds: float = PATIENCE) -> int:
         """Signal it, and return its exit code when all it said is read."""
         self.process.send_signal(number)
         return self.wait(seconds)
 
-    def wait(self, seconds: float = 15) -> int:
+    def wait(self, seconds: float = PATIENCE) -> int:
         code = self.process.wait(seconds)
-        self._reader.join(5)
+        self._reader.join(PATIENCE)
         return code
 
     def memory(self) -> int:
@@ -161,11 +180,16 @@ class Process:
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
+    def peak_memory(self) -> int:
+        """The most resident memory that it ever had, in bytes."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        self._reader.join(5)
+        self._reader.join(PATIENCE)
         for stream in (self.process.stdin, self.process.stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -176,15 +200,16 @@ def collect_command(folder: Path, *options: str, verb: str = "collect") -> list[
     place = folder / "collections"
     if not place.exists():
         write_collections(folder)
-    fixed = ["--data", folder / "data", "--collections", place, "--port", "0"]
+    fixed: list[str | Path] = ["--data", folder / "data", "--collections", place, "--port", "0"]
     alone = ["--no-dashboard"] if verb == "serve" else []
     return [*COMMAND, verb, *fixed, *alone, *options]
 
 
 def planted_command(bug: str, folder: Path, port: int = 0, *more: str) -> list[str | Path]:
-    """A collector that is built wrong on purpose (see planted_collector.py)."""
+    """A collector that is built wrong on purpose (planted_collector.py); its date is `day()`."""
     if not (folder / "collections").exists():
         write_collections(folder)
+    (folder / "today").write_text(day())
     script = SUPPORT / "planted_collector.py"
     return [sys.executable, script, bug, folder / "data", folder / "collections", str(port), *more]
 
@@ -216,6 +241,26 @@ def client_of(process: Process) -> Iterator[Client]:
         client.close()
 
 
+@contextlib.contextmanager
+def connected(process: Process) -> Iterator[Client]:
+    """A client that has had an answer, also from a collector that is quick to cut off."""
+    clients: list[Client] = []
+
+    def is_answered() -> bool:
+        clients.append(Client(process.port))
+        try:
+            return clients[-1].get("/healthz").status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    try:
+        wait_for(is_answered)
+        yield clients[-1]
+    finally:
+        for client in clients:
+            client.close()
+
+
 def stored(folder: Path, collection: str = "homepage") -> dict[tuple[str, str], int]:
     """Reports in the store, by period and dimensions."""
     store = open_store(folder / "data", read_only=True)
@@ -226,12 +271,3 @@ def stored(folder: Path, collection: str = "homepage") -> dict[tuple[str, str], 
         }
     finally:
         store.close()
-
-
-def wait_for(condition: Any, seconds: float = 10) -> None:
-    """Wait until a condition holds, or fail."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError("waited in vain")
-        time.sleep(0.02)

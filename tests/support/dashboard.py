@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 from rappor import Params, Ranges
 from rappor.aggregate.counts import Counts
@@ -13,6 +15,7 @@ from rappor.collection import Collection, period_of
 from rappor.dashboard.access.roles import Role
 from rappor.dashboard.ahead import SWITCH
 from rappor.dashboard.links import login_link
+from rappor.dashboard.process import CACHE
 from rappor.dashboard.state import State
 from rappor.simulate import counts as simulated_counts
 from rappor.store import CellKey, Fold, open_store
@@ -40,13 +43,14 @@ PAGES = [
 ]
 RARE = [f"shop{number:02}.example" for number in range(28)]  # on the list, held by nobody
 OWNER = "Browser team"
-NEXT_YEAR = date(today().year + 1, 12, 31)
+TODAY = today()  # one day for the whole process, also where it is tested across midnight
+NEXT_YEAR = date(TODAY.year + 1, 12, 31)
 
 
 def collections() -> list[Collection]:
     """Strings, categories, ordinals; one with nothing yet, one with too little, one expired."""
-    common = {"owner": OWNER, "expires": NEXT_YEAR}
-    small = {"h": 1, "m": 1, "f": 0.25, "p": 0.35, "q": 0.65}
+    common: dict[str, Any] = {"owner": OWNER, "expires": NEXT_YEAR}
+    small: dict[str, Any] = {"h": 1, "m": 1, "f": 0.25, "p": 0.35, "q": 0.65}
     browsers = ("Chrome", "Edge", "Firefox", "Safari", "Other")
     magnitudes = Ranges((8, 16, 32, 64, 128, 256, 512, 1024))
     return [
@@ -93,7 +97,7 @@ def collections() -> list[Collection]:
             description="Which proxy was set",
             owner="Networks",
             period="week",
-            expires=today() - timedelta(days=20),
+            expires=TODAY - timedelta(days=20),
         ),
     ]
 
@@ -108,7 +112,7 @@ def truth(week: int) -> dict[str, float]:
 
 def week(back: int) -> str:
     """The week so many weeks ago."""
-    return period_of("week", today() - timedelta(weeks=back))
+    return period_of("week", TODAY - timedelta(weeks=back))
 
 
 @dataclass(slots=True)
@@ -198,7 +202,7 @@ def sample_folder(folder: Path) -> Sample:
     labels = made["start-time"].ranges.labels if made["start-time"].ranges else ()
     starts = dict(zip(labels, (1, 4, 14, 28, 26, 15, 8, 3, 1), strict=True))
     for back in range(14):
-        day = period_of("day", today() - timedelta(days=back))
+        day = period_of("day", TODAY - timedelta(days=back))
         sample.add(made["start-time"], day, starts, 30_000 - 700 * (back % 5), seed=400 + back)
     sample.add(made["extensions"], week(0), truth(0), 400, seed=500)
     sample.store()
@@ -239,21 +243,31 @@ class Dashboard:
         return visit
 
 
+_CACHES: list[Path] = []  # of all dashboards of this process: Vega's bundle takes seconds to make
+
+
 @contextlib.contextmanager
 def serving(sample: Sample, *options: str) -> Iterator[Dashboard]:
     """`rappor dashboard` on a free port."""
-    fixed = ["--data", sample.data, "--collections", sample.definitions, "--port", "0"]
+    fixed: list[str | Path] = ["--data", sample.data, "--collections", sample.definitions]
     quiet = {SWITCH: "off"}  # what is decoded is what a test asks for
-    process = DashboardProcess([*COMMAND, "dashboard", *fixed, *options], quiet)
+    cache = sample.data / CACHE
+    made = [file for folder in _CACHES for file in folder.glob("vega-*.js")]
+    if made and not cache.exists():
+        cache.mkdir(mode=0o700)
+        shutil.copy(made[0], cache)
+    _CACHES.append(cache)
+    process = DashboardProcess([*COMMAND, "dashboard", *fixed, "--port", "0", *options], quiet)
     try:
-        process.wait_until_listening(60)
+        process.wait_until_listening(300)
         dashboard = Dashboard(process, sample)
         try:
             yield dashboard
         finally:
             dashboard.state.close()
     finally:
-        process.end(seconds=15) if process.process.poll() is None else None
+        if process.process.poll() is None:
+            process.end(seconds=300)
         process.close()
 
 
@@ -262,7 +276,7 @@ def large_folder(folder: Path, names: int = 100, periods: int = 365) -> Sample:
     sample = Sample(folder)
     params = Params(k=8, h=2, m=1, f=0.5, p=0.5, q=0.75)
     counts = simulated_counts({"a": 1, "b": 2}, params, 2_000, seed=1)
-    days = [period_of("day", today() - timedelta(days=back)) for back in range(periods)]
+    days = [period_of("day", TODAY - timedelta(days=back)) for back in range(periods)]
     for number in range(names):
         each = Collection(f"collection-{number:03}", 1, params, owner=OWNER, expires=NEXT_YEAR)
         sample.define(each)

@@ -2,19 +2,25 @@
 
 import asyncio
 import contextlib
+import pickle
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from datetime import UTC, datetime, timedelta
 from http.cookies import SimpleCookie
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
 from urllib.parse import urlencode, urlsplit
 
+from rappor.dashboard import fresh
 from rappor.dashboard.access.roles import Role
 from rappor.dashboard.app import build
 from rappor.dashboard.assets import Assets
 from rappor.dashboard.catalogue import Catalogue
 from rappor.dashboard.desk import Desk
-from rappor.dashboard.jobs import Jobs
+from rappor.dashboard.jobs import Job, Jobs, worker
+from rappor.dashboard.jobs import jobs as jobs_module
 from rappor.dashboard.routes import PAGES
 from rappor.dashboard.routing import Page
 from rappor.dashboard.settings import Settings
@@ -35,21 +41,80 @@ class Clock:
         self.moment += timedelta(**span)
 
 
+class WorkerInThread:
+    """A worker without a process: tasks run in the queue's own thread.
+
+    A process of its own takes more than a second to start; tests/e2e/test_dashboard_jobs.py has
+    that. Arguments are pickled as they would be on their way to one.
+    """
+
+    alive, reason = True, "it was killed"
+
+    def __init__(self) -> None:
+        self._killed = False
+
+    def run(self, kind: str, arguments: dict[str, Any]) -> Iterable[worker.Message]:
+        said: list[worker.Message] = []
+
+        def send(message: worker.Message) -> None:
+            if self._killed:
+                raise InterruptedError
+            said.append(message)
+
+        given = pickle.loads(pickle.dumps(arguments))
+        line: Any = SimpleNamespace(send=send)
+        last = worker._run(kind, given, line)
+        return [*said, last]
+
+    def kill(self) -> None:
+        self._killed = True
+
+
+@contextlib.contextmanager
+def made_jobs(state: jobs_module.Keeper, at_work: Callable[[], Any]) -> Iterator[Jobs]:
+    """A queue whose work is done by another kind of worker."""
+    with patch.object(jobs_module, "Worker", at_work):
+        jobs = Jobs(state)
+        try:
+            yield jobs
+        finally:
+            jobs.close()
+
+
+def until_over(jobs: Jobs, job: Job) -> Job:
+    """The job after its end."""
+    ended = jobs.wait(job.id, 300)
+    assert ended is not None
+    assert ended.over, ended
+    return ended
+
+
+@contextlib.contextmanager
+def always_fresh() -> Iterator[None]:
+    """Pages show what is stored by then, however long it takes to look: no older picture."""
+    with patch.multiple(fresh, PATIENCE_SECONDS=300.0, _NO_REST_SECONDS=float("inf")):
+        yield
+
+
 @contextlib.contextmanager
 def made_desk(
-    folder: Path, *, sample: Sample | None = None, now=None, **settings
+    folder: Path,
+    *,
+    sample: Sample | None = None,
+    now: Callable[[], datetime] | None = None,
+    at_work: Callable[[], Any] = WorkerInThread,
+    **settings: Any,
 ) -> Iterator[Desk]:
     """A desk over the sample data, or over another folder."""
     sample = sample or sample_folder(folder)
     known = Settings(sample.data, sample.definitions, **settings)
     clock = {} if now is None else {"now": now}
     state = State(known.state_file, sample.definitions, **clock)
-    jobs = Jobs(state)
     catalogue = Catalogue(sample.data, sample.definitions)
     try:
-        yield Desk(known, catalogue, state, jobs, Assets(folder / "cache"))
+        with always_fresh(), made_jobs(state, at_work) as jobs:
+            yield Desk(known, catalogue, state, jobs, Assets(folder / "cache"))
     finally:
-        jobs.close()
         state.close()
 
 
@@ -114,12 +179,12 @@ class Browser:
             "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 8766),
         }
-        sent: list[dict] = []
+        sent: list[MutableMapping[str, Any]] = []
 
-        async def receive() -> dict:
+        async def receive() -> dict[str, Any]:
             return {"type": "http.request", "body": body, "more_body": False}
 
-        async def send(message: dict) -> None:
+        async def send(message: MutableMapping[str, Any]) -> None:
             sent.append(message)
 
         await self.app(scope, receive, send)
@@ -147,3 +212,15 @@ class Browser:
         """Where a page's own links lead, apart from files and anchors."""
         found = re.findall(r'<a [^>]*href="(/[^"#]*)"', self.get(path).text)
         return sorted({each.replace("&amp;", "&") for each in found})
+
+
+def is_in(browser: Browser) -> bool:
+    """Whether the browser is logged in."""
+    return browser.get("/").status_code == 200
+
+
+def entered(desk: Desk, role: Role = Role.VIEWER) -> Browser:
+    """A browser that has just logged in."""
+    browser = Browser(desk)
+    browser.log_in(role)
+    return browser

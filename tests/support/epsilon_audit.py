@@ -9,15 +9,17 @@ the differing bits add up.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from rappor.mechanism import Encoder, Ranges
+from rappor.mechanism.entropy import Entropy
 from rappor.params import Params
 from rappor.privacy import epsilon_n
 from rappor.testing import SeededEntropy
-from support.audit import bits_of, log_ratio_lower
+from support.audit import MakeEncoder, bits_of, log_ratio_lower
 
 FAMILY_ALPHA = 1e-4
 ROUNDS = (1, 2, 5, 10, 30)
@@ -31,7 +33,7 @@ class Case:
     params: Params
     x: object
     y: object
-    shape: dict
+    shape: dict[str, Any]
 
 
 def cases(f: float = 0.5, p: float = 0.5, q: float = 0.75) -> list[Case]:
@@ -47,7 +49,12 @@ def cases(f: float = 0.5, p: float = 0.5, q: float = 0.75) -> list[Case]:
 
 
 def counts_of_ones(
-    case: Case, value: object, trials: int, entropy: SeededEntropy, rounds: tuple[int, ...]
+    case: Case,
+    value: object,
+    trials: int,
+    entropy: Entropy,
+    rounds: tuple[int, ...],
+    make: MakeEncoder = Encoder,
 ) -> np.ndarray:
     """For each number of reports in `rounds` and each bit, how often each count occurred."""
     k, longest = case.params.k, max(rounds)
@@ -56,7 +63,7 @@ def counts_of_ones(
         reports: list[int] = []
         clients = min(4000, trials - start)
         for _ in range(clients):
-            encoder = Encoder(
+            encoder = make(
                 case.params,
                 secret=entropy(32),
                 collection="audit",
@@ -91,13 +98,14 @@ def audit_epsilon(
     trials: int,
     seed: int,
     comparisons: int,
-    entropy: Callable = SeededEntropy,
+    entropy: Callable[[str], Entropy] = SeededEntropy,
     rounds: tuple[int, ...] = ROUNDS,
+    make: MakeEncoder = Encoder,
 ) -> dict[int, tuple[float, float]]:
     """(lower bound, promise) of ε_n for each n, with total confidence 1 - FAMILY_ALPHA."""
     source = entropy(f"epsilon {seed} {case.kind} {case.x}")
-    at_x = counts_of_ones(case, case.x, trials, source, rounds)
-    at_y = counts_of_ones(case, case.y, trials, source, rounds)
+    at_x = counts_of_ones(case, case.x, trials, source, rounds, make)
+    at_y = counts_of_ones(case, case.y, trials, source, rounds, make)
     probe = Encoder(case.params, secret=bytes(32), collection="audit", kind=case.kind, **case.shape)
     signal_x, signal_y = probe.trace(case.x).signal, probe.trace(case.y).signal
     differing = [b for b in range(case.params.k) if (signal_x ^ signal_y) >> b & 1]

@@ -15,7 +15,7 @@ import apsw
 from rappor.store.sqlite.store import SqliteStore
 
 _NUMBERS = itertools.count()
-_ERRORS: dict[str, tuple[type[apsw.Error], int]] = {
+_ERRORS: dict[str, tuple[Any, int]] = {  # apsw's errors have attributes that its types leave out
     "full": (apsw.FullError, apsw.SQLITE_FULL),
     "io": (apsw.IOError, apsw.SQLITE_IOERR_WRITE),
 }

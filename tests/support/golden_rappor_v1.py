@@ -6,6 +6,7 @@ client's memo, which is a privacy event: make a new dialect instead.
 
 import json
 from pathlib import Path
+from typing import Any
 
 from rappor.mechanism import Ranges, bloom_positions, derive_cohort, memo_digest
 from rappor.mechanism.encoder import Encoder
@@ -18,7 +19,7 @@ VALUES = ["", "a", "example.com", "日本語", "emoji 🎉", "nul\0inside", "x" 
 SHAPES = [(2, 1, 1), (3, 2, 4), (8, 4, 1), (100, 3, 7), (128, 2, 64), (4096, 16, 1024)]
 
 
-def placements() -> list[dict]:
+def placements() -> list[dict[str, Any]]:
     rows = []
     for k, h, m in SHAPES:
         params = Params(k, h, m, 0.5, 0.5, 0.75)
@@ -38,22 +39,23 @@ def placements() -> list[dict]:
     return rows
 
 
-def memos() -> list[dict]:
+def memos() -> list[dict[str, Any]]:
     ranges = Ranges.magnitudes(10, 0, 3)
     fs = [0.0, 0.5, 0.75, 0.1, 0.2001, 1e-9]
+    cases: list[tuple[str, tuple[int, int, int], dict[str, Any], list[Any]]] = [
+        ("string", (128, 2, 64), {}, ["", "example.com", "日本語"]),
+        ("string", (4096, 2, 4), {}, ["example.com"]),
+        ("string", (7, 2, 4), {}, ["example.com"]),
+        ("category", (3, 1, 1), {"categories": ["a", "b", "c"]}, ["a", "c"]),
+        ("boolean", (1, 1, 16), {}, [True, False]),
+        ("ordinal", (5, 1, 2), {"edges": ["1/1", "10/1", "100/1", "1000/1"]}, [0, 12.5, 10**6]),
+        ("bits", (12, 1, 2), {}, [0, 0b101010101010]),
+    ]
     rows = []
     for f in fs:
-        for kind, shape, extra, values in [
-            ("string", (128, 2, 64), {}, ["", "example.com", "日本語"]),
-            ("string", (4096, 2, 4), {}, ["example.com"]),
-            ("string", (7, 2, 4), {}, ["example.com"]),
-            ("category", (3, 1, 1), {"categories": ["a", "b", "c"]}, ["a", "c"]),
-            ("boolean", (1, 1, 16), {}, [True, False]),
-            ("ordinal", (5, 1, 2), {"edges": ["1/1", "10/1", "100/1", "1000/1"]}, [0, 12.5, 10**6]),
-            ("bits", (12, 1, 2), {}, [0, 0b101010101010]),
-        ]:
+        for kind, shape, extra, values in cases:
             params = Params(*shape, f, 0.5, 0.75)
-            given = {"categories": extra.get("categories")}
+            given: dict[str, Any] = {"categories": extra.get("categories")}
             if kind == "ordinal":
                 given["ranges"] = ranges
             for period in (None, "2026-W07") if kind == "string" else (None,):

@@ -7,10 +7,8 @@ cell above 1 is a double count; an acknowledged cell at 0 is a loss.
 import http.client
 import itertools
 import os
-import queue
 import random
 import signal
-import socket
 import threading
 import time
 from dataclasses import dataclass, field
@@ -20,14 +18,18 @@ import numpy as np
 
 from rappor import Params, Report
 from rappor.collection import Collection
+from rappor.host import bound
 from rappor.store import open_store
 from rappor.wire import Batch, encode_batch
-from support.collecting import Client, Process, day, planted_command, write_collections
+from support.collecting import PATIENCE, Client, Process, day, planted_command, write_collections
+from support.waiting import wait_for
 
 PARAMS = Params(k=1024, h=1, m=64, f=0.5, p=0.5, q=0.75)
 CELLS = PARAMS.k * PARAMS.m  # in one period
 CLIENTS = 8
 REPLAYS = 0.10
+BUSY = 8  # acknowledgements since the start after which a collector counts as busy
+EARLY = 5  # every fifth kill does not wait for them: it may hit the first commit after a start
 
 
 @dataclass
@@ -36,6 +38,7 @@ class Reckoning:
 
     acknowledged: int = 0
     stored: int = 0
+    kills: int = 0
     lost: int = 0
     double: int = 0
     unexpected: list[str] = field(default_factory=list)
@@ -77,7 +80,7 @@ class Crowd:
             thread.start()
 
     def _work(self, dice: random.Random) -> None:
-        client = Client(self.port, timeout=5)
+        client = Client(self.port)
         sent: list[bytes] = []
         pending: tuple[int, bytes] | None = None
         while pending is not None or not self.stopping.is_set():
@@ -102,11 +105,16 @@ class Crowd:
                 break
         client.close()
 
+    def wait_for_more(self, acknowledgements: int) -> None:
+        """Wait until so many more are acknowledged, or something unexpected was said."""
+        enough = len(self.acknowledged) + acknowledgements
+        wait_for(lambda: len(self.acknowledged) >= enough or self.unexpected)
+
     def finish(self) -> None:
         """Let every client bring home what it has."""
         self.stopping.set()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(PATIENCE)
             if thread.is_alive():
                 self.unexpected.append("a client is still waiting")
 
@@ -116,33 +124,36 @@ class Victim:
 
     def __init__(self, folder: Path, bug: str) -> None:
         write_collections(folder, Collection("kill", 1, PARAMS))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self._said: queue.Queue[str] = queue.Queue()
+        # Bound as long as the test lasts, without listening: nobody else is given the port while
+        # no collector has it.
+        self._holder = bound("127.0.0.1", 0)
+        self.port: int = self._holder.getsockname()[1]
         self._process = Process(planted_command(bug, folder, self.port, "forks"))
         self.pid = 0
 
     def start(self) -> None:
         self._process.listens_again()
-        self._process.process.stdin.write(b"start\n")
-        self._process.process.stdin.flush()
+        forks = self._process.process.stdin
+        assert forks is not None
+        forks.write(b"start\n")
+        forks.flush()
         self._process.wait_until_listening()
         self.pid = int([line for line in self._process.text if line.startswith("pid ")][-1][4:])
 
     def kill(self) -> None:
         gone = self._process.text.count("gone\n")
         os.kill(self.pid, signal.SIGKILL)
-        while self._process.text.count("gone\n") == gone:
-            time.sleep(0.001)
+        wait_for(lambda: self._process.text.count("gone\n") > gone)
 
     def close(self) -> None:
         self._process.close()
+        self._holder.close()
 
 
 def reckon(folder: Path, crowd: Crowd) -> Reckoning:
     """Compare the store with what was acknowledged."""
-    acknowledged = np.fromiter(crowd.acknowledged, np.int64)  # before: more may come meanwhile
+    # Taken before the store is read, and in one step: more may come meanwhile.
+    acknowledged = np.array(tuple(crowd.acknowledged), np.int64)
     found = Reckoning(len(acknowledged), unexpected=list(crowd.unexpected))
     store = open_store(folder / "data", read_only=True)
     try:
@@ -164,9 +175,18 @@ def reckon(folder: Path, crowd: Crowd) -> Reckoning:
 
 
 def kill_cycles(
-    folder: Path, cycles: int, *, bug: str = "none", seed: int = 1, look_every: int = 20
+    folder: Path,
+    cycles: int,
+    *,
+    bug: str = "none",
+    seed: int = 1,
+    look_every: int = 20,
+    pause: float = 0.5,
 ) -> Reckoning:
-    """Kill a collector under load `cycles` times at random moments up to 500 ms.
+    """Kill a collector under load `cycles` times at random moments of its work.
+
+    Four kills of five come up to `pause` seconds after `BUSY` acknowledgements, so that it was at
+    work however slow the machine is; the fifth comes up to `pause` seconds after it listens.
 
     Looks into the store now and then, and stops at the first fault that it finds.
     """
@@ -174,11 +194,14 @@ def kill_cycles(
     victim = Victim(folder, bug)
     crowd: Crowd | None = None
     found = Reckoning()
+    cycle = 0
     try:
         for cycle in range(1, cycles + 1):
             victim.start()
             crowd = crowd or Crowd(victim.port, seed)
-            time.sleep(dice.uniform(0, 0.5))
+            if cycle % EARLY:
+                crowd.wait_for_more(BUSY)
+            time.sleep(dice.uniform(0, pause))
             victim.kill()
             if cycle % look_every == 0:
                 found = reckon(folder, crowd)
@@ -192,4 +215,5 @@ def kill_cycles(
         if crowd is not None:
             crowd.stopping.set()
         victim.close()
+    found.kills = cycle
     return found

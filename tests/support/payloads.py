@@ -1,4 +1,4 @@
-"""Sixty texts that attack pages and spreadsheets: none of them may do anything (SECURITY, D2)."""
+"""Texts that attack pages and spreadsheets: none of them may do anything."""
 
 # Each script of theirs would call `fire`, which the tests define and watch.
 SCRIPTS = [
@@ -66,5 +66,82 @@ FORMULAS = [
     "\t=1+1",
 ]
 PAYLOADS = [*SCRIPTS, *FORMULAS]
+# A list of candidates that somebody pastes: script, markup, expressions, formulas, addresses, and
+# text that breaks pages. Each script of theirs would open a dialog.
+LISTED = [
+    "<script>alert(1)</script>",
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg onload=alert(1)>",
+    "<svg><script>alert(1)</script></svg>",
+    '"><script>alert(1)</script>',
+    "'><script>alert(1)</script>",
+    '" onmouseover="alert(1)',
+    "' onfocus='alert(1)' autofocus='",
+    "javascript:alert(1)",
+    "data:text/html,<script>alert(1)</script>",
+    "<iframe src=javascript:alert(1)>",
+    "<body onload=alert(1)>",
+    "<a href=javascript:alert(1)>x</a>",
+    '<math><mi//xlink:href="data:x,<script>alert(1)</script>">',
+    "<details open ontoggle=alert(1)>",
+    "<input autofocus onfocus=alert(1)>",
+    "<video><source onerror=alert(1)>",
+    "<object data=javascript:alert(1)>",
+    "<embed src=javascript:alert(1)>",
+    "<link rel=stylesheet href=http://example.invalid/x.css>",
+    "<base href=http://example.invalid/>",
+    "<meta http-equiv=refresh content=0;url=http://example.invalid/>",
+    "<form action=http://example.invalid/><button>x",
+    "<style>@import 'http://example.invalid/x.css';</style>",
+    "<img src=http://example.invalid/x.png>",
+    "{{7*7}}",
+    "{{ self.__init__.__globals__ }}",
+    "{% for x in (1,2) %}x{% endfor %}",
+    "${alert(1)}",
+    "#{7*7}",
+    "<%= 7*7 %>",
+    "`${alert(1)}`",
+    "');alert(1);//",
+    '\\");alert(1);//',
+    "\\u003cscript\\u003ealert(1)\\u003c/script\\u003e",
+    "<!--<script>alert(1)</script>",
+    "]]><script>alert(1)</script>",
+    "</textarea><script>alert(1)</script>",
+    "</title><script>alert(1)</script>",
+    "</style><script>alert(1)</script>",
+    "</option></datalist><script>alert(1)</script>",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "&#60;script&#62;alert(1)",
+    "%3Cscript%3Ealert(1)%3C/script%3E",
+    "datum.constructor.constructor('alert(1)')()",
+    "['constructor']['constructor']('alert(1)')()",
+    "__proto__",
+    "constructor",
+    "=1+1",
+    "=cmd|' /C calc'!A0",
+    "+1+1",
+    "-1+1",
+    "@SUM(1+1)",
+    '=HYPERLINK("http://example.invalid/","x")',
+    "\t=1+1",
+    "' OR 1=1 --",
+    "\u202egnp.exe",
+    "\u2028alert(1)\u2029",
+    "../../../etc/passwd",
+]
+# Strings that the chart library could take for expressions of its own.
+EXPRESSIONS = [
+    "datum.value",
+    "datum.label",
+    "datum['value']",
+    'datum.value"] + datum.label + ["',
+    "a.b[0]",
+    "a\\.b",
+    "\\u0022",
+    "constructor",
+    "toString",
+    "__proto__",
+]
 # What a page is given first, so that a script that ran shows itself.
 WATCHED = "window.fired = []; window.fire = number => window.fired.push(number);"

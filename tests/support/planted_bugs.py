@@ -8,18 +8,20 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
-from rappor.mechanism import Encoder, Report, channel
+from rappor.mechanism import Encoder, Report, Trace, channel
 from rappor.mechanism.entropy import KeyedStream
 from rappor.mechanism.irr import instantaneous_response
 from rappor.mechanism.prr import permanent_response
 from rappor.params import Params
+from support.audit import Auditable, MakeEncoder
 
-BUGS: dict[str, tuple[Callable[..., Encoder], int]] = {}  # name -> (make, clients needed)
+BUGS: dict[str, tuple[MakeEncoder, int]] = {}  # name -> (make, clients needed)
 
 
-def planted(clients: int = 2000):
-    def register(make: Callable[..., Encoder]) -> Callable[..., Encoder]:
+def planted(clients: int = 2000) -> Callable[[MakeEncoder], MakeEncoder]:
+    def register(make: MakeEncoder) -> MakeEncoder:
         BUGS[make.__name__] = (make, clients)
         return make
 
@@ -27,7 +29,7 @@ def planted(clients: int = 2000):
 
 
 @planted()
-def no_memo(params: Params, **shape) -> Encoder:
+def no_memo(params: Params, **shape: Any) -> Encoder:
     encoder = Encoder(params, **shape)
     encoder._permanent = lambda value: permanent_response(params, os.urandom(64))(
         encoder._signal(value), b""
@@ -36,31 +38,31 @@ def no_memo(params: Params, **shape) -> Encoder:
 
 
 @planted(8000)
-def f_too_low_by_two_hundredths(params: Params, **shape) -> Encoder:
+def f_too_low_by_two_hundredths(params: Params, **shape: Any) -> Encoder:
     return _with_permanent_of(replace(params, f=params.f - 0.02), params, shape)
 
 
 @planted(8000)
-def f_too_high_by_two_hundredths(params: Params, **shape) -> Encoder:
+def f_too_high_by_two_hundredths(params: Params, **shape: Any) -> Encoder:
     return _with_permanent_of(replace(params, f=params.f + 0.02), params, shape)
 
 
 @planted(20_000)
-def f_truncated_to_sevenths_of_a_byte(params: Params, **shape) -> Encoder:
+def f_truncated_to_sevenths_of_a_byte(params: Params, **shape: Any) -> Encoder:
     """google/rappor's threshold: rand128 < f * 128, so f = .1 becomes 13/128."""
     return _with_permanent_of(replace(params, f=-(-params.f * 128 // 1) / 128), params, shape)
 
 
 @planted()
-def p_and_q_swapped(params: Params, **shape) -> Encoder:
+def p_and_q_swapped(params: Params, **shape: Any) -> Encoder:
     encoder = Encoder(params, **shape)
     true, everything = encoder._instantaneous, (1 << params.k) - 1
     encoder._instantaneous = lambda permanent: true(permanent ^ everything)
     return encoder
 
 
-@planted(8000)
-def q_too_high_by_a_hundredth(params: Params, **shape) -> Encoder:
+@planted(20_000)
+def q_too_high_by_a_hundredth(params: Params, **shape: Any) -> Encoder:
     encoder = Encoder(params, **shape)
     encoder._instantaneous = instantaneous_response(
         replace(params, q=params.q + 0.01), shape["entropy"]
@@ -68,8 +70,8 @@ def q_too_high_by_a_hundredth(params: Params, **shape) -> Encoder:
     return encoder
 
 
-def _unrandomised_bit(bit: int):
-    def make(params: Params, **shape) -> Encoder:
+def _unrandomised_bit(bit: int) -> MakeEncoder:
+    def make(params: Params, **shape: Any) -> Auditable:
         encoder = Encoder(params, **shape)
         true, mask = encoder.encode, 1 << bit % params.k
 
@@ -84,17 +86,17 @@ def _unrandomised_bit(bit: int):
 
 
 @planted()
-def first_bit_not_randomised(params: Params, **shape) -> Encoder:
+def first_bit_not_randomised(params: Params, **shape: Any) -> Auditable:
     return _unrandomised_bit(0)(params, **shape)
 
 
 @planted()
-def last_bit_not_randomised(params: Params, **shape) -> Encoder:
+def last_bit_not_randomised(params: Params, **shape: Any) -> Auditable:
     return _unrandomised_bit(-1)(params, **shape)
 
 
 @planted()
-def one_sided_noise(params: Params, **shape) -> Encoder:
+def one_sided_noise(params: Params, **shape: Any) -> Encoder:
     """pure-LDP's bug: a 1 is never cleared."""
     encoder = Encoder(params, **shape)
     true = encoder._permanent
@@ -103,39 +105,39 @@ def one_sided_noise(params: Params, **shape) -> Encoder:
 
 
 @planted()
-def no_second_randomization(params: Params, **shape) -> Encoder:
+def no_second_randomization(params: Params, **shape: Any) -> Encoder:
     encoder = Encoder(params, **shape)
     encoder._instantaneous = lambda permanent: permanent
     return encoder
 
 
 @planted()
-def no_first_randomization(params: Params, **shape) -> Encoder:
+def no_first_randomization(params: Params, **shape: Any) -> Encoder:
     encoder = Encoder(params, **shape)
     encoder._permanent = encoder._signal
     return encoder
 
 
 @planted()
-def reports_repeat_themselves(params: Params, **shape) -> Encoder:
+def reports_repeat_themselves(params: Params, **shape: Any) -> Encoder:
     encoder = Encoder(params, **shape)
     encoder._instantaneous = lru_cache(None)(encoder._instantaneous)
     return encoder
 
 
 @planted()
-def reports_repeat_after_a_restart(params: Params, **shape) -> Encoder:
+def reports_repeat_after_a_restart(params: Params, **shape: Any) -> Encoder:
     """Instantaneous randomness from a stream that starts anew with each process."""
     return Encoder(params, **{**shape, "entropy": KeyedStream(shape["secret"]).reader(b"irr")})
 
 
 @planted()
-def secret_not_used(params: Params, **shape) -> Encoder:
+def secret_not_used(params: Params, **shape: Any) -> Encoder:
     return Encoder(params, **{**shape, "secret": bytes(32)})
 
 
 @planted()
-def value_not_in_the_memo(params: Params, **shape) -> Encoder:
+def value_not_in_the_memo(params: Params, **shape: Any) -> Encoder:
     encoder = Encoder(params, **shape)
     respond = permanent_response(params, shape["secret"])
     encoder._permanent = lambda value: respond(encoder._signal(value), b"")
@@ -143,27 +145,27 @@ def value_not_in_the_memo(params: Params, **shape) -> Encoder:
 
 
 @planted()
-def collection_not_in_the_memo(params: Params, **shape) -> Encoder:
+def collection_not_in_the_memo(params: Params, **shape: Any) -> Encoder:
     return Encoder(params, **{**shape, "collection": "always the same"})
 
 
 @planted()
-def f_not_in_the_memo(params: Params, **shape) -> Encoder:
+def f_not_in_the_memo(params: Params, **shape: Any) -> Encoder:
     """Measured on the reference client: every bit where two such B' differ is a true bit."""
     encoder = Encoder(params, **shape)
     key = KeyedStream(shape["secret"]).reader(shape["collection"].encode())(64)
     respond = permanent_response(params, key)
-    encoder._permanent = lambda value: respond(encoder._signal(value), value.encode())
+    encoder._permanent = lambda value: respond(encoder._signal(value), str(value).encode())
     return encoder
 
 
 @planted()
-def p_in_the_memo(params: Params, **shape) -> Encoder:
+def p_in_the_memo(params: Params, **shape: Any) -> Encoder:
     return Encoder(params, **{**shape, "collection": f"{shape['collection']} {params.p}"})
 
 
 @planted()
-def neighbouring_bits_share_a_coin(params: Params, **shape) -> Encoder:
+def neighbouring_bits_share_a_coin(params: Params, **shape: Any) -> Encoder:
     encoder = Encoder(params, **shape)
     true, even = encoder._instantaneous, sum(1 << bit for bit in range(0, params.k, 2))
 
@@ -177,7 +179,7 @@ def neighbouring_bits_share_a_coin(params: Params, **shape) -> Encoder:
 
 
 @planted()
-def bits_above_the_signal_left_out(params: Params, **shape) -> Encoder:
+def bits_above_the_signal_left_out(params: Params, **shape: Any) -> Encoder:
     """An early exit on the value: nothing is drawn above its highest bit."""
     encoder = Encoder(params, **shape)
     true = encoder._permanent
@@ -186,7 +188,7 @@ def bits_above_the_signal_left_out(params: Params, **shape) -> Encoder:
 
 
 @planted()
-def cohort_drawn_for_each_report(params: Params, **shape) -> Encoder:
+def cohort_drawn_for_each_report(params: Params, **shape: Any) -> Auditable:
     encoder = Encoder(params, **shape)
 
     class Wandering(_Wrapped):
@@ -197,7 +199,7 @@ def cohort_drawn_for_each_report(params: Params, **shape) -> Encoder:
 
 
 @planted()
-def single_step_with_the_joint_rates(params: Params, **shape) -> Encoder:
+def single_step_with_the_joint_rates(params: Params, **shape: Any) -> Encoder:
     """Right p* and q*, but drawn in one step: averaging many reports reveals the value."""
     encoder = Encoder(params, **shape)
     p_star, q_star = map(float, channel(params))
@@ -213,11 +215,18 @@ class _Wrapped:
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
 
-    def __getattr__(self, name: str):
-        return getattr(self._encoder, name)
+    @property
+    def cohort(self) -> int:
+        return self._encoder.cohort
+
+    def encode(self, value: object) -> Report:
+        return self._encoder.encode(value)
+
+    def trace(self, value: object) -> Trace:
+        return self._encoder.trace(value)
 
 
-def _with_permanent_of(other: Params, params: Params, shape: dict) -> Encoder:
+def _with_permanent_of(other: Params, params: Params, shape: dict[str, Any]) -> Encoder:
     """Reports as `params` say, but B' drawn with the f of `other`."""
     encoder = Encoder(params, **shape)
     encoder._permanent = Encoder(other, **shape)._permanent

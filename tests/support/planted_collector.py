@@ -7,16 +7,17 @@ start then takes milliseconds, and a fork killed with -9 is as dead as any other
 """
 
 import contextlib
+import math
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from rappor.collector import process
-from rappor.collector.admit import utc_today
+from rappor.collector import process, protocol, writer
 from rappor.collector.settings import Settings
 from rappor.collector.writer import Waiting, Writer
 from rappor.errors import StoreBroken, StoreFull
@@ -106,6 +107,15 @@ class SlowDisk(Wrapped):
         return self.store.add(tokens, fold, day)
 
 
+class GatedDisk(Wrapped):
+    """No commit ends while there is a file named `gate` beside the data folder."""
+
+    def add(self, tokens: Sequence[bytes], fold: Folding, day: date) -> list[bool]:
+        while (self.where.parent / "gate").exists():
+            time.sleep(0.005)
+        return self.store.add(tokens, fold, day)
+
+
 class PoisonedCell(Wrapped):
     """Cannot fold reports of cohort 3, as a bug or a damaged cell would have it."""
 
@@ -151,18 +161,32 @@ BUGS: dict[str, dict[str, Any]] = {
     "two-transactions": {"opened": TwoTransactions},
     "dying-thread": {"writer": DyingThread},
     "sick-disk": {"opened": SickDisk},
-    "slow-disk": {"opened": SlowDisk},
     "narrow-disk": {"opened": SlowDisk},
+    "gated-disk": {"opened": GatedDisk},
     "poisoned-cell": {"opened": PoisonedCell},
-    "clock-ahead": {"today": lambda: utc_today() + timedelta(days=2)},
-    "clock-behind": {"today": lambda: utc_today() - timedelta(days=2)},
+    "impatient": {},
+    "short-drain": {},
+    "clock-ahead": {},
+    "clock-behind": {},
+}
+DAYS_OFF = {"clock-ahead": 2, "clock-behind": -2}
+# No bugs: the times that a collector keeps, so short or so long that no test waits for them.
+TIMES: dict[str, dict[tuple[ModuleType, str], float]] = {
+    "impatient": {(protocol, "HEADER_SECONDS"): 0.3, (protocol, "BODY_SECONDS"): 0.6},
+    "short-drain": {(process, "DRAIN_SECONDS"): 1.0},
+    "gated-disk": {(process, "DRAIN_SECONDS"): 300.0, (writer, "_PATIENCE_SECONDS"): math.inf},
 }
 
 
 def run(bug: str, data: str, collections: str, port: str) -> int:
+    for (module, name), seconds in TIMES.get(bug, {}).items():
+        assert hasattr(module, name)
+        setattr(module, name, seconds)
+    first = date.fromisoformat(Path(data).with_name("today").read_text())
+    today = first + timedelta(days=DAYS_OFF.get(bug, 0))
     group = 4 if bug == "narrow-disk" else 1024  # four batches each 50 ms: 80 a second
     settings = Settings(data=data, collections=collections, port=int(port), group_batches=group)
-    return process.run(settings, **BUGS[bug])
+    return process.run(settings, today=lambda: today, **BUGS[bug])
 
 
 def run_forks(*arguments: str) -> None:

@@ -48,8 +48,8 @@ class StoreContract:
             folds = samples.random_folds(rng, key)
             assert store.add([token(number)], always(folds), DAY) == [True]
             table = wanted.setdefault(key, np.zeros((PARAMS.m, PARAMS.k + 1), np.int64))
-            for each in folds:
-                table[each.cohort] += [each.total, *each.ones]
+            for part in folds:
+                table[part.cohort] += [part.total, *part.ones]
         found = store.counts("homepage", 1)
         assert [each.cell for each in found] == sorted(wanted)
         for each in found:
@@ -349,10 +349,12 @@ class StoreContract:
         thread = threading.Thread(target=read)
         thread.start()
         every = [fold(cell(), cohort, [2**20 - 1]) for cohort in range(4)]
-        for number in range(100):
-            store.add([token(number)], always(every), DAY)
-        done.set()
-        thread.join()
+        try:
+            for number in range(100):
+                store.add([token(number)], always(every), DAY)
+        finally:
+            done.set()
+            thread.join()
         assert failed == []
         assert totals(reader) == [400]
 

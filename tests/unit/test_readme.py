@@ -30,6 +30,7 @@ def test_there_are_two_short_examples() -> None:
     assert all(len([line for line in code.splitlines() if line]) <= 10 for code in PYTHON)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", PYTHON)
 def test_the_example_runs_and_prints_what_it_says(code: str) -> None:
     printed = io.StringIO()

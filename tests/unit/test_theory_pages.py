@@ -56,6 +56,7 @@ def test_there_are_pages_to_check() -> None:
     assert DOCS / "threat-model.md" in PAGES_WITH_EXAMPLES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=_name)
 def test_examples_of_a_page_give_what_it_prints(page: Path) -> None:
     report: list[str] = []

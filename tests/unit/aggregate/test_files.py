@@ -143,6 +143,7 @@ def test_reasons_never_show_a_client_or_bits(tmp_path: Path, engine: str) -> Non
     assert "0001" not in shown
 
 
+@pytest.mark.slow
 def test_the_first_20_are_shown_and_all_are_counted(tmp_path: Path, engine: str) -> None:
     data = HEADER + b"a,9,0001\n" * 30 + b"a,2,0001\n" + b"a,2,01\n" * 70_000
     found = aggregate(tmp_path, data)

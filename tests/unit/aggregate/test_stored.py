@@ -134,6 +134,7 @@ def test_the_digest_is_of_the_bytes_and_the_collection(tmp_path: Path) -> None:
     assert ReportFile(path, collection(), cell()).digest() != first
 
 
+@pytest.mark.slow
 def test_a_million_reports_give_the_same_counts_however_they_are_cut(tmp_path: Path) -> None:
     """Folding is exact: 100 batches through `add` equal one count of all."""
     params = samples.Params(k=20, h=2, m=4, f=0.5, p=0.5, q=0.75)

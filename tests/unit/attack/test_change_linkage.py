@@ -51,6 +51,7 @@ def test_rates_are_what_enumerating_two_single_reports_gives() -> None:
     assert rates(TINY, 1) == pytest.approx((unchanged, changed), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_more_reports_and_more_bits_show_a_change_better() -> None:
     by_reports = [balanced_accuracy(WINDOWS, n) for n in (1, 3, 7, 14)]
     assert by_reports == sorted(by_reports)
@@ -119,11 +120,12 @@ def test_limits_of_the_settings_are_refused_by_name() -> None:
             module.attack(WINDOWS, **settings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("params", "reports"),
     [
-        (Params(4096, 1, 64, 0.2385, 0.2336, 0.5373), 1),
-        (Params(2048, 2, 1, 0.5, 0.45, 0.55), 7),
+        pytest.param(Params(4096, 1, 64, 0.2385, 0.2336, 0.5373), 1, marks=pytest.mark.long),
+        pytest.param(Params(2048, 2, 1, 0.5, 0.45, 0.55), 7, marks=pytest.mark.slow),
     ],
 )
 def test_many_bits_do_not_blind_the_attacker(params, reports):

@@ -54,6 +54,7 @@ def test_every_attack_works_at_the_corners_and_respects_epsilon(name: str, corne
     json.dumps(found.to_dict(), default=str)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_seed_repeats_a_run_and_another_changes_it(name: str) -> None:
     params = Params(16, 2, 1, 0.5, 0.5, 0.75)
@@ -64,6 +65,7 @@ def test_a_seed_repeats_a_run_and_another_changes_it(name: str) -> None:
     assert one.figures != other.figures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_settings_are_those_that_were_asked_for(name: str) -> None:
     settings = dict(ATTACKS[name].settings) | {"trials": FEW.get(name, 50)}

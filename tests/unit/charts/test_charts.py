@@ -77,6 +77,7 @@ EVERY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_every_chart_is_plain_json_with_words_and_renders_in_both_themes(name):
     for theme in ("light", "dark"):
@@ -136,6 +137,7 @@ def test_results_show_detected_first_and_at_most_thirty():
     assert not any("Showing" in line for line in charts.results(strings(3, 2))["title"]["subtitle"])
 
 
+@pytest.mark.slow
 def test_detected_rows_are_found_in_long_tables_wherever_they_are():
     found = strings(0, 5000)
     late = row("late", -0.5, True)
@@ -162,6 +164,7 @@ def test_warnings_stand_below_the_title():
     assert "Check: Mind the gap." in spec["title"]["subtitle"]
 
 
+@pytest.mark.slow
 def test_hostile_strings_are_shown_as_they_are():
     svg = to_svg(charts.results(categories()))
     shown = text_of(svg)
@@ -199,6 +202,7 @@ def test_histograms_keep_the_order_of_their_ranges():
     assert ends[-1] == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_files_are_written_by_their_ending(tmp_path):
     chart = charts.Chart(charts.results(strings(3)))
     assert chart.save(tmp_path / "a.svg").read_text(encoding="utf-8").startswith("<svg")

@@ -1,5 +1,6 @@
 """Charts over periods and cohorts: gaps stay gaps, marks are drawn, hostile names stay names."""
 
+import html
 import json
 
 import pytest
@@ -41,6 +42,7 @@ EVERY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_every_chart_is_plain_json_and_renders_in_both_themes(name):
     for theme in ("light", "dark"):
@@ -116,3 +118,24 @@ def test_a_last_row_that_is_not_full_has_an_axis_for_each_multiple():
     found = {count: trends([line(f"s{i}") for i in range(count)]) for count in (3, 4, 5, 12)}
     axes = {count: spec["resolve"]["axis"]["x"] for count, spec in found.items()}
     assert axes == {3: "shared", 4: "shared", 5: "independent", 12: "shared"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "datum.value",
+        "datum.label",
+        'datum.value"] + datum.label + ["',
+        "datum['value']",
+        "parent.line",
+        "\\",
+        "\\u0022",
+        "__proto__",
+        "constructor",
+        "a.b[0]",
+    ],
+)
+def test_a_string_that_is_an_expression_stays_a_string_above_its_multiple(name: str) -> None:
+    points = [Point("2026-W27", 0.1, 0.05, 0.15), Point("2026-W28", 0.1, 0.0, 0.2)]
+    svg = to_svg(trends([Line(name, points), Line("other", points)]))
+    assert f">{name}<" in html.unescape(svg)

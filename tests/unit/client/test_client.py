@@ -1,5 +1,6 @@
 """Client: what an application sees: arguments, consent, status, preview, forgetting."""
 
+import json
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,10 +10,12 @@ import pytest
 
 import rappor
 from rappor.client import PROBLEMS, STATES, Client
+from rappor.client.folder import Folder
+from rappor.client.ledger_file import save_forgotten
 from rappor.collection import Collection
 from rappor.params import Params
 from rappor.privacy import epsilon_infinity
-from support.client import MONDAY, FakeClock, FakeTransport, homepage
+from support.client import LIMIT, MONDAY, FakeClock, FakeTransport, homepage
 
 Opener = Callable[..., Client]
 
@@ -43,7 +46,7 @@ def test_a_report_goes_to_the_collector_and_is_shown_exactly(opened: Opener) -> 
     collection = homepage(dimensions={"country": ("NZ",)})
     client = opened(collection, transport=collector, dimensions={"country": "NZ"})
     client.report("homepage", "example.com")
-    assert client.flush(10)
+    assert client.flush(LIMIT)
     (body,) = collector.bodies
     (shown,) = client.preview().sent
     assert bytes.fromhex(shown.body) == body
@@ -59,7 +62,7 @@ def test_status_has_what_was_made_and_what_it_cost(opened: Opener) -> None:
     assert client.status().state == "on"
     client.report("homepage", "a.org")
     client.report("homepage", "b.org")
-    client.flush(10)
+    client.flush(LIMIT)
     client.report("homepage", "c.org")
     status = client.status()
     assert status.calls == {"made": 1, "the reports of this period are made": 2}
@@ -76,7 +79,7 @@ def test_a_list_that_changes_after_the_call_is_reported_as_it_was(opened: Opener
     bits = [True] * 8
     client.report("homepage", bits)
     bits.clear()
-    client.flush(10)
+    client.flush(LIMIT)
     assert client.status().calls == {"made": 1}
 
 
@@ -95,7 +98,7 @@ def test_without_consent_nothing_is_written(
     collector = FakeTransport()
     client = opened(transport=collector, **changes)
     client.report("homepage", "a.org")
-    assert not client.flush(1)
+    assert not client.flush(LIMIT)
     assert client.status().state == state
     assert client.status().explanation == STATES[state]
     assert not (tmp_path / "client").exists()
@@ -114,13 +117,13 @@ def test_consent_withdrawn_clears_what_waits_and_keeps_the_secret(
 ) -> None:
     client = opened()
     client.report("homepage", "a.org")
-    client.flush(10)
+    client.flush(LIMIT)
     client.close()
     secret = (tmp_path / "client/secret").read_bytes()
     assert opened(consent=False).status().waiting == 0
     collector = FakeTransport()
     again = opened(transport=collector)
-    assert again.flush(10)
+    assert again.flush(LIMIT)
     assert collector.bodies == []
     assert (tmp_path / "client/secret").read_bytes() == secret
 
@@ -131,7 +134,7 @@ def test_opting_out_lasts_until_opting_in_and_keeps_the_secret(
     clock = FakeClock()
     client = opened(clock=clock)
     client.report("homepage", "a.org")
-    client.flush(10)
+    client.flush(LIMIT)
     secret = (tmp_path / "client/secret").read_bytes()
     assert client.opt_out()
     assert client.status().state == "opted out"
@@ -142,7 +145,7 @@ def test_opting_out_lasts_until_opting_in_and_keeps_the_secret(
     assert again.status().state == "opted out"
     again.opt_in()
     again.report("homepage", "a.org")
-    assert again.flush(10)
+    assert again.flush(LIMIT)
     assert (again.status().state, again.status().waiting) == ("on", 1)
     assert (tmp_path / "client/secret").read_bytes() == secret
 
@@ -153,7 +156,7 @@ def test_forgetting_deletes_says_its_cost_and_keeps_counting_it(
     spent = epsilon_infinity(Params.preset("windows"))
     client = opened(homepage(most_values=2))
     client.report("homepage", "a.org")
-    client.flush(10)
+    client.flush(LIMIT)
     secret = (tmp_path / "client/secret").read_bytes()
     forgotten = client.forget()
     assert forgotten.epsilon == pytest.approx(spent, rel=1e-9)
@@ -163,13 +166,13 @@ def test_forgetting_deletes_says_its_cost_and_keeps_counting_it(
     assert left <= {"forgotten", "lock", "upload.lock"}
     again = opened(homepage(most_values=2), clock=FakeClock(MONDAY.replace(day=17)))
     again.report("homepage", "a.org")
-    again.flush(10)
+    again.flush(LIMIT)
     assert again.status().epsilon == pytest.approx(2 * spent, rel=1e-9)
     assert (tmp_path / "client/secret").read_bytes() != secret
     again.forget()
     last = opened(homepage(most_values=2), clock=FakeClock(MONDAY.replace(day=18)))
     last.report("homepage", "b.org")
-    last.flush(10)
+    last.flush(LIMIT)
     assert last.status().calls == {"the limit on values or ε is reached": 1}
 
 
@@ -191,7 +194,7 @@ def test_a_lost_secret_or_ledger_stops_reports_with_a_clear_status(
     clock = FakeClock()
     client = opened(clock=clock)
     client.report("homepage", "a.org")
-    client.flush(10)
+    client.flush(LIMIT)
     client.close()
     damage(tmp_path / "client")
     before = {path.name for path in (tmp_path / "client").iterdir()}
@@ -199,7 +202,7 @@ def test_a_lost_secret_or_ledger_stops_reports_with_a_clear_status(
     again = opened(clock=clock)
     assert (again.status().state, again.status().problem) == ("stopped", problem)
     again.report("homepage", "a.org")
-    assert not again.flush(10)
+    assert not again.flush(LIMIT)
     status = again.status()
     assert (status.state, status.problem) == ("stopped", problem)
     assert status.explanation == PROBLEMS[problem]
@@ -226,11 +229,11 @@ def _flip(path: Path) -> None:
 def test_another_account_in_the_same_directory_is_refused(opened: Opener) -> None:
     first = opened(account_secret=b"a" * 16)
     first.report("homepage", "a.org")
-    assert first.flush(10)
+    assert first.flush(LIMIT)
     first.close()
     second = opened(account_secret=b"b" * 16, clock=FakeClock(MONDAY.replace(day=17)))
     second.report("homepage", "a.org")
-    second.flush(10)
+    second.flush(LIMIT)
     assert second.status().problem == "secret-changed"
 
 
@@ -288,7 +291,7 @@ def test_neither_repr_nor_status_shows_a_value_or_the_secret(
 ) -> None:
     client = opened()
     client.report("homepage", "www.private.example")
-    client.flush(10)
+    client.flush(LIMIT)
     secret = (tmp_path / "client/secret").read_bytes().split()[-1].decode()
     for text in (repr(client), str(client.status()), str(client.preview())):
         assert "private" not in text
@@ -314,7 +317,7 @@ def test_an_error_of_the_client_itself_does_not_reach_the_host(opened: Opener) -
     client = opened()
     client.report(["not", "hashable"], "a.org")  # type: ignore[arg-type]
     client.report("nonsense", "a.org")
-    client.flush(10)
+    client.flush(LIMIT)
     assert client.status().calls == {"not made": 1, "unknown collection": 1}
 
 
@@ -322,8 +325,36 @@ def test_a_full_queue_drops_calls_and_counts_them(
     opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = opened()
-    with client._folder.lock("lock", 5):  # the background thread has to wait
+    with client._folder.lock("lock", LIMIT):  # the background thread has to wait
         for _ in range(1500):
             client.report("homepage", "a.org")
-    client.flush(10)
+    client.flush(LIMIT)
     assert client.status().calls["queue full"] >= 400
+
+
+# What an application reads.
+
+
+def test_the_status_is_plain_json_with_infinity_as_a_text(tmp_path: Path) -> None:
+    save_forgotten(Folder(tmp_path), {"homepage": float("inf")}, {}, {})
+    with Client.open(tmp_path, [homepage()], consent=True, clock=FakeClock()) as client:
+        found = json.loads(json.dumps(client.status().to_dict(), allow_nan=False))
+        shown: Any = client.preview().to_dict()
+        json.dumps(shown, allow_nan=False)
+    assert found["epsilon"] == "inf"
+    assert found["collections"][0]["epsilon"] == "inf"
+    assert found["state"] == "on"
+
+
+@pytest.mark.parametrize("collections", [None, 7, object()])
+def test_collections_that_are_no_list_are_a_params_error(tmp_path: Path, collections: Any) -> None:
+    with pytest.raises(rappor.ParamsError, match="collections must"):
+        Client.open(tmp_path, collections, consent=True)
+
+
+def test_the_preview_names_the_very_address_that_is_posted_to(tmp_path: Path) -> None:
+    url = "https://reports.example.org"
+    with Client.open(
+        tmp_path, [homepage()], consent=True, upload_to=url, clock=FakeClock()
+    ) as client:
+        assert client.preview().upload_to == "https://reports.example.org/v1/reports"

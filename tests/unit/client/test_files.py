@@ -19,6 +19,7 @@ from rappor.client.sealed import seal, unseal
 from rappor.client.sender import Sender
 from rappor.wire import Batch
 from support.client import (
+    LIMIT,
     MONDAY,
     FakeClock,
     FakeTransport,
@@ -243,7 +244,7 @@ def test_a_damaged_batch_is_dropped_and_counted() -> None:
     disk.files["outbox/empty.batch"] = b""
     transport = FakeTransport()
     sender = Sender(disk, FakeClock(), outbox, transport, jitter=0)
-    assert sender.send(until=sender._clock.monotonic() + 5, now=True)
+    assert sender.send(until=sender._clock.monotonic() + LIMIT, now=True)
     assert (transport.bodies, outbox.names()) == ([], [])
     assert outbox.counts() == {"dropped: damaged": 3}
 

@@ -29,6 +29,7 @@ def outbox(disk: MemoryDisk) -> list[Batch]:
     return [each[0] for each in found if each is not None]
 
 
+@pytest.mark.slow
 def test_restarts_upgrades_and_ten_thousand_repeats_give_one_b_prime() -> None:  # A4
     """p = 0, q = 1: the report is B' itself, so that every report shows it."""
     clock, disk = FakeClock(), MemoryDisk()

@@ -10,27 +10,18 @@ from rappor.client.outbox import Outbox
 from rappor.client.sender import MOST_WAIT, Sender
 from rappor.client.transport import Answer, HttpTransport, retry_after
 from rappor.errors import ParamsError
-from rappor.wire import Batch, encode_batch, problem_json
-from support.client import MONDAY, Collector, FakeClock, FakeTransport, MemoryDisk
+from rappor.wire import encode_batch, problem_json
+from support.client import (
+    LIMIT,
+    MONDAY,
+    Collector,
+    FakeClock,
+    MemoryDisk,
+    Setting,
+    batch,
+)
 
 DAY = datetime.timedelta(days=1)
-
-
-def batch(token: int = 0, period: str = "2026-11-16") -> Batch:
-    return Batch(bytes([token]) * 16, "homepage", 1, period, (), 8, b"\1\0", b"\5")
-
-
-class Setting:
-    """A sender over a disk in memory."""
-
-    def __init__(self, *answers: Answer | Exception, jitter: float = 0.0) -> None:
-        self.disk, self.clock = MemoryDisk(), FakeClock()
-        self.outbox = Outbox(self.disk)
-        self.transport = FakeTransport(list(answers))
-        self.sender = Sender(self.disk, self.clock, self.outbox, self.transport, jitter)
-
-    def send(self, now: bool = True) -> bool:
-        return self.sender.send(until=self.clock.monotonic() + 60, now=now)
 
 
 def test_a_stored_batch_is_moved_to_those_that_were_sent() -> None:
@@ -83,9 +74,9 @@ def test_retry_after_is_obeyed_also_by_the_next_process() -> None:
     setting.send()
     later = Sender(setting.disk, setting.clock, setting.outbox, setting.transport, 0)
     assert 999 <= later.waits() <= 1101
-    assert not later.send(until=setting.clock.monotonic() + 5, now=True)
+    assert not later.send(until=setting.clock.monotonic() + LIMIT, now=True)
     setting.clock.now += 1101
-    assert later.send(until=setting.clock.monotonic() + 5, now=True)
+    assert later.send(until=setting.clock.monotonic() + LIMIT, now=True)
     assert later.waits() == 0
 
 
@@ -177,7 +168,7 @@ def test_a_disk_that_takes_nothing_does_not_make_a_busy_loop() -> None:
     disk.files = setting.disk.files
     sender = Sender(disk, setting.clock, Outbox(disk), setting.transport, 0)
     for _ in range(5):
-        sender.send(until=setting.clock.monotonic() + 5, now=True)
+        sender.send(until=setting.clock.monotonic() + LIMIT, now=True)
     assert setting.transport.bodies == []  # what cannot be noted as sent is not sent
     assert sender.waits() > 0
 
@@ -202,7 +193,7 @@ def collector() -> Iterator[Collector]:
 
 def post(collector: Collector, **options: str) -> Answer:
     sent = HttpTransport(collector.url, clock=FakeClock(), **options)  # type: ignore[arg-type]
-    return sent.post(encode_batch(batch()), 5)
+    return sent.post(encode_batch(batch()), LIMIT)
 
 
 def test_a_request_carries_these_headers_and_no_others(collector: Collector) -> None:
@@ -245,10 +236,10 @@ def test_after_abort_nothing_is_sent_until_resumed(collector: Collector) -> None
     transport = HttpTransport(collector.url, clock=FakeClock())
     transport.abort()
     with pytest.raises(OSError, match="stopped"):
-        transport.post(encode_batch(batch()), 5)
+        transport.post(encode_batch(batch()), LIMIT)
     assert collector.headers == []
     transport.resume()
-    assert transport.post(encode_batch(batch()), 5).stored
+    assert transport.post(encode_batch(batch()), LIMIT).stored
 
 
 @pytest.mark.parametrize(

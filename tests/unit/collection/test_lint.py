@@ -227,3 +227,28 @@ def test_a_budget_lasts_to_the_end_or_is_warned_of() -> None:
     assert f"ε = {up(add_up([(late.epsilon_one, 10), (each, 355)]))}" in found.text
     past = lint(late, today=datetime.date(2026, 11, 26))
     assert past == ()  # only the quiet phase is left
+
+
+# A definition that would let anyone fill the disk.
+
+
+def errors_with(dimensions: int, values: int) -> list[str]:
+    made = Collection(
+        "homepage",
+        1,
+        Params.preset("windows"),
+        description="the page that opens first",
+        owner="team@example.org",
+        expires=datetime.date(2027, 6, 1),
+        dimensions={
+            f"d{number}": tuple(f"v{each}" for each in range(values))
+            for number in range(dimensions)
+        },
+    )
+    return [each.code for each in lint(made, today=TODAY) if each.severity == "error"]
+
+
+def test_dimensions_that_multiply_are_an_error_although_nobody_expects_a_number() -> None:
+    assert errors_with(2, 30) == []
+    assert errors_with(6, 30) == ["small-cells"]
+    assert errors_with(8, 100) == ["small-cells"]

@@ -3,90 +3,148 @@
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from rappor.collector.supervise import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    STEADY_SECONDS,
+    Child,
+    Supervisor,
+)
+from support.collecting import PATIENCE
 from support.command import environment
+from support.waiting import wait_for
+
+# Pauses, under a clock that the test sets.
+
+
+class Clocked:
+    """A supervisor of one child, whose turns and clock are the test's."""
+
+    def __init__(self, command: str) -> None:
+        self.now = 0.0
+        self.supervisor = Supervisor([Child("c", ("sh", "-c", command))], lambda: self.now)
+        (self.running,) = self.supervisor._all
+
+    def turn(self, seconds: float = 0.0) -> bool:
+        """Let time pass and have it look at its child; whether this runs."""
+        self.now += seconds
+        self.supervisor._turn()
+        return self.running.process is not None
+
+    def wait_for_the_end(self) -> None:
+        """Until the child has ended, and this was noticed."""
+        assert self.running.process is not None
+        self.running.process.wait(PATIENCE)
+        assert not self.turn()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("failure", ["exit 1", "kill -9 $$"])
+def test_a_child_that_fails_is_started_again_after_growing_pauses(failure: str) -> None:
+    clocked = Clocked(failure)
+    assert clocked.turn()
+    pause = FIRST_PAUSE
+    for _ in range(10):
+        clocked.wait_for_the_end()
+        assert not clocked.turn(pause - 0.01)
+        assert clocked.turn(0.011)
+        pause = min(2 * pause, LONGEST_PAUSE)
+    assert pause == LONGEST_PAUSE
+    clocked.wait_for_the_end()
+
+
+@pytest.mark.slow
+def test_the_pauses_are_short_again_after_a_child_that_ran_for_long() -> None:
+    clocked = Clocked("exit 1")
+    assert clocked.turn()
+    for _ in range(5):
+        clocked.wait_for_the_end()
+        assert clocked.turn(LONGEST_PAUSE)
+    clocked.now += STEADY_SECONDS
+    clocked.wait_for_the_end()
+    assert clocked.turn(FIRST_PAUSE)
+    clocked.wait_for_the_end()
+
+
+# The whole of it, in a process with its signals.
 
 SCRIPT = """
 import sys
 from rappor.collector import log, supervise
 log.set_up("info")
-commands = [(sys.executable, "-c", code) for code in sys.argv[1:]]
+commands = [("sh", "-c", code) for code in sys.argv[1:]]
 children = [supervise.Child(f"c{i}", command) for i, command in enumerate(commands)]
 sys.exit(supervise.Supervisor(children).run())
 """
 
 
 def supervise(*codes: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, *codes], stderr=subprocess.PIPE, text=True, env=environment()
-    )
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, *codes], env=environment(), text=True)
 
 
-def counted(file: Path, then: str) -> str:
-    """Code of a child that leaves a mark each time that it runs."""
-    return f"import sys, time; open({str(file)!r}, 'a').write('x'); {then}"
+WAIT = "while :; do sleep 0.02; done"
+
+
+def marked(file: Path, then: str) -> str:
+    """A child that leaves a mark each time that it runs."""
+    return f"printf x >> '{file}'; {then}"
 
 
 def wait_for_marks(file: Path, marks: int) -> None:
-    deadline = time.monotonic() + 20
-    while not file.exists() or len(file.read_text()) < marks:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: file.exists() and len(file.read_text()) >= marks)
 
 
-@pytest.mark.parametrize("failure", ["sys.exit(1)", "import os; os.kill(os.getpid(), 9)"])
-def test_a_child_that_fails_is_started_again_after_growing_pauses(
-    tmp_path: Path, failure: str
-) -> None:
-    started = time.monotonic()
-    with supervise(counted(tmp_path / "marks", failure)) as process:
-        wait_for_marks(tmp_path / "marks", 4)
-        assert time.monotonic() - started > 0.2 + 0.4 + 0.8
+@pytest.mark.slow
+def test_a_child_that_fails_is_started_again(tmp_path: Path) -> None:
+    with supervise(marked(tmp_path / "marks", "exit 1")) as process:
+        wait_for_marks(tmp_path / "marks", 2)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(15) in (0, 1)  # whether or not the fourth had failed by then
+        assert process.wait(PATIENCE) in (0, 1)  # whether or not the second had failed by then
 
 
+@pytest.mark.slow
 def test_a_child_that_ends_well_is_not_started_again(tmp_path: Path) -> None:
-    with supervise(counted(tmp_path / "marks", "pass")) as process:
-        assert process.wait(15) == 0
+    with supervise(marked(tmp_path / "marks", "exit 0")) as process:
+        assert process.wait(PATIENCE) == 0
     assert (tmp_path / "marks").read_text() == "x"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [2, 3])
 def test_a_child_that_cannot_work_ends_all_with_its_code(tmp_path: Path, code: int) -> None:
-    other = counted(tmp_path / "other", "time.sleep(60)")
-    hopeless = f"import time; time.sleep(0.5); raise SystemExit({code})"
-    with supervise(other, hopeless) as process:
-        assert process.wait(15) == code
-    assert (tmp_path / "other").read_text() == "x"
+    file = tmp_path / "other"
+    hopeless = f"until [ -s '{file}' ]; do sleep 0.02; done; exit {code}"
+    with supervise(marked(file, WAIT), hopeless) as process:
+        assert process.wait(PATIENCE) == code
+    assert file.read_text() == "x"
 
 
-def test_a_stop_reaches_all_children_and_a_bad_end_is_told(tmp_path: Path) -> None:
-    calm = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); "
-    codes = [calm + counted(tmp_path / name, "time.sleep(60)") for name in ("a", "b")]
-    with supervise(*codes) as process:
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 7)])
+def test_a_stop_reaches_all_children_and_a_bad_end_is_told(
+    tmp_path: Path, number: int, code: int
+) -> None:
+    one = "trap 'exit 0' TERM; " + marked(tmp_path / "a", WAIT)
+    other = f"trap 'exit {code}' TERM; " + marked(tmp_path / "b", WAIT)
+    with supervise(one, other) as process:
         for name in ("a", "b"):
             wait_for_marks(tmp_path / name, 1)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(15) == 0
-    with supervise(codes[0], codes[1].replace("sys.exit(0)", "sys.exit(7)")) as process:
-        for name in ("a", "b"):
-            wait_for_marks(tmp_path / name, 2)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(15) == 1
+        process.send_signal(number)
+        assert process.wait(PATIENCE) == (1 if code else 0)
 
 
+@pytest.mark.slow
 def test_sighup_is_passed_on(tmp_path: Path) -> None:
     file = tmp_path / "marks"
-    listening = f"import signal; signal.signal(1, lambda *_: open({str(file)!r}, 'a').write('h')); "
-    with supervise(listening + counted(file, "time.sleep(60)")) as process:
+    listening = f"trap \"printf h >> '{file}'\" HUP; trap 'exit 0' TERM; "
+    with supervise(listening + marked(file, WAIT)) as process:
         wait_for_marks(file, 1)
         process.send_signal(signal.SIGHUP)
         wait_for_marks(file, 2)
         process.send_signal(signal.SIGTERM)
-        process.wait(15)
+        assert process.wait(PATIENCE) == 0
     assert file.read_text() == "xh"

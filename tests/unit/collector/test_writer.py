@@ -2,12 +2,14 @@
 
 import asyncio
 import datetime
+import queue
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
 
+from rappor.collector import writer as module
 from rappor.collector.admit import Admitted, Place
 from rappor.collector.metrics import Metrics
 from rappor.collector.refusal import Refusal
@@ -18,6 +20,14 @@ from rappor.store import CellKey, Fold
 
 PLACE = Place(CellKey("c", 1, "2026-11-16"), "digest", 8, 4, False)
 DAY = datetime.date(2026, 11, 16)
+SECONDS = 60.0  # until a test that hangs is ended
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for a condition without holding the loop up."""
+    async with asyncio.timeout(SECONDS):
+        while not condition():
+            await asyncio.sleep(0.002)
 
 
 def batch(number: int, size: int = 1) -> Admitted:
@@ -31,6 +41,7 @@ class Memory:
     def __init__(self, failing: Callable[[Sequence[bytes]], None] | None = None) -> None:
         self.groups: list[list[bytes]] = []
         self.total = 0
+        self.calls = 0
         self.open = threading.Event()
         self.open.set()
         self.failing = failing
@@ -39,6 +50,7 @@ class Memory:
     def add(
         self, tokens: Sequence[bytes], fold: Callable[[Sequence[int]], Iterable[Fold]], day: Any
     ) -> list[bool]:
+        self.calls += 1
         self.open.wait()
         if self.failing is not None:
             self.failing(tokens)
@@ -54,19 +66,33 @@ class Memory:
         self.settled += 1
 
 
+class Bell(queue.SimpleQueue[None]):
+    """Notes how long the writer's thread would wait: None is for as long as it takes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float | None] = []
+
+    def get(self, block: bool = True, timeout: float | None = None) -> None:
+        self.waits.append(timeout)
+        return super().get(block, timeout)
+
+
 class Bench:
     """A writer with its store, inside a running loop."""
 
-    def __init__(self, store: Memory, **settings: int) -> None:
+    def __init__(self, store: Memory, bell: Bell | None = None, **settings: int) -> None:
         self.failed = asyncio.Event()
         self.metrics = Metrics()
         made = Settings(data="d", collections="c", **settings)
         self.writer = Writer(store, made, self.metrics, lambda: DAY, self.failed.set)  # type: ignore[arg-type]
+        if bell is not None:
+            self.writer._bell = bell
         self.writer.start(asyncio.get_running_loop())
 
     async def send(self, numbers: Iterable[int]) -> list[Outcome]:
         waiting = [self.writer.submit(batch(number)) for number in numbers]
-        return list(await asyncio.wait_for(asyncio.gather(*waiting), 5))
+        return list(await asyncio.wait_for(asyncio.gather(*waiting), SECONDS))
 
 
 def test_what_comes_during_a_commit_is_one_group_in_the_order_of_tokens() -> None:
@@ -74,14 +100,17 @@ def test_what_comes_during_a_commit_is_one_group_in_the_order_of_tokens() -> Non
         store = Memory()
         store.open.clear()
         bench = Bench(store)
+        first = asyncio.create_task(bench.send([8]))
+        await until(lambda: store.calls == 1)  # its commit is on its way
         sent = asyncio.create_task(bench.send([9, 3, 7, 1, 5]))
-        await asyncio.sleep(0.05)
+        await until(lambda: bench.writer.batches == 6)
         store.open.set()
+        assert await first == [None]
         assert await sent == [None] * 5
-        assert bench.writer.stop(5)
-        assert [len(group) for group in store.groups] in ([1, 4], [5])
+        assert bench.writer.stop(SECONDS)
+        assert [len(group) for group in store.groups] == [1, 5]
         assert all(group == sorted(group) for group in store.groups)
-        assert store.total == bench.metrics.reports == 5
+        assert store.total == bench.metrics.reports == 6
         assert (bench.writer.batches, bench.writer.bytes) == (0, 0)
 
     asyncio.run(run())
@@ -93,14 +122,14 @@ def test_a_full_queue_refuses_and_goes_on() -> None:
         store.open.clear()
         bench = Bench(store, queue_batches=4)
         sent = asyncio.create_task(bench.send(range(4)))
-        await asyncio.sleep(0.01)
+        await until(lambda: bench.writer.batches == 4)
         assert bench.writer.busy
         with pytest.raises(Refusal, match="overloaded"):
             bench.writer.submit(batch(9))
         store.open.set()
         assert await sent == [None] * 4
         assert await bench.send([9]) == [None]
-        assert bench.writer.stop(5)
+        assert bench.writer.stop(SECONDS)
         assert store.total == 5
 
     asyncio.run(run())
@@ -115,24 +144,26 @@ def test_bytes_are_counted_as_well() -> None:
         with pytest.raises(Refusal, match="overloaded"):
             bench.writer.submit(batch(2))
         store.open.set()
-        assert bench.writer.stop(5)
+        assert bench.writer.stop(SECONDS)
 
     asyncio.run(run())
 
 
-def test_a_stalled_disk_sends_newcomers_away() -> None:
+def test_a_stalled_disk_sends_newcomers_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PATIENCE_SECONDS", 0.01)
+
     async def run() -> None:
         store = Memory()
         store.open.clear()
         bench = Bench(store)
         sent = asyncio.create_task(bench.send([1]))
-        await asyncio.sleep(0.6)
+        await until(lambda: bench.writer.busy)
         with pytest.raises(Refusal, match="overloaded"):
             bench.writer.submit(batch(2))
         store.open.set()
         assert await sent == [None]
         assert not bench.writer.busy
-        assert bench.writer.stop(5)
+        assert bench.writer.stop(SECONDS)
 
     asyncio.run(run())
 
@@ -143,9 +174,9 @@ def test_stopping_commits_what_waits_first() -> None:
         store.open.clear()
         bench = Bench(store)
         sent = asyncio.create_task(bench.send(range(50)))
-        await asyncio.sleep(0.05)
-        stopped = asyncio.get_running_loop().run_in_executor(None, bench.writer.stop, 5)
-        await asyncio.sleep(0.05)
+        await until(lambda: bench.writer.batches == 50)
+        stopped = asyncio.get_running_loop().run_in_executor(None, bench.writer.stop, SECONDS)
+        await until(lambda: bench.writer.stopping)
         with pytest.raises(Refusal, match="shutting-down"):
             bench.writer.submit(batch(99))
         store.open.set()
@@ -171,7 +202,7 @@ def test_a_full_disk_is_said_and_the_next_batch_may_pass() -> None:
         full = False
         assert await bench.send([1, 2]) == [None] * 2
         assert bench.writer.healthy
-        assert bench.writer.stop(5)
+        assert bench.writer.stop(SECONDS)
 
     asyncio.run(run())
 
@@ -187,10 +218,10 @@ def test_a_broken_store_lets_nobody_wait_and_is_told(error: BaseException) -> No
 
         bench = Bench(Memory(failing))
         sent = asyncio.create_task(bench.send(range(30)))
-        await asyncio.sleep(0.02)
+        await until(lambda: bench.writer.batches == 30)
         gate.set()
         assert await sent == ["store-failed"] * 30
-        await asyncio.wait_for(bench.failed.wait(), 5)
+        await asyncio.wait_for(bench.failed.wait(), SECONDS)
         assert not bench.writer.healthy
         with pytest.raises(Refusal, match="store-failed"):
             bench.writer.submit(batch(99))
@@ -212,7 +243,7 @@ def test_one_batch_that_fails_does_not_take_its_group_with_it() -> None:
         assert outcomes == ["internal-error" if i == 13 else None for i in range(20)]
         assert bench.writer.healthy
         assert bench.writer.batches == 0
-        assert bench.writer.stop(5)
+        assert bench.writer.stop(SECONDS)
         assert store.total == 19
 
     asyncio.run(run())
@@ -231,15 +262,40 @@ def test_jobs_take_their_turn_and_their_failures_end_nothing() -> None:
         bench.writer.ask("bad", bad)
         bench.writer.ask("good", lambda _: done.append("good"))
         assert await bench.send([1]) == [None]
-        await asyncio.sleep(1.3)
+        await until(lambda: len(done) == 2)
         assert done == ["bad", "good"]
-        assert store.settled == 1  # once, in the first moment of quiet
-        assert bench.writer.stop(5)
+        assert bench.writer.healthy
+        assert bench.writer.stop(SECONDS)
 
     asyncio.run(run())
 
 
-def test_those_that_were_just_answered_are_waited_for_and_stored_together() -> None:
+def test_the_store_settles_once_in_the_first_moment_of_quiet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_QUIET_SECONDS", 0.01)
+
+    async def run() -> None:
+        store = Memory()
+        bell = Bell()
+        bench = Bench(store, bell)
+        assert await bench.send([1]) == [None]
+        # It settles, then sleeps until something comes: no other moment of quiet is waited for.
+        await until(lambda: store.settled and bell.waits[-1] is None)
+        assert store.settled == 1
+        assert bench.writer.stop(SECONDS)
+        assert store.settled == 1
+
+    asyncio.run(run())
+
+
+def test_those_that_were_just_answered_are_waited_for_and_stored_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They may take a second to come back here, because the machine may be busy."""
+    monkeypatch.setattr(module, "_LINGER_SECONDS", 1.0)
+    monkeypatch.setattr(module, "_TURN_SECONDS", 1.0)
+
     async def run() -> None:
         store = Memory()
         bench = Bench(store)
@@ -250,10 +306,11 @@ def test_those_that_were_just_answered_are_waited_for_and_stored_together() -> N
                 assert await bench.writer.submit(batch(next(numbers))) is None
                 await asyncio.sleep(0)  # it takes some turns to come back
 
-        await asyncio.wait_for(asyncio.gather(*(sender(50) for _ in range(20))), 20)
+        async with asyncio.timeout(SECONDS):
+            await asyncio.gather(*(sender(50) for _ in range(20)))
         assert store.total == 1000
         assert len(store.groups) < 200  # of 20 at best, and never one by one
-        assert bench.writer.stop(5)
+        assert bench.writer.stop(SECONDS)
 
     asyncio.run(run())
 
@@ -261,15 +318,14 @@ def test_those_that_were_just_answered_are_waited_for_and_stored_together() -> N
 def test_when_the_others_stay_away_one_batch_waits_a_few_milliseconds_at_most() -> None:
     async def run() -> None:
         store = Memory()
-        bench = Bench(store)
-        loop = asyncio.get_running_loop()
-        waits = []
+        bell = Bell()
+        bench = Bench(store, bell)
         for _ in range(5):
             await bench.send(range(int(1e6), int(1e6) + 30))
-            started = loop.time()
             assert await bench.send([len(store.groups)]) == [None]
-            waits.append(loop.time() - started)
-        assert min(waits) < 0.01  # the machine may be busy; a wait of ours would be in each
-        assert bench.writer.stop(5)
+        assert bench.writer.stop(SECONDS)
+        lingers = [wait for wait in bell.waits if wait not in (None, module._QUIET_SECONDS)]
+        assert lingers
+        assert max(lingers) <= 0.005
 
     asyncio.run(run())

@@ -3,7 +3,6 @@
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,25 +14,7 @@ from rappor.dashboard.state import State
 from rappor.dashboard.state.accounts import LINK_LIFE, SESSION_IDLE, SESSION_LIFE
 from rappor.errors import ParamsError
 from support.dashboard import Sample
-from support.dashboard_desk import Browser, Clock, made_desk
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def desk(tmp_path: Path, clock: Clock) -> Iterator[Desk]:
-    sample = Sample(tmp_path)
-    sample.data.mkdir()
-    sample.definitions.mkdir()
-    with made_desk(tmp_path, sample=sample, now=clock) as desk:
-        yield desk
-
-
-def is_in(browser: Browser) -> bool:
-    return browser.get("/").status_code == 200
+from support.dashboard_desk import Browser, Clock, is_in, made_desk
 
 
 def test_a_token_logs_in_and_goes_on_to_the_page_that_was_asked_for(desk: Desk) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from dataclasses import replace
 
 import pytest
@@ -14,7 +13,8 @@ from rappor.dashboard.analysis.trend_view import needed, read_trend
 from rappor.simulate import counts as simulated
 from rappor.store import CellKey
 from support.dashboard import Sample
-from support.dashboard_desk import Browser, made_desk
+from support.dashboard_desk import Browser, made_desk, until_over
+from support.waiting import wait_for
 
 PARAMS = Params(64, 2, 8, 0.25, 0.35, 0.65)
 NAMES = [f"v{i:02}" for i in range(20)]
@@ -63,13 +63,9 @@ def state_of(answer):
 
 def settled(browser, path):
     """The page when no job runs any more."""
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        answer = browser.get(path)
-        if answer.status_code != 200 or state_of(answer) != "loading":
-            return answer
-        time.sleep(0.1)
-    raise AssertionError("it never ends")
+    browser.get(path)
+    wait_for(lambda: all(job.over for job in browser.desk.jobs.all()))
+    return browser.get(path)
 
 
 def text_of(answer):
@@ -77,6 +73,7 @@ def text_of(answer):
     return re.sub(r"\s+", " ", plain)
 
 
+@pytest.mark.slow
 def test_a_trend_spans_versions_and_marks_the_new_one(analyst):
     answer = settled(analyst, "/collections/homepage/trends")
     assert state_of(answer) == "ready"
@@ -90,6 +87,7 @@ def test_a_trend_spans_versions_and_marks_the_new_one(analyst):
     assert document["marks"] == [{"period": "2026-W42", "label": "version 2"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_reports_that_came_since_make_a_result_stale_and_it_stays_below(
     sample, desk, analyst, page
@@ -110,12 +108,13 @@ def test_reports_that_came_since_make_a_result_stale_and_it_stays_below(
         assert desk.state.latest_result("homepage", "trend").meta["decoded"] == 1
 
 
+@pytest.mark.slow
 def test_a_job_that_fails_says_why_and_can_be_tried_again(desk, analyst):
     trend = read_trend(desk, {}, "homepage")
     work = needed(desk, trend, None)
     broken = {**work.arguments(), "data": "/nowhere/at/all"}
     job = desk.jobs.start(work.kind, broken, work.key, label=work.label)
-    desk.jobs.wait(job.id, 60)
+    until_over(desk.jobs, job)
     answer = analyst.get("/collections/homepage/trends")
     assert state_of(answer) == "error"
     assert "This decode stopped" in answer.text
@@ -166,6 +165,7 @@ def test_files_of_a_result_that_is_not_there_say_so(analyst):
     assert document["state"] in ("loading", "ready")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [
@@ -194,6 +194,7 @@ def check(browser, text, how="add"):
     return re.search(r"draft=([0-9a-f]{32})", answer.headers["location"])[1]
 
 
+@pytest.mark.slow
 def test_a_draft_is_added_to_the_present_list_or_replaces_it(desk, analyst):
     digest = check(analyst, "extra\nv00\n")
     page = analyst.get(f"/collections/homepage/candidates?draft={digest}")

@@ -1,5 +1,6 @@
 """What pages are told about the store: right, fresh, and quick to come by."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,6 +13,13 @@ from rappor.errors import ParamsError, StoreError
 from rappor.store import open_store
 from support.collecting import today
 from support.dashboard import COUNTRIES, STRINGS, WEEKS, Sample, sample_folder, truth, week
+from support.dashboard_desk import always_fresh
+
+
+@pytest.fixture(autouse=True)
+def on_a_busy_machine_too() -> Iterator[None]:
+    with always_fresh():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from rappor.dashboard.ingest.metrics import Sample, parse, quantile
 from rappor.dashboard.ingest.watch import EVERY_SECONDS, Watch
 from rappor.dashboard.jobs.job import Job
 from rappor.wire import PROBLEMS
-from support.dashboard_desk import Browser, made_desk
+from support.dashboard_desk import Browser, made_desk, until_over
 
 NOON = 1_794_830_400.0  # 2026-11-16 12:00 UTC
 
@@ -253,7 +253,7 @@ def test_jobs_of_an_earlier_process_are_listed_with_who_started_them(
     desk: Desk, operator: Browser
 ) -> None:
     job = desk.jobs.start("nothing", {}, "key", label="Decoding 41 candidates", actor="analyst ada")
-    desk.jobs.wait(job.id, 60)
+    until_over(desk.jobs, job)
     desk.state.save_job("old", "decode", "key", "done", {"id": "old", **_without_actor(job)})
     desk.jobs._jobs.clear()  # what a restart forgets
     page = operator.get("/ingest")

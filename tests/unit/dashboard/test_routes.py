@@ -1,6 +1,7 @@
 """Every route against every role: the matrix comes from the router, so none can be forgotten."""
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 
 import pytest
@@ -12,16 +13,23 @@ from rappor.dashboard.desk import Desk
 from rappor.dashboard.routes import NAMED, PAGES
 from rappor.dashboard.routing import Page, lookup
 from rappor.errors import ParamsError
-from support.dashboard_desk import Browser, made_desk
+from support.dashboard_desk import Browser, entered, made_desk
 
 NAME = "homepage"
 REDIRECT, FORBIDDEN = 303, 403
+ENDING = ("log_in", "logout")  # pages that end the session they are opened with
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     with made_desk(tmp_path_factory.mktemp("routes")) as desk:
         yield desk
+
+
+@pytest.fixture(scope="module")
+def sessions(desk: Desk) -> dict[Role, Browser]:
+    """A browser for each role, logged in once: hundreds of tests take a copy."""
+    return {role: entered(desk, role) for role in Role}
 
 
 def path_of(page: Page) -> str:
@@ -68,17 +76,22 @@ def test_only_the_login_page_and_static_files_need_no_login() -> None:
     assert public == {"login", "log_in", "static"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "method", "role"),
     cases(),
     ids=lambda each: each.name if isinstance(each, Page) else str(each or "nobody"),
 )
 def test_each_route_opens_for_its_roles_and_for_no_others(
-    desk: Desk, page: Page, method: str, role: Role | None
+    desk: Desk, sessions: dict[Role, Browser], page: Page, method: str, role: Role | None
 ) -> None:
-    browser = Browser(desk)
-    if role is not None:
-        browser.log_in(role)
+    if role is None:
+        browser = Browser(desk)
+    elif page.name in ENDING:
+        browser = entered(desk, role)
+    else:
+        browser = copy(sessions[role])
+        browser.cookies = dict(browser.cookies)
     path = path_of(page)
     answer = browser.get(path) if method == "GET" else browser.post(path, {})
     if page.roles is PUBLIC:
@@ -192,3 +205,9 @@ def test_a_fault_in_a_page_is_a_page_without_a_trace(desk: Desk) -> None:
     assert answer.status_code == 500
     assert "Something went wrong here" in answer.text
     assert "secret detail" not in answer.text
+
+
+def test_the_application_is_built_with_its_headers_outermost(desk: Desk) -> None:
+    app = build(desk)
+    assert type(app.build_middleware_stack()).__name__ == "SafeHeaders"  # type: ignore[attr-defined]
+    assert not app.router.redirect_slashes  # type: ignore[attr-defined]

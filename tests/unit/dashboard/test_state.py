@@ -86,6 +86,7 @@ def test_the_list_of_collections_takes_results_of_all_dimensions_together(state:
     assert len(state.latest_metas()["homepage"]["dimensions"]) == 0
 
 
+@pytest.mark.slow
 def test_old_results_and_jobs_are_forgotten(state: State) -> None:
     for number in range(MOST_RESULTS + 5):
         state.save_result(f"k{number}", "decode", {"collection": "homepage"}, None)
@@ -114,3 +115,16 @@ def test_what_was_kept_is_there_after_a_restart(tmp_path: Path) -> None:
     assert found is not None
     assert (found.strings, second.address) == (("a",), "http://127.0.0.1:1")
     second.close()
+
+
+def test_drafts_do_not_fill_the_disk(tmp_path: Path) -> None:
+    state = State(tmp_path / "dashboard.sqlite")
+    for number in range(40):
+        for kind in ("draft", "google", "decode"):
+            state.save_result(f"{kind}-{number}", kind, {"collection": "homepage"}, b"x")
+    kept = {
+        kind: sum(state.result(f"{kind}-{number}") is not None for number in range(40))
+        for kind in ("draft", "google", "decode")
+    }
+    state.close()
+    assert kept == {"draft": 5, "google": 2, "decode": 40}

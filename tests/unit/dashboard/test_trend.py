@@ -62,6 +62,7 @@ class Told(list):
         self.append((text, share))
 
 
+@pytest.mark.slow
 def test_each_period_has_the_numbers_of_its_own_decoding(folder):
     told = Told()
     result = analysis.trend(arguments(folder), told)
@@ -81,6 +82,7 @@ def test_each_period_has_the_numbers_of_its_own_decoding(folder):
     assert told == [(f"{period}, {n + 1} of 4", n / 4) for n, period in enumerate(PERIODS)]
 
 
+@pytest.mark.slow
 def test_a_new_period_costs_one_decode_and_gives_the_same_result(folder, monkeypatch):
     whole = analysis.trend(arguments(folder), Told())
     first = analysis.trend(arguments(folder, PERIODS[:3]), Told())
@@ -98,12 +100,14 @@ def test_a_new_period_costs_one_decode_and_gives_the_same_result(folder, monkeyp
     assert kept.unpack(*then) == kept.unpack(*whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [{"alpha": 0.01}, {"list_digest": "b"}, {"correction": "holm"}])
 def test_another_way_of_decoding_decodes_everything_again(folder, change):
     first = analysis.trend(arguments(folder), Told())
     assert analysis.trend(arguments(folder, known=first, **change), Told()).meta["decoded"] == 4
 
 
+@pytest.mark.slow
 def test_a_string_detected_later_is_looked_up_in_the_periods_before(folder, monkeypatch):
     """Of a long list only the largest rows are kept; a rising string has its past all the same."""
     monkeypatch.setattr(kept, "KEEP_ALL", 5)

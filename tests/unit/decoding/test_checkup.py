@@ -47,6 +47,7 @@ def test_clean_data_are_ok_in_every_respect(fine):
     assert found["groups"].text == "All 40 candidates can be told apart."
 
 
+@pytest.mark.slow
 def test_a_frequent_string_left_out_of_the_list_is_called_missing_with_its_share(fine):
     found = verdicts(fine, NAMES[1:])["missing"]
     assert not found.ok
@@ -54,6 +55,7 @@ def test_a_frequent_string_left_out_of_the_list_is_called_missing_with_its_share
     assert found.text.endswith("is probably missing from the list.")
 
 
+@pytest.mark.slow
 def test_checks_come_before_what_is_ok(fine):
     found, _ = checkup(decode(fine, NAMES[1:]), [fine])
     assert [check.ok for check in found] == sorted(check.ok for check in found)
@@ -95,6 +97,7 @@ def test_crude_forgery_changes_the_share_of_set_bits(fine, forged):
     assert "forged" in found.text
 
 
+@pytest.mark.slow
 def test_a_damaged_cohort_is_named_and_no_string_is_called_missing_for_it(fine):
     ones = fine.ones.copy()
     ones[5] = np.roll(ones[5], 3)

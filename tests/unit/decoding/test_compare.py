@@ -36,6 +36,7 @@ def shifted():
     return compare(counts(SHIFTED), counts(seed=2, reports=2 * N), NAMES)
 
 
+@pytest.mark.slow
 def test_a_string_that_grew_is_found_with_its_difference(shifted):
     row = shifted.different[0]
     assert row.string == "v04"
@@ -59,6 +60,7 @@ def test_rows_are_sorted_by_p_value_and_add_up(shifted):
     assert shifted.rows[-1].string == shifted.rows.strings[-1]
 
 
+@pytest.mark.slow
 def test_swapping_the_two_turns_the_sign_and_nothing_else(shifted):
     back = compare(counts(seed=2, reports=2 * N), counts(SHIFTED), NAMES)
     assert [row.string for row in back.rows] == [row.string for row in shifted.rows]
@@ -83,6 +85,7 @@ def test_a_string_in_one_of_the_two_only_is_fitted_in_both():
     assert others == ["v20"]  # all the others had to give way
 
 
+@pytest.mark.slow
 def test_variances_add_up(shifted):
     found = compare(counts(), counts(seed=2), NAMES)
     one, other = decode(counts(), NAMES).detail, decode(counts(seed=2), NAMES).detail
@@ -99,6 +102,7 @@ def test_variances_add_up(shifted):
     assert variance > sum(fit.covariance[1, 1] * fit.scale for fit in fits)
 
 
+@pytest.mark.slow
 def test_the_robust_path_serves_both_where_one_needs_it():
     left = {name: 0.7 * value for name, value in POPULATION.items()}
     left["elsewhere"] = 0.3 * sum(POPULATION.values())
@@ -223,6 +227,7 @@ def test_the_table_goes_to_pandas_arrow_and_notebooks(shifted):
     assert "<b>" not in same._repr_html_().replace("&lt;b&gt;", "")
 
 
+@pytest.mark.slow
 def test_decoding_again_with_more_candidates_needs_nothing_but_the_counts():
     made = counts({**POPULATION, "added": 0.6})
     before = made.ones.copy(), made.totals.copy()

@@ -61,6 +61,7 @@ def test_the_effect_of_a_string_is_the_chi2_it_takes_with_the_same_weights(fine)
         assert effects[strings[column]] == pytest.approx(drop, rel=0.05)
 
 
+@pytest.mark.slow
 def test_a_heavy_missing_string_is_named_with_its_share(heavy):
     found = diagnose(heavy)
     assert found.missing.share == pytest.approx(0.3, rel=0.1)
@@ -70,6 +71,7 @@ def test_a_heavy_missing_string_is_named_with_its_share(heavy):
     assert found.verdicts[1].startswith(f"{found.missing.lifted} of 512 bits hold more than noise")
 
 
+@pytest.mark.slow
 def test_a_missing_string_of_uneven_cohorts_is_not_taken_for_bad_cohorts():
     sizes = 1 / np.arange(1, 9)
     found = diagnose(decode(counts(with_missing(elsewhere=0.3), cohort_sizes=sizes), NAMES))
@@ -85,6 +87,7 @@ def test_the_wrong_dialect_is_suspected_first():
     assert "Nothing was detected." in found.verdicts
 
 
+@pytest.mark.slow
 def test_a_cohort_that_does_not_fit_is_named():
     good = counts()
     ones = good.ones.copy()

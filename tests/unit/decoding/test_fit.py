@@ -93,6 +93,7 @@ def test_columns_that_depend_on_each_other_share_their_mass():
     assert covariance[1, 1] == pytest.approx(covariance[2, 2])
 
 
+@pytest.mark.slow
 def test_taking_unlisted_mass_out_removes_what_a_missing_string_adds():
     """A missing string of 40 % lifts bits: the plain fit is off, the robust one is not."""
     wrong, right = [], []

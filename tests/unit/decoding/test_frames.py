@@ -42,6 +42,7 @@ def test_columns_hold_what_the_rows_hold():
     assert columns(found, detected_only=True)["string"] == [r.string for r in found.detected]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [to_arrow, to_pandas, to_polars])
 def test_every_library_gets_the_same_table(make):
     found = decoded()

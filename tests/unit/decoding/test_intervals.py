@@ -30,6 +30,7 @@ def test_a_larger_estimate_never_has_a_smaller_limit():
     assert (np.diff(truncated_mean(np.linspace(3.7, 12, 200), 3.5, 0.025)) > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mean", [0.0, 2.0, 3.5, 4.5, 7.0])
 def test_coverage_among_those_that_passed(mean):
     """40,000 draws above 3.5: the bound is 4.9 standard errors (two-sided 1e-6), .0038 at 2.5 %.

@@ -40,6 +40,7 @@ def decoded(exponential):
     return decode(exponential, NAMES, method="lasso", correction="holm")
 
 
+@pytest.mark.slow
 def test_heavy_strings_are_found_with_their_counts(decoded):
     # The 20 most frequent have 8 to 24 standard errors: none is missed at family-wise 5 %.
     found = {row.string for row in decoded.detected}
@@ -62,12 +63,14 @@ def test_what_lasso_drops_is_not_significant_but_is_corrected_for(decoded):
     assert decoded.rows.adjusted_p_value.min() == pytest.approx(200 * first)
 
 
+@pytest.mark.slow
 def test_the_same_counts_give_the_same_table(exponential, decoded):
     again = decode(exponential, NAMES, method="lasso", correction="holm")
     assert columns_of(again) == columns_of(decoded)
     assert list(again.rows.strings) == list(decoded.rows.strings)
 
 
+@pytest.mark.slow
 def test_the_order_of_candidates_does_not_matter(exponential, decoded):
     mixed = [NAMES[i] for i in np.random.default_rng(1).permutation(len(NAMES))]
     again = decode(exponential, mixed, method="lasso", correction="holm")
@@ -96,6 +99,7 @@ def dense_lasso(search, penalty):
     return model.coef_, float(level @ (y - x @ model.coef_) / size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("params", "sizes"),
     [(S1, None), (BITS_THAT_ARE_NOT_ALIKE, None), (S1, 1 / np.arange(1, 17))],
@@ -115,6 +119,7 @@ def test_the_solution_is_that_of_scikit_learn_on_the_dense_matrix(params, sizes,
     assert found.intercept == pytest.approx(intercept, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_the_optimality_conditions_hold_for_every_candidate(exponential):
     search = search_of(exponential)
     problem = Problem(search)
@@ -125,6 +130,7 @@ def test_the_optimality_conditions_hold_for_every_candidate(exponential):
     np.testing.assert_allclose(found.pull[found.selected], penalty, rtol=0.01)
 
 
+@pytest.mark.slow
 def test_a_smaller_working_set_leads_to_the_same_solution(exponential, monkeypatch):
     problem = Problem(search_of(exponential))
     start = problem.empty()
@@ -167,6 +173,7 @@ def test_nothing_is_selected_where_no_candidate_pulls():
     assert not decode(even, NAMES, method="lasso").detected
 
 
+@pytest.mark.slow
 def test_empty_cohorts_are_left_out():
     counts = drawn(sizes=[1.0] * 12 + [0.0] * 4)
     found = decode(counts, NAMES, method="lasso", correction="holm")

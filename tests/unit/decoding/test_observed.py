@@ -92,6 +92,7 @@ def test_several_p_and_q_are_weighted_nearly_as_well_as_can_be(share, sizes):
     assert (found <= 1.05 * best).all()
 
 
+@pytest.mark.slow
 def test_the_combined_shares_vary_as_the_formula_says():
     """1,000 draws of 24 bits: mean and variance within 5 standard errors, pooled over bits."""
     rng = np.random.default_rng(32)
@@ -109,6 +110,7 @@ def test_the_combined_shares_vary_as_the_formula_says():
     assert abs((z**2).mean() - 1) < 5 * np.sqrt(2 / z.size)
 
 
+@pytest.mark.slow
 def test_the_weights_beat_equal_ones():
     rng = np.random.default_rng(33)
     shares = np.full((3, 8), 0.25)

@@ -25,6 +25,7 @@ def one_by_one(values: list[bytes], params: Params, dialect: str) -> np.ndarray:
     return np.array(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(
     ("k", "h", "m"),
@@ -49,6 +50,7 @@ def test_every_value_is_placed_as_a_client_places_it(dialect, k, h, m):
     assert np.array_equal(placed, one_by_one(VALUES, params, dialect))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dialect", "k"), [("rappor-v1", 17), ("rappor-v1", 4096), ("chromium", 100), ("google", 256)]
 )
@@ -57,6 +59,7 @@ def test_sixteen_hashes_are_placed_as_a_client_places_them(dialect, k):
     assert np.array_equal(place_all(VALUES, params, dialect), one_by_one(VALUES, params, dialect))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_thousand_cohorts_are_placed_as_a_client_places_them(dialect):
     params, values = some(128, 2, 1024), VALUES[::40]

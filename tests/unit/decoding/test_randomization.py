@@ -83,6 +83,7 @@ def test_tails_of_smooth_scores_against_enumeration(seed):
     assert 1 / FACTOR < ratios[3] < 3, ratios
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", [DISTINCT, INDEPENDENT])
 @pytest.mark.parametrize("h", [1, 2])
 def test_tails_beside_outliers_against_enumeration(dialect, h):
@@ -112,6 +113,7 @@ def sampled(score, dialect, rng, n=1_000_000):
     return np.sort(total)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", [DISTINCT, INDEPENDENT])
 @pytest.mark.parametrize("outlier", [0.0, 15.0])
 def test_tails_against_a_million_strings(dialect, outlier):

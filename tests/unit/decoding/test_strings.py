@@ -65,6 +65,7 @@ def test_duplicates_are_merged_with_a_warning(drawn, decoded):
     assert again.rows.estimate.tobytes() == decoded.rows.estimate.tobytes()
 
 
+@pytest.mark.slow
 def test_a_missing_heavy_string_starts_the_robust_path_and_finds_nothing_false(drawn):
     without = [name for name in CANDIDATES if name != "s1"]
     decoded = rappor.decode(drawn.counts, without, correction="holm")
@@ -142,6 +143,7 @@ def test_an_empty_list_a_wrong_name_and_a_wrong_map_are_clear_errors(drawn):
         rappor.decode(drawn.counts, design)
 
 
+@pytest.mark.slow
 def test_a_search_among_very_many_candidates_ends_where_the_full_one_does(monkeypatch):
     """The shortcut for long lists, forced on a short one, gives the same table."""
     drawn = simulate(POPULATION, PARAMS, 200_000, seed=4)
@@ -153,6 +155,7 @@ def test_a_search_among_very_many_candidates_ends_where_the_full_one_does(monkey
     assert np.allclose(short.rows.estimate, full.rows.estimate, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [23, 25])
 def test_a_string_that_shares_bits_with_a_missing_one_is_not_taken_for_certain(seed):
     """Low noise, half of all reports unlisted: an absent string may meet four of its bits.
@@ -188,6 +191,7 @@ def covered(decoded, truth):
     return judged.covered / judged.detected
 
 
+@pytest.mark.long
 def test_many_rare_strings_are_not_taken_for_missing_ones(monkeypatch):
     """A thousand faint strings on 8 bits: the robust path's intervals would miss the truth."""
     dense = Params(8, 2, 128, 0.0, 0.225, 0.775)
@@ -204,6 +208,7 @@ def test_many_rare_strings_are_not_taken_for_missing_ones(monkeypatch):
     assert covered(decoded, drawn.truth) > 0.75 > covered(robust, drawn.truth) + 0.1
 
 
+@pytest.mark.slow
 def test_a_heavy_missing_string_is_taken_out():
     heavy = {**POPULATION, "nobody listed me": 1.0}
     decoded = rappor.decode(counts(heavy, PARAMS, 10**6, seed=5), CANDIDATES)

@@ -76,6 +76,7 @@ def test_the_truth_of_table_1_follows_the_population():
     assert chi2(0.9505) < limit < chi2(0.949)
 
 
+@pytest.mark.slow
 def test_p_values_of_table_1_fit_a_two_sided_t_and_nothing_else():
     z = [row.estimate / row.stdev for row in TABLE_1]
     best, *others = explain_p_values(z, [row.p_value for row in TABLE_1], 2048)
@@ -93,6 +94,7 @@ def test_p_values_of_table_2_are_one_sided_z_with_the_formulas_standard_error():
     assert all(other.factor > 1.5 for other in others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correction", ["bonferroni", "holm", "fdr", "none"])
 def test_one_fit_serves_every_correction(correction):
     people = exponential(30, decay=0.9, absent=30)

@@ -20,6 +20,7 @@ from rappor.privacy.limits import standard_error
 from support.outcomes import by_what
 
 
+@pytest.mark.long
 def test_the_stand_ins_are_labelled_everywhere(outcome):
     assert module.EXPERIMENT.stand_in.startswith("Synthetic")
     top, concentration, detection = outcome.figures
@@ -37,6 +38,7 @@ def test_populations_have_four_thousand_homepages():
     assert head_shares()[:37].sum() == pytest.approx(0.85)
 
 
+@pytest.mark.long
 def test_a_tenth_of_a_percent_is_two_thirds_of_a_standard_error(outcome):
     assert 0.001 * REPORTS / standard_error(PARAMS, REPORTS) == pytest.approx(0.673, abs=5e-4)
     found = by_what(outcome, "smallest share")
@@ -45,6 +47,7 @@ def test_a_tenth_of_a_percent_is_two_thirds_of_a_standard_error(outcome):
     assert not by_what(outcome, "clients that must report").agrees
 
 
+@pytest.mark.long
 def test_what_can_be_found_depends_on_the_population(outcome):
     mass = {each: float(best_possible(s) @ s) for each, s in populations().items()}
     assert mass[ZIPF] == pytest.approx(0.78, abs=0.005)
@@ -57,12 +60,14 @@ def test_what_can_be_found_depends_on_the_population(outcome):
     assert by_what(outcome, f"{held} f").verdict == "differs"
 
 
+@pytest.mark.long
 def test_fewer_than_half_a_percent_of_candidates_are_significant(outcome):
     assert by_what(outcome, "share of the candidates").agrees
     assert by_what(outcome, "domains detected").verdict == "extra"
     assert best_possible(head_shares()).sum() < 0.005 * CANDIDATES
 
 
+@pytest.mark.long
 def test_the_outcome_is_complete_and_can_be_drawn(outcome):
     check_names(outcome)
     assert len(outcome.figures[0].spec["data"]["values"]) == 31

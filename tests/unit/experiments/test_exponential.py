@@ -26,6 +26,7 @@ def test_what_the_best_test_finds():
     assert number_found(loose)[45:].sum() == pytest.approx(0.876, abs=0.001)
 
 
+@pytest.mark.long
 def test_the_published_number_cannot_be_bonferronis(outcome):
     found = by_what(outcome, "strings detected under Bonferroni")
     assert not found.agrees
@@ -34,12 +35,14 @@ def test_the_published_number_cannot_be_bonferronis(outcome):
     assert by_what(outcome, "strings detected at a false discovery rate").verdict == "extra"
 
 
+@pytest.mark.long
 def test_standard_errors_are_within_two_percent_of_2806(outcome):
     found = by_what(outcome, "standard error")
     assert found.ours.startswith("formula 2806; under the mechanism's own noise 28")
     assert found.agrees
 
 
+@pytest.mark.long
 def test_standard_errors_as_printed_are_within_two_percent_too(outcome):
     found = by_what(outcome, "standard error")
     own, printed = (float(each) for each in re.findall(r"(\d+) ±", found.ours))
@@ -50,6 +53,7 @@ def test_standard_errors_as_printed_are_within_two_percent_too(outcome):
     )  # rounded twice
 
 
+@pytest.mark.long
 def test_common_strings_are_found_and_all_else_agrees(outcome):
     """99.5 % of the common strings, but of six seeds one misses one: not "all"."""
     common = by_what(outcome, "strings above 1 %")
@@ -84,6 +88,7 @@ def test_a_string_that_is_missed_too_often_refutes_that_all_are_found(missed, ag
     assert f"all 32 at once in {100 - 5 * missed} %" in found.ours
 
 
+@pytest.mark.long
 def test_every_rule_is_applied_to_every_candidate():
     run = one_seed(1)
     assert set(run.detected) == set(RULES)
@@ -96,6 +101,7 @@ def test_every_rule_is_applied_to_every_candidate():
     assert np.sqrt(np.mean(off**2)) == pytest.approx(1, abs=0.5)
 
 
+@pytest.mark.long
 def test_the_outcome_is_complete_and_can_be_drawn(outcome):
     check_names(outcome)
     table, *_ = (each for each in outcome.tables if each.name == "exponential-table-1")

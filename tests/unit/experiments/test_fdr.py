@@ -1,11 +1,14 @@
 """Figure 7 (R61), with two seeds."""
 
+import pytest
+
 from rappor.charts.render import to_svg
 from rappor.experiments import fdr as module
 from rappor.experiments.write import check_names
 from support.outcomes import by_what
 
 
+@pytest.mark.slow
 def test_the_two_numbers_of_the_papers_parameters(outcome):
     rare = by_what(outcome, "innocent among those picked, frequency 1 %")
     frequent = by_what(outcome, "innocent among those picked, frequency 10 %")
@@ -21,6 +24,7 @@ def test_the_rate_is_not_proportional_to_f(outcome):
     assert not found.agrees
 
 
+@pytest.mark.slow
 def test_the_simulation_agrees_and_that_of_another_f_would_not(outcome):
     assert by_what(outcome, "the attack simulated").verdict == "extra"
     cells = module.one_seed(1)
@@ -31,6 +35,7 @@ def test_the_simulation_agrees_and_that_of_another_f_would_not(outcome):
     assert abs(point.simulated - other) > 4 * point.std_error
 
 
+@pytest.mark.slow
 def test_the_outcome_is_complete_and_can_be_drawn(outcome):
     check_names(outcome)
     (table,) = outcome.tables

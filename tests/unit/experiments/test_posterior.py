@@ -8,6 +8,7 @@ from rappor.experiments.write import check_names
 from support.outcomes import by_what
 
 
+@pytest.mark.slow
 def test_not_v_is_the_likelier_below_forty_percent(outcome):
     found = by_what(outcome, "strings for which not v")
     assert found.ours == "all with less than 40.1 %, those below 10 % among them"
@@ -33,6 +34,7 @@ def test_one_bit_is_as_good_as_the_other():
         assert module.posterior(module.PARAMS, x, "10") == module.posterior(module.PARAMS, x, "01")
 
 
+@pytest.mark.slow
 def test_simulated_clients_agree_and_another_pattern_would_not(outcome):
     assert by_what(outcome, "the attack simulated").verdict == "extra"
     cells = module.one_seed(1)

@@ -17,11 +17,13 @@ from support.processes import die_unless, fail_unless, process_id, threads
 MANY = 12
 
 
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives_in_the_order_of_seeds() -> None:
     side_by_side = replicate(math.sqrt, MANY, silent, "roots")
     assert side_by_side == [math.sqrt(seed) for seed in range(1, MANY + 1)]
 
 
+@pytest.mark.slow
 def test_many_seeds_run_in_other_processes_and_few_in_this_one() -> None:
     assert set(replicate(process_id, FEW - 1, silent, "few")) == {os.getpid()}
     others = set(replicate(process_id, MANY, silent, "many"))
@@ -29,12 +31,14 @@ def test_many_seeds_run_in_other_processes_and_few_in_this_one() -> None:
     assert len(others) <= PROCESSES
 
 
+@pytest.mark.slow
 def test_other_processes_have_one_thread_each_and_this_one_is_left_alone() -> None:
     before = os.environ.get("OPENBLAS_NUM_THREADS")
     assert set(replicate(threads, MANY, silent, "threads")) == {"1"}
     assert os.environ.get("OPENBLAS_NUM_THREADS") == before
 
 
+@pytest.mark.slow
 def test_where_processes_are_killed_seeds_run_one_by_one_and_it_is_said() -> None:
     told: list[str] = []
     fragile = functools.partial(die_unless, os.getpid())
@@ -46,6 +50,7 @@ def test_seeds_can_be_listed() -> None:
     assert replicate(math.sqrt, [4, 9], silent, "roots") == [2, 3]
 
 
+@pytest.mark.slow
 def test_progress_counts_up_to_all_seeds() -> None:
     told: list[str] = []
     replicate(math.sqrt, MANY, told.append, "roots")
@@ -53,12 +58,14 @@ def test_progress_counts_up_to_all_seeds() -> None:
     assert told[-1] == f"roots: {MANY} of {MANY} seeds"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [[1, -1], [1, 2, 3, 4, -1, 6, 7, 8]])
 def test_a_failure_under_one_seed_is_raised(seeds: list[int]) -> None:
     with pytest.raises(ValueError, match=r"math domain|nonnegative"):
         replicate(math.sqrt, seeds, silent, "roots")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error", [OSError("no such file"), PermissionError("not yours"), ImportError("no such module")]
 )

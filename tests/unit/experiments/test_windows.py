@@ -23,6 +23,7 @@ from rappor.privacy.limits import standard_error
 from support.outcomes import by_what
 
 
+@pytest.mark.long
 def test_the_stand_in_is_labelled_everywhere(outcome):
     assert module.EXPERIMENT.stand_in.startswith("Synthetic")
     for figure in outcome.figures:
@@ -50,6 +51,7 @@ def test_no_machine_reports_a_name_twice():
     assert truth.max() <= MACHINES
 
 
+@pytest.mark.long
 def test_the_standard_error_is_within_two_percent_of_1213(outcome):
     found = by_what(outcome, "standard error")
     assert found.agrees
@@ -60,10 +62,12 @@ def test_the_standard_error_is_within_two_percent_of_1213(outcome):
     assert standard_error(PARAMS, REPORTS) == pytest.approx(1212.84, abs=0.005)
 
 
+@pytest.mark.long
 def test_a_share_that_went_in_is_no_agreement_when_it_comes_out(outcome):
     assert by_what(outcome, "BADAPPLE.COM").verdict == "extra"
 
 
+@pytest.mark.long
 def test_one_and_a_half_percent_are_2_3_standard_errors_and_rarely_found(outcome):
     found = by_what(outcome, "smallest share expected")
     assert found.ours.startswith("2.31 standard errors")
@@ -72,6 +76,7 @@ def test_one_and_a_half_percent_are_2_3_standard_errors_and_rarely_found(outcome
     assert chance[0] == pytest.approx(0.16, abs=0.01)
 
 
+@pytest.mark.long
 def test_distinct_names_need_no_correction_and_repeated_ones_do():
     """Ten seeds: χ²/dof has a standard error of .014; the two cases lie .8 apart."""
     seeds = range(1, 11)
@@ -84,6 +89,7 @@ def test_distinct_names_need_no_correction_and_repeated_ones_do():
     assert sum(each.any_false for each in same) > sum(each.any_false for each in different)
 
 
+@pytest.mark.long
 def test_the_outcome_is_complete_and_can_be_drawn(outcome):
     check_names(outcome)
     assert by_what(outcome, "the test behind").ours.startswith("one-sided z")

@@ -23,6 +23,7 @@ def test_the_same_client_and_value_have_one_memo_over_ten_thousand_reports():
     assert len({encoder.encode("example.com") for _ in range(100)}) == 100
 
 
+@pytest.mark.slow
 def test_a_new_process_has_the_same_memo():
     code = (
         "from rappor import *\n"

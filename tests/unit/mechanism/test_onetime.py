@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import traceback
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,7 @@ print("sent")
 """
 
 
+@pytest.mark.slow
 @READINGS
 def test_a_crash_between_draw_and_send_leaves_the_one_report_to_be_sent(
     params: Params, tmp_path: Path
@@ -196,3 +198,89 @@ def test_other_kinds_report_once_too(tmp_path: Path) -> None:
     made = encoder(params, kind="category", categories=["a", "b", "c"])
     slot = FileSlot(tmp_path / "report")
     assert OneTime(made, slot).report("b") == slot.load() == OneTime(made, slot).report("c")
+
+
+# Races, and slots that do not do what a slot does.
+
+ONE_TIME = [Params(64, 2, 1, 0.0, 0.25, 0.75), Params(64, 2, 1, 0.5, 0.0, 1.0)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("params", ONE_TIME)
+def test_threads_that_race_end_with_one_report(params, tmp_path):
+    for attempt in range(10):
+        slot = FileSlot(tmp_path / str(attempt))
+        start, found = threading.Barrier(8), []
+
+        def race(number, slot=slot, start=start, found=found):
+            encoder = Encoder(params, secret=SECRET, collection="c")
+            start.wait()
+            found.append(OneTime(encoder, slot).report(f"value {number}"))
+
+        threads = [threading.Thread(target=race, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert set(found) == {slot.load()}
+        assert len(found) == 8
+
+
+RACER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from support.slots import FileSlot
+from rappor import *
+params = Params(64, 2, 1, 0.0, 0.25, 0.75)
+encoder = Encoder(params, secret=bytes(range(32)), collection="c")
+sys.stdin.readline()
+print(OneTime(encoder, FileSlot(Path(sys.argv[2]))).report(sys.argv[3]).bits)
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_race_end_with_one_report(tmp_path, request):
+    tests = str(request.config.rootpath / "tests")
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACER, tests, str(tmp_path / "slot"), f"value {number}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(4)
+    ]
+    for racer in racers:
+        racer.stdin.write("\n")
+        racer.stdin.flush()
+    found = {racer.communicate(timeout=300)[0] for racer in racers}
+    assert len(found) == 1
+    assert "" not in found
+
+
+def test_a_slot_that_keeps_nothing_gives_nothing():
+    class Forgetful:
+        def load(self):
+            return None
+
+        def keep(self, report: Report) -> None:
+            pass
+
+    encoder = Encoder(ONE_TIME[0], secret=SECRET, collection="c")
+    with pytest.raises(LedgerError, match="lost"):
+        OneTime(encoder, Forgetful()).report("value")
+
+
+@pytest.mark.parametrize("kept", [(0, 1), {"bits": 1}, Report(0, 1 << 64), Report(5, 1), 7])
+def test_a_kept_thing_that_is_not_ours_is_refused(kept):
+    class Odd:
+        def load(self):
+            return kept
+
+        def keep(self, report: Report) -> None:
+            pass
+
+    encoder = Encoder(ONE_TIME[0], secret=SECRET, collection="c")
+    with pytest.raises(LedgerError, match="another collection or client"):
+        OneTime(encoder, Odd()).report("value")

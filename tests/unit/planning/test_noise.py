@@ -35,7 +35,8 @@ def test_the_optimum_without_a_permanent_step_is_the_known_one(h):
     assert p_star == pytest.approx(1 / (1 + math.exp(1.5 / h)), abs=2e-3)
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=150)
 @given(
     once=st.floats(1e-6, 20),
     ratio=st.floats(1, 4),
@@ -53,7 +54,8 @@ def test_epsilon_is_never_above_the_goal_and_hardly_below(once, ratio, h, kind):
         assert epsilon_one(made, kind) >= 0.99 * goal.epsilon_one
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=60)
 @given(once=st.floats(0.05, 5), ratio=st.floats(1.01, 8), middle=st.floats(0.05, 0.95))
 def test_no_other_p_and_q_with_the_same_middle_tell_more(once, ratio, middle):
     """Up to the width found ε1 is kept; a hair beyond it, it is not, or p or q is out of range."""

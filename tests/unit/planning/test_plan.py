@@ -1,5 +1,6 @@
 """Plans: what they promise, what they solve, what they refuse and warn of."""
 
+import functools
 import math
 import re
 
@@ -12,10 +13,19 @@ from rappor.privacy import epsilon_infinity, epsilon_n, epsilon_one
 from rappor.simulate.populations import uniform, zipf
 
 PAPER = {"epsilon_one": 1.0743, "epsilon_infinity": 4.3944, "candidates": 200, "check": 0}
+SHORT = {"most_bytes": 4}  # few designs, for tests that are not about which one is best
 
 
+@functools.cache
+def planned(**asked):
+    """A plan that several tests look at: the same request gives the same plan."""
+    return plan(**asked)
+
+
+@pytest.mark.slow
 def test_the_papers_goal_gets_one_hash_and_a_better_design():
-    found = rappor.plan(**PAPER, reports=10**6)
+    assert rappor.plan is plan
+    found = planned(**PAPER, reports=10**6)
     best = found.best
     assert (best.params.h, best.params.k) == (1, 256)
     assert best.params.f == pytest.approx(0.2001, abs=0.002)
@@ -27,6 +37,7 @@ def test_the_papers_goal_gets_one_hash_and_a_better_design():
     assert sorted(by_hashes, key=lambda h: by_hashes[h].at(0.5).frequency) == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_every_plan_states_the_exact_epsilon_and_keeps_the_request():
     for goal in ({"epsilon_one": 0.5, "epsilon_infinity": 2}, {"epsilon_one": 3, "one_time": True}):
         for each in plan(**goal, reports=10**5, candidates=50, n=(2, 9), check=0):
@@ -39,7 +50,7 @@ def test_every_plan_states_the_exact_epsilon_and_keeps_the_request():
 
 
 def test_plans_are_ranked_by_what_they_detect_and_the_best_is_short():
-    found = plan(**PAPER, reports=10**6)
+    found = planned(**PAPER, reports=10**6)
     frequencies = [each.at(0.8).frequency for each in found]
     assert frequencies[1:] == sorted(frequencies[1:])
     assert frequencies[0] <= 1.01 * min(frequencies)
@@ -49,22 +60,30 @@ def test_plans_are_ranked_by_what_they_detect_and_the_best_is_short():
     assert found[0] is found.best
 
 
-def test_each_of_the_three_is_solved_from_the_others():
-    by_reports = plan(**PAPER, reports=10**6)
+@pytest.mark.slow
+def test_reports_are_solved_from_the_others():
+    by_reports = planned(**PAPER, **SHORT, reports=10**6)
     assert by_reports.settled.solved == "frequency"
     frequency = min(each.at(0.8).frequency for each in by_reports)
-    by_frequency = plan(**PAPER, frequency=frequency)
+    by_frequency = plan(**PAPER, **SHORT, frequency=frequency)
     assert by_frequency.settled.solved == "reports"
     assert by_frequency.settled.reports == pytest.approx(10**6, rel=0.01)
-    by_both = plan(reports=10**6, frequency=frequency, candidates=200, epsilon_infinity=4.3944,
-                   check=0)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_epsilon_is_solved_from_the_others():
+    by_reports = planned(**PAPER, **SHORT, reports=10**6)
+    frequency = min(each.at(0.8).frequency for each in by_reports)
+    asked = {"reports": 10**6, "frequency": frequency, "candidates": 200, "check": 0, **SHORT}
+    by_both = plan(**asked, epsilon_infinity=4.3944)
     assert by_both.settled.solved == "epsilon"
     assert by_both.settled.goal.epsilon_one == pytest.approx(1.0743, rel=0.01)
     assert by_both.best.at(0.8).frequency <= frequency * 1.001
-    free = plan(reports=10**6, frequency=frequency, candidates=200, check=0).settled.goal
+    free = plan(**asked).settled.goal
     assert free.epsilon_infinity == pytest.approx(4 * free.epsilon_one)
 
 
+@pytest.mark.slow
 def test_all_three_that_fit_together_are_accepted():
     found = plan(**PAPER, reports=10**6, frequency=0.01)
     assert found.settled.solved == ""
@@ -74,14 +93,16 @@ def test_all_three_that_fit_together_are_accepted():
     assert plan(**PAPER, reports=10**6, frequency=rarest).best.at(0.8).frequency <= rarest
 
 
+@pytest.mark.slow
 def test_epsilon_for_ever_alone_is_a_goal():
     goal = plan(epsilon_infinity=4, reports=10**6, candidates=200, check=0).settled.goal
     assert (goal.epsilon_one, goal.epsilon_infinity) == (1, 4)
 
 
+@pytest.mark.long
 def test_more_of_anything_detects_less_frequent_strings():
     def rarest(**change):
-        return plan(**{**PAPER, "reports": 10**6, **change}).best.at(0.8).frequency
+        return planned(**{**PAPER, "reports": 10**6, **change}).best.at(0.8).frequency
 
     usual = rarest()
     assert rarest(reports=10**7) < usual
@@ -91,6 +112,7 @@ def test_more_of_anything_detects_less_frequent_strings():
     assert rarest(most_bytes=2) > usual
 
 
+@pytest.mark.slow
 def test_a_category_has_a_bit_for_each_candidate_and_a_boolean_one():
     category = plan(1, reports=10**6, candidates=30, kind="category", check=0).best
     assert (category.params.k, category.params.h, category.params.m) == (30, 1, 1)
@@ -102,6 +124,7 @@ def test_a_category_has_a_bit_for_each_candidate_and_a_boolean_one():
     assert boolean.at(0.8).count < plan(1, reports=10**4, candidates=1, check=0).best.at(0.8).count
 
 
+@pytest.mark.long
 def test_the_population_counts_what_is_found_and_disturbs():
     def found(population):
         return plan(**PAPER, reports=10**6, population=population).best
@@ -115,14 +138,16 @@ def test_the_population_counts_what_is_found_and_disturbs():
     assert disturbed.params.k * disturbed.params.m > calm.params.k * calm.params.m
 
 
+@pytest.mark.slow
 def test_the_same_request_gives_the_same_plans():
-    asked = {**PAPER, "reports": 10**5, "check": 2}
-    assert plan(**asked) == plan(**asked)
+    asked = {**PAPER, **SHORT, "reports": 10**5, "check": 2}
+    assert plan(**asked) == planned(**asked)
 
 
 # What cannot be had.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "impossible", "nearest"),
     [
@@ -139,8 +164,8 @@ def test_the_same_request_gives_the_same_plans():
         ({"epsilon_one": 1, "reports": 10**6, "frequency": 0}, "nobody holds it", "leave freq"),
         ({"epsilon_one": 3, "epsilon_infinity": 1, "reports": 10**6},
          "epsilon_one = 3 above epsilon_infinity = 1 is impossible", "nearest is epsilon_one = 1"),
-        ({"epsilon_one": 0.1, "reports": 10**4, "frequency": 0.01}, "cannot detect 1 %",
-         "reports; or epsilon_one = "),
+        ({"epsilon_one": 0.1, "reports": 10**4, "frequency": 0.01, "most_bytes": 16},
+         "cannot detect 1 %", "reports; or epsilon_one = "),
         ({"epsilon_one": 0.01, "reports": 200}, "detect nothing", "it takes "),
         ({"reports": 200, "frequency": 0.006}, "cannot detect 0.6 %", "Nearest: "),
         ({"epsilon_infinity": 0.5, "reports": 1000, "frequency": 0.01}, "cannot detect 1 %",
@@ -150,16 +175,17 @@ def test_the_same_request_gives_the_same_plans():
 )  # fmt: skip
 def test_the_impossible_is_named_with_the_nearest_that_is_possible(asked, impossible, nearest):
     with pytest.raises(ParamsError) as caught:
-        plan(**asked, candidates=200, check=0)
+        plan(**SHORT | asked, candidates=200, check=0)
     assert impossible in str(caught.value)
     assert nearest in str(caught.value)
 
 
+@pytest.mark.slow
 def test_the_nearest_that_is_named_is_possible():
     with pytest.raises(ParamsError) as caught:
-        plan(0.1, reports=10**4, frequency=0.01, candidates=200, check=0)
+        plan(0.1, reports=10**4, frequency=0.01, candidates=200, check=0, most_bytes=16)
     named = re.search(r"or ([\d,]+) reports; or epsilon_one = ([\d.]+)", str(caught.value))
-    asked = {"frequency": 0.01, "candidates": 200, "check": 0}
+    asked = {"frequency": 0.01, "candidates": 200, "check": 0, "most_bytes": 16}
     assert plan(0.1, reports=int(named[1].replace(",", "")), **asked)
     assert plan(float(named[2]), reports=10**4, **asked)
 
@@ -198,11 +224,13 @@ def test_what_is_no_request_is_refused_by_name(change, message):
 
 
 def codes(**change):
-    return [each.code for each in plan(**{**PAPER, "reports": 10**6, **change}).best.cautions]
+    asked = {**PAPER, **SHORT, "reports": 10**6, **change}
+    return [each.code for each in planned(**asked).best.cautions]
 
 
+@pytest.mark.slow
 def test_each_caution_is_given_where_it_applies_and_only_there():
-    assert codes() == ["trackable-bits"]
+    assert codes(most_bytes=32) == ["trackable-bits"]
     assert "forgetful-platform" in codes(platform="web")
     assert "several-devices" in codes(devices=3)
     assert "several-collections" in codes(collections=2)
@@ -212,6 +240,7 @@ def test_each_caution_is_given_where_it_applies_and_only_there():
     assert codes(epsilon_infinity=None, one_time=True) == []
 
 
+@pytest.mark.slow
 def test_sums_of_epsilon_are_never_rounded_down():
     best = plan(**PAPER, reports=10**6, devices=3).best
     (text,) = [each.text for each in best.cautions if each.code == "several-devices"]
@@ -219,6 +248,7 @@ def test_sums_of_epsilon_are_never_rounded_down():
     assert 3 * best.epsilon_infinity <= stated <= 3 * best.epsilon_infinity + 1e-4
 
 
+@pytest.mark.slow
 def test_values_that_change_fast_and_tiny_cells_are_refused_with_a_way_out():
     with pytest.raises(ParamsError, match=r"R71.*one-time collection, or spread a budget"):
         plan(**PAPER, reports=10**6, values="fast")
@@ -227,12 +257,14 @@ def test_values_that_change_fast_and_tiny_cells_are_refused_with_a_way_out():
         plan(8, 20, reports=1990, candidates=5, cells=20, check=0)
 
 
+@pytest.mark.slow
 def test_cells_have_cohorts_large_enough_to_hide_in():
     for reports, cells in ((10**6, 1), (10**6, 50), (10**4, 1), (3 * 10**5, 20)):
         best = plan(2, 8, reports=reports, candidates=20, cells=cells, check=0).best
         assert reports / cells / best.params.m >= 100
 
 
+@pytest.mark.slow
 def test_a_value_that_all_share_gets_a_filter_too_short_to_track():
     for each in plan(**PAPER, reports=10**6, shared=True):
         a = each.params.f / 2
@@ -245,12 +277,13 @@ def test_a_value_that_all_share_gets_a_filter_too_short_to_track():
 # The check, and the chart.
 
 
+@pytest.mark.slow
 def test_the_check_counts_what_the_decoder_detects():
-    checked = plan(**{**PAPER, "check": 3}, reports=10**5).checked
-    assert checked.collections == 3
+    checked = planned(**{**PAPER, **SHORT, "reports": 10**5, "check": 2}).checked
+    assert checked.collections == 2
     assert [each.power for each in checked.levels] == [0.5, 0.8, 0.95]
     assert checked.holds
-    assert plan(**PAPER, reports=10**5).checked is None
+    assert planned(**PAPER, reports=10**6).checked is None
 
 
 def test_a_false_promise_would_be_noticed():
@@ -261,20 +294,41 @@ def test_a_false_promise_would_be_noticed():
     assert not Check(100, (good, Checked(0.8, 0.01, 0.74, 0.01, 1600))).holds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("candidates", "kind"), [(1, "string"), (3, "string"), (5, "category"), (1, "boolean")]
 )
-def test_short_lists_are_checked_with_one_string_at_a_time(candidates, kind):
-    checked = plan(1, 4, reports=10**5, candidates=candidates, kind=kind, check=6).checked
-    assert checked.collections == 60
-    assert all(each.strings == 20 for each in checked.levels)
+@pytest.mark.parametrize(
+    "check",
+    [pytest.param(1, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.long)],
+)
+def test_short_lists_are_checked_with_one_string_at_a_time(candidates, kind, check):
+    asked = {"epsilon_one": 1, "epsilon_infinity": 4, "reports": 10**5, "candidates": candidates}
+    checked = plan(**asked, kind=kind, check=check).checked
+    assert checked.collections == 10 * check
+    assert sum(each.strings for each in checked.levels) == 10 * check
+    assert all(10 * check // 3 <= each.strings <= 10 * check // 3 + 1 for each in checked.levels)
     assert checked.holds
 
 
-def test_a_formula_that_is_wrong_is_replaced_by_what_simulations_show():
-    """At ε = 8 and 20,000 reports bits hold one or two: a count of them is far from normal."""
-    asked = {"epsilon_one": 8, "reports": 20_000, "candidates": 100}
-    formula, found = plan(**asked, check=0), plan(**asked, check=4)
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(
+            {"epsilon_one": 8, "reports": 10_000, "candidates": 30, "check": 2},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            {"epsilon_one": 8, "reports": 20_000, "candidates": 100, "check": 4},
+            marks=pytest.mark.long,
+        ),
+    ],
+    ids=["30 candidates", "100 candidates"],
+)
+def test_a_formula_that_is_wrong_is_replaced_by_what_simulations_show(asked):
+    """At ε = 8 and few reports bits hold one or two: a count of them is far from normal."""
+    formula, found = plan(**{**asked, "check": 0}), plan(**asked)
     assert formula.best.detector.measured is None
     assert found.checked.corrected
     assert found.checked.holds
@@ -282,13 +336,15 @@ def test_a_formula_that_is_wrong_is_replaced_by_what_simulations_show():
     assert found.best.detector.power(found.best.at(0.8).frequency) == pytest.approx(0.8)
 
 
+@pytest.mark.slow
 def test_the_requested_chance_is_checked_too():
-    checked = plan(**{**PAPER, "check": 2}, reports=10**5, power=0.9).checked
+    checked = plan(**{**PAPER, **SHORT, "check": 2}, reports=10**5, power=0.9).checked
     assert [each.power for each in checked.levels] == [0.5, 0.8, 0.9, 0.95]
 
 
+@pytest.mark.slow
 def test_the_chart_shows_the_request_and_one_line_for_each_number_of_hashes(tmp_path):
-    chart = plan(**PAPER, reports=10**6).plot()
+    chart = planned(**PAPER, reports=10**6).plot()
     values = chart.spec["data"]["values"]
     assert len({each["plan"] for each in values}) == 4
     assert chart.save(tmp_path / "plan.svg").read_text().startswith("<svg")

@@ -78,6 +78,7 @@ def test_values_that_python_calls_equal_are_still_different_values(others):
     assert ledger.total == pytest.approx(4 * epsilon_n(WINDOWS, 1))
 
 
+@pytest.mark.slow
 def test_the_total_is_never_above_the_ceiling():
     charges = [Charge(f"c{i}", "m", v, CHROME, 10**9) for i in range(7) for v in range(i + 1)]
     assert spent(charges).total <= spent(charges).ceiling

@@ -22,6 +22,7 @@ from rappor.privacy.enumeration import epsilon_of_histories
 
 WINDOWS, CHROME = Params.preset("windows"), Params.preset("chrome")
 KINDS = ("string", "category", "boolean", "ordinal", "bits")
+CASES = [*range(40), *(pytest.param(n, marks=pytest.mark.long) for n in range(40, 200))]  # random
 
 
 def theorem_2(params: Params) -> Decimal:
@@ -81,7 +82,7 @@ SHAPES = {"string": [(4, 2), (3, 1), (2, 1)], "category": [(2, 1), (3, 1)], "boo
           "ordinal": [(3, 1)], "bits": [(1, 1), (2, 1)]}  # fmt: skip
 
 
-@pytest.mark.parametrize("number", range(200))
+@pytest.mark.parametrize("number", CASES)
 def test_epsilon_n_equals_enumeration_of_all_outputs_and_value_pairs(number):
     rng = random.Random(number)
     for kind in ("string", "category", "boolean", "bits"):
@@ -92,7 +93,8 @@ def test_epsilon_n_equals_enumeration_of_all_outputs_and_value_pairs(number):
         assert epsilon_n(params, n, kind) == pytest.approx(expected, abs=1e-10)
 
 
-@pytest.mark.parametrize("number", range(200))
+@pytest.mark.slow
+@pytest.mark.parametrize("number", CASES)
 def test_epsilon_n_equals_enumeration_of_all_histories_of_a_bit(number):
     rng = random.Random(1000 + number)
     kind = rng.choice(KINDS)
@@ -104,7 +106,8 @@ def test_epsilon_n_equals_enumeration_of_all_histories_of_a_bit(number):
     assert found == pytest.approx(expected, abs=1e-10, rel=1e-12)
 
 
-@pytest.mark.parametrize("number", range(200))
+@pytest.mark.slow
+@pytest.mark.parametrize("number", CASES)
 def test_histories_of_changing_p_and_q_equal_enumeration(number):
     rng = random.Random(2000 + number)
     params = random_params(rng, 2, 1)
@@ -159,6 +162,7 @@ def test_a_step_without_information_costs_nothing(same):
     assert epsilon_history(small, steps) == pytest.approx(expected, abs=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "h"), [(3, 2), (4, 3)])
 @pytest.mark.parametrize("null", [False, True])
 def test_short_filters_are_within_the_bound_in_every_dialect(k, h, null):

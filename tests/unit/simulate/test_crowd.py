@@ -14,6 +14,7 @@ POPULATION = {"a.org": 6, "b.org": 3, "c.org": 1}
 MACHINES = zipf(500, power=1.6, shift=15, absent=500)
 
 
+@pytest.mark.slow
 def test_windows_machines_report_each_name_at_most_once():
     """R53: 10,133 machines, 186,792 reports; some have 18, some 19, and none repeats itself."""
     made = reports(

@@ -1,12 +1,9 @@
-"""What was decoded beside the truth: counted by hand, read from files, printed by the command."""
-
-import json
+"""What was decoded beside the truth: counted by hand, and read from files."""
 
 import pytest
 
 from rappor import Params, ParamsError, decode
 from rappor.simulate import exponential, judge, judge_shares, read_truth, simulate
-from support.command import rappor
 
 
 def test_figures_of_a_known_case_are_these():
@@ -63,24 +60,3 @@ def test_a_file_that_is_no_truth_is_refused_by_its_line(tmp_path, text, message)
     (tmp_path / "truth.csv").write_text(text)
     with pytest.raises(ParamsError, match=message):
         read_truth(tmp_path / "truth.csv")
-
-
-def test_the_command_sets_what_it_found_beside_the_truth(tmp_path):
-    made = rappor("simulate", "--population", "exponential", "--reports", "1e5", "--strings", "20",
-                  "--absent", "5", "--preset", "exponential", "--seed", "1", "--counts-only",
-                  "--output", tmp_path)  # fmt: skip
-    assert made.returncode == 0, made.stderr
-    (counts,) = tmp_path.glob("counts.*")
-    decode = ("decode", "--params", tmp_path / "params.csv", "--counts", counts, "--candidates",
-              tmp_path / "candidates.txt", "--truth", tmp_path / "truth.csv")  # fmt: skip
-    done = rappor(*decode)
-    assert done.returncode == 0, done.stderr
-    assert "truth" in done.stdout
-    assert "Truth: " in done.stdout
-    assert " of 20 listed strings found" in done.stdout
-    facts = json.loads(rappor(*decode, "--json").stdout)["judgement"]
-    assert facts["present_listed"] == 20
-    assert len(facts["rows"]) == facts["detected"] + facts["missed"]
-    missing = rappor(*decode[:-1], tmp_path / "none.csv")
-    assert missing.returncode == 3
-    assert "none.csv" in missing.stderr

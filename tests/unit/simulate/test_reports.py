@@ -127,6 +127,7 @@ def test_a_clients_reports_on_one_value_share_b_prime_and_no_others_do(how):
     assert len({row.tobytes() for row in made.packed}) == 2_000  # S is fresh every time
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how", [{}, {"values": "changing", "change": 0.2, "reports_per_client": 10}], ids=str
 )
@@ -167,6 +168,7 @@ def test_progress_adds_up_and_bad_threads_are_refused():
         reports(POPULATION, params, 5_000, threads=0)
 
 
+@pytest.mark.slow
 def test_a_long_history_of_one_client_is_one_memo():
     params = Params(64, 2, 1, 0.5, 0.5, 0.75)
     made = reports({"a": 1}, params, 50_000, seed=2, reports_per_client=50_000, keep_steps=True)
@@ -177,6 +179,7 @@ def test_a_long_history_of_one_client_is_one_memo():
     assert np.abs(share - expected).max() < 5 * 0.5 / np.sqrt(50_000)
 
 
+@pytest.mark.slow
 def test_counts_of_reports_decode_like_drawn_ones():
     import rappor
 

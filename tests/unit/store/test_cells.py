@@ -11,6 +11,7 @@ from rappor.store.cells import cell_id, key_bytes
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=10)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(TEXT, st.text(st.characters(codec="utf-8"), max_size=10), max_size=4))
 def test_dimensions_survive_their_text(pairs: dict[str, str]) -> None:
     text = dimensions_text(pairs.items())

@@ -2,7 +2,10 @@
 
 import datetime
 import errno
+import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from rappor.store.sqlite import session
 from rappor.store.sqlite.connection import connect, prepare
 from rappor.store.sqlite.store import SqliteStore
 from support import store_samples as samples
-from support.faulty_disk import Careless, Disk
+from support.faulty_disk import Careless, Disk, _File
 from support.store_samples import DAY, always, cell, collection, fold, token
 
 
@@ -100,6 +103,90 @@ def test_a_sqlite_that_does_not_obey_is_refused(
         open_store(tmp_path)
 
 
+# What a killed process has written and not synced.
+
+# Adds a batch and dies when its transaction is written and not yet synced.
+_DIES_BEFORE_ITS_SYNC = """
+import os, sys
+from pathlib import Path
+from support.faulty_disk import Disk
+from support.store_samples import DAY, always, cell, fold, token
+disk = Disk()
+store = disk.open(Path(sys.argv[1]))
+def happens(what):
+    if what == "sync" and disk.unsynced.get("store.sqlite-wal", 0) > 4096:  # not its header
+        os._exit(9)
+disk.happens = happens
+store.add([token(2)], always([fold(cell(), 1, [7])]), DAY)
+"""
+
+
+def killed_before_its_sync(folder: Path) -> None:
+    """Have a process write a batch to a store, and die before it is synced."""
+    died = subprocess.run(
+        [sys.executable, "-c", _DIES_BEFORE_ITS_SYNC, str(folder / "store.sqlite")],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+        timeout=300,
+    )
+    assert died.returncode == 9
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are synced from now on, by us or by SQLite."""
+    names: list[str] = []
+    by_hand, by_sqlite = os.fsync, _File.xSync
+
+    def fsync(descriptor: int) -> None:
+        names.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        by_hand(descriptor)
+
+    def sync(file: _File, flags: int) -> None:
+        names.append(file.named)
+        by_sqlite(file, flags)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(_File, "xSync", sync)
+    return names
+
+
+@pytest.mark.slow
+def test_a_batch_that_a_dead_process_did_not_sync_is_synced_before_it_is_a_duplicate(
+    tmp_path: Path, synced: list[str]
+) -> None:
+    """Killed between write and sync, the transaction is read back from the page cache. Telling its
+    sender "stored" is a promise that the disk has not made yet."""
+    store = open_store(tmp_path)
+    store.save_definition(collection().to_toml(), actor="ann")
+    store.add([token(1)], always([fold(cell(), 1, [5])]), DAY)
+    store.close()
+    killed_before_its_sync(tmp_path)
+    synced.clear()
+    again = Disk().open(tmp_path / "store.sqlite")
+    assert again.add([token(2)], always([fold(cell(), 1, [7])]), DAY) == [False]
+    assert "store.sqlite-wal" in synced
+    again.close()
+
+
+@pytest.mark.slow
+def test_a_log_that_a_reader_has_recovered_is_synced_as_well(
+    tmp_path: Path, synced: list[str]
+) -> None:
+    """`rappor status` comes first after the kill, and is still at it when the collector starts."""
+    store = open_store(tmp_path)
+    store.save_definition(collection().to_toml(), actor="ann")
+    store.close()
+    killed_before_its_sync(tmp_path)
+    looking = open_store(tmp_path, read_only=True)
+    synced.clear()
+    again = open_store(tmp_path)
+    assert again.add([token(2)], always([fold(cell(), 1, [7])]), DAY) == [False]
+    assert "store.sqlite-wal" in synced
+    again.close()
+    looking.close()
+
+
 # B3.
 
 
@@ -123,6 +210,7 @@ ACTIONS: dict[str, Callable[[SqliteStore], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ACTIONS)
 @pytest.mark.parametrize("how", ["full", "io"])
 @pytest.mark.usefixtures("rounds")
@@ -184,6 +272,7 @@ def test_a_failed_sync_is_never_tried_again(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_a_file_that_may_not_grow_is_full_rolled_back_and_goes_on(tmp_path: Path) -> None:
     """The real library, limited by SQLite itself instead of by a disk."""
     store = open_store(tmp_path)

@@ -1,0 +1,108 @@
+"""A client in several processes: one opts out for all, a killed one leaves no lock behind."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rappor.client import Client
+from support.client import LIMIT, Collector, be_patient, finish, homepage, start
+from support.waiting import wait_for
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch.setattr)
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    made = Collector()
+    yield made
+    made.close()
+
+
+def test_opting_out_in_one_process_ends_the_uploads_of_another(
+    tmp_path: Path, collector: Collector
+) -> None:
+    collector.release.clear()
+    code = """
+    clearing.AT_EXIT = float(sys.argv[3])
+    client = Client.open(sys.argv[1], [homepage()], consent=True, upload_to=sys.argv[2])
+    print(json.dumps([client.opt_out(), client.status().waiting]))
+    """
+    made = homepage(reports_per_period=5)
+    client = Client.open(tmp_path, [made], consent=True, upload_to=collector.url, jitter=0)
+    try:
+        for _ in range(5):
+            client.report("homepage", "a.org")
+        assert collector.arrived.wait(LIMIT)  # one is on its way, and the others wait
+        wait_for(lambda: client.status().waiting == 5)
+        done, waiting = finish(start(code, tmp_path, collector.url, 0.0))
+        assert (done, waiting) == (False, 0)  # the truth: that one may still arrive
+        collector.release.set()
+        assert finish(start(code, tmp_path, collector.url, LIMIT)) == [True, 0]
+        client._workers.flush(LIMIT)  # whatever this process had still to do
+        assert len(collector.headers) == 1
+    finally:
+        client.close()
+
+
+def test_a_child_keeps_no_lock_of_a_parent_that_was_killed(tmp_path: Path) -> None:
+    code = """
+    collection = homepage(reports_per_period=500)
+    client = Client.open(sys.argv[1], [collection], consent=True)
+    def calls():
+        while True:
+            client.report("homepage", "a.org")
+            time.sleep(0.0005)
+    threading.Thread(target=calls, daemon=True).start()
+    children = []
+    for _ in range(10):
+        while not client._folder._held:  # until the background thread has the lock
+            pass
+        child = os.fork()
+        if not child:
+            time.sleep(600)  # it is killed long before
+            os._exit(0)
+        children.append(child)
+    print(json.dumps(children), flush=True)
+    time.sleep(600)
+    """
+    parent = start(code, tmp_path)
+    assert parent.stdout is not None
+    children = json.loads(parent.stdout.readline())
+    try:
+        os.kill(parent.pid, signal.SIGKILL)
+        parent.wait()
+        given: dict[str, Any] = {"consent": True}
+        with Client.open(tmp_path, [homepage(name="other")], **given) as client:
+            client.report("other", "a.org")
+            assert client.flush(LIMIT)
+            assert client.status().calls == {"made": 1}
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+        parent.communicate()
+
+
+def test_what_a_directory_holds_names_no_value_and_no_exact_time(
+    tmp_path: Path, collector: Collector
+) -> None:
+    given: dict[str, Any] = {"consent": True, "upload_to": collector.url, "jitter": 0}
+    with Client.open(tmp_path, [homepage()], **given) as client:
+        before = time.time()
+        client.report("homepage", "www.private.example")
+        client.report("homepage", "www.other.example")
+        assert client.flush(LIMIT)
+    everything = b"\n".join(
+        path.name.encode() + path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+    )
+    assert b"private" not in everything
+    assert b"other" not in everything
+    assert str(int(before))[:8].encode() not in everything  # seconds since 1970, to a minute or two

@@ -1,0 +1,26 @@
+"""Waiting for a condition: never for a moment, never with a limit that a busy machine reaches."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Found = TypeVar("Found")
+LIMIT = 300.0  # seconds: ends a test that hangs, says nothing about how fast anything is
+
+
+def wait_for(
+    condition: Callable[[], Found], what: str = "the condition", seconds: float = LIMIT
+) -> Found:
+    """Return the first true value of a condition, or fail.
+
+    Args:
+        condition: Asked again and again; an AssertionError that it raises ends the wait.
+        what: The condition in words, for the message.
+        seconds: The limit.
+    """
+    until = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > until:
+            raise AssertionError(f"waited {seconds:g} s in vain for {what}")
+        time.sleep(0.01)
+    return found

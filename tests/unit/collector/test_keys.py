@@ -1,0 +1,52 @@
+"""Ingest keys: found by their digest, read from a file or refused."""
+
+from pathlib import Path
+
+import pytest
+
+from rappor.collector.keys import digest_of, new_key, read_keys
+from rappor.errors import ParamsError
+
+
+def test_keys_are_found_by_their_digest_and_nothing_else_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    keys = {name: new_key(file, name) for name in ("one", "two")}
+    found = read_keys(file)
+    assert {found[digest_of(key.encode())].name for key in keys.values()} == {"one", "two"}
+    text = file.read_text()
+    assert not [key for key in keys.values() if key in text or key[4:] in text]
+    assert list(tmp_path.iterdir()) == [file]  # no draft is left
+
+
+def test_a_key_has_144_bits_of_the_systems_randomness(tmp_path: Path) -> None:
+    made = {new_key(tmp_path / "keys.json", f"k{i}") for i in range(20)}
+    assert len(made) == 20
+    assert {len(key) for key in made} == {len("rpk_") + 24}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"keys": {}}',
+        '{"keys": [3]}',
+        '{"keys": [{"name": "a"}]}',
+        '{"keys": [{"name": "A b", "sha256": "' + 64 * "0" + '"}]}',
+        '{"keys": [{"name": "a", "sha256": "' + 64 * "0" + '", "rate": -1}]}',
+        '{"keys": [{"name": "a", "sha256": "' + 64 * "0" + '", "rate": NaN}]}',
+        '{"keys": [{"name": "a", "sha256": "' + 64 * "0" + '", "more": 1}]}',
+        '{"keys": [{"name": "a", "sha256": "' + 64 * "0" + '", "collections": "b"}]}',
+    ],
+)
+def test_a_bad_file_of_keys_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "keys.json"
+    file.write_text(text)
+    with pytest.raises(ParamsError, match=r"keys\.json"):
+        read_keys(file)
+
+
+def test_a_missing_file_of_keys_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(ParamsError, match="--new-key"):
+        read_keys(tmp_path / "none.json")

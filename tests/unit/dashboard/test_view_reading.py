@@ -1,0 +1,24 @@
+"""Addresses of views, as pages read them: what no decode could do is refused."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from rappor.dashboard.access.roles import Role
+from support.dashboard_desk import Browser, entered, made_desk
+
+
+@pytest.fixture(scope="module")
+def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with made_desk(tmp_path_factory.mktemp("views")) as desk:
+        yield entered(desk, Role.VIEWER)
+
+
+@pytest.mark.parametrize("alpha", ["1e-320", "1e-300", "1e-17", "5e-324", "1e-400", "0.5e-9"])
+@pytest.mark.parametrize("page", ["", "/trends", "/diagnostics", ".json", "/trends.csv"])
+def test_an_error_rate_that_nothing_can_reach_is_refused(
+    viewer: Browser, alpha: str, page: str
+) -> None:
+    answer = viewer.get(f"/collections/homepage{page}?alpha={alpha}")
+    assert answer.status_code == 400
+    assert "alpha must be" in answer.text.lower()
