@@ -64,7 +64,7 @@ test-long: $(VENV)/.dev ## the long programme at reduced counts: audits, kills, 
 
 soak: $(VENV)/.dev ## the long programme at full counts (hours)
 	@sh tests/browser/chromium.sh
-	$(call step,soak,$(PYTEST) -m soak tests)
+	$(call step,soak,$(PYTEST) -m soak -o faulthandler_timeout=0 tests)
 	$(passed)
 
 quick: $(VENV)/.dev ## the inner loop: linter, types, quick unit and property tests (under a minute)
