@@ -1,6 +1,5 @@
 """A client in several processes: one opts out for all, a killed one leaves no lock behind."""
 
-import json
 import os
 import signal
 import time
@@ -55,28 +54,24 @@ def test_opting_out_in_one_process_ends_the_uploads_of_another(
 
 def test_a_child_keeps_no_lock_of_a_parent_that_was_killed(tmp_path: Path) -> None:
     code = """
-    collection = homepage(reports_per_period=500)
-    client = Client.open(sys.argv[1], [collection], consent=True)
-    def calls():
-        while True:
-            client.report("homepage", "a.org")
-            time.sleep(0.0005)
-    threading.Thread(target=calls, daemon=True).start()
-    children = []
-    for _ in range(10):
-        while not client._folder._held:  # until the background thread has the lock
-            pass
-        child = os.fork()
-        if not child:
-            time.sleep(600)  # it is killed long before
-            os._exit(0)
-        children.append(child)
-    print(json.dumps(children), flush=True)
+    client = Client.open(sys.argv[1], [homepage()], consent=True)
+    held = threading.Event()
+    def hold():
+        with client._folder.lock("lock", LIMIT):
+            held.set()
+            time.sleep(600)
+    threading.Thread(target=hold, daemon=True).start()
+    held.wait()
+    child = os.fork()
+    if not child:
+        time.sleep(600)  # it is killed long before
+        os._exit(0)
+    print(child, flush=True)
     time.sleep(600)
     """
     parent = start(code, tmp_path)
     assert parent.stdout is not None
-    children = json.loads(parent.stdout.readline())
+    child = int(parent.stdout.readline())
     try:
         os.kill(parent.pid, signal.SIGKILL)
         parent.wait()
@@ -86,8 +81,7 @@ def test_a_child_keeps_no_lock_of_a_parent_that_was_killed(tmp_path: Path) -> No
             assert client.flush(LIMIT)
             assert client.status().calls == {"made": 1}
     finally:
-        for child in children:
-            os.kill(child, signal.SIGKILL)
+        os.kill(child, signal.SIGKILL)
         parent.communicate()
 
 
