@@ -284,7 +284,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(secret: Path) -> None:
         pass
     assert process.stderr.read() == b""
     process.stderr.close()
-    assert process.wait(30) == 0
+    assert process.wait(300) == 0
 
 
 # explain, demo, completion

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,29 @@ CLOCKS = {"monotonic", "perf_counter", "process_time", "time"}
 FILES = sorted(TESTS.rglob("*.py"))
 
 
+DOCUMENTS = [
+    *TESTS.parent.glob("*.md"),
+    *TESTS.parent.glob("docs/**/*.md"),
+    *TESTS.parent.glob("src/rappor/**/*.py"),
+]
+
+
 def packages(folder: Path) -> set[str]:
     return {place.name for place in folder.iterdir() if any(place.glob("*.py"))}
 
 
 def test_unit_tests_mirror_the_packages() -> None:
     assert packages(TESTS / "unit") == packages(PACKAGE) - IN_PROCESSES
+
+
+def test_documents_name_tests_that_are_there() -> None:
+    named = {
+        (document.name, path)
+        for document in DOCUMENTS
+        for path in re.findall(r"`(tests/[\w/*.]+)", document.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 50
+    assert [each for each in sorted(named) if not any(TESTS.parent.glob(each[1]))] == []
 
 
 def reads_a_clock(node: ast.AST) -> bool:
