@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -127,15 +126,16 @@ def test_a_decode_from_the_page_gives_the_commands_numbers(running: Dashboard) -
     visit = running.browser(Role.ANALYST)
     job = re.search(r'data-job="([^"]+)"', visit.get("/collections/listed").text)
     assert job is not None
-    shares = []
-    while True:
+    shares: list[float] = []
+
+    def over() -> dict[str, Any] | None:
         now = json.loads(visit.get(f"/jobs/{job[1]}.json").text)
-        shares += [] if now["share"] is None else [round(now["share"], 9)]
+        shares.extend([] if now["share"] is None else [round(now["share"], 9)])
         assert visit.get("/").status == 200
-        if now["state"] not in ("waiting", "running"):
-            break
-        time.sleep(0.05)  # leaves the processor to the worker
-    assert (now["state"], now["share"]) == ("done", 1), now
+        return None if now["state"] in ("waiting", "running") else now
+
+    ended = wait_for(over, pause=0.05)  # leaves the processor to the worker
+    assert (ended["state"], ended["share"]) == ("done", 1), ended
     assert shares == sorted(shares)
     assert 'data-state="ready"' in visit.get("/collections/listed").text
     found = json.loads(visit.get("/collections/listed.json").text)

@@ -9,7 +9,10 @@ LIMIT = 300.0  # seconds: ends a test that hangs, says nothing about how fast an
 
 
 def wait_for(
-    condition: Callable[[], Found], what: str = "the condition", seconds: float = LIMIT
+    condition: Callable[[], Found | None],
+    what: str = "the condition",
+    seconds: float = LIMIT,
+    pause: float = 0.01,
 ) -> Found:
     """Return the first true value of a condition, or fail.
 
@@ -17,10 +20,11 @@ def wait_for(
         condition: Asked again and again; an AssertionError that it raises ends the wait.
         what: The condition in words, for the message.
         seconds: The limit.
+        pause: How long to rest before it is asked again, in seconds.
     """
     until = time.monotonic() + seconds
     while not (found := condition()):
         if time.monotonic() > until:
             raise AssertionError(f"waited {seconds:g} s in vain for {what}")
-        time.sleep(0.01)
+        time.sleep(pause)
     return found
