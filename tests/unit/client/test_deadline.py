@@ -5,13 +5,15 @@ import errno
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rappor.client import Client
 from rappor.client.transport import Aborted, Answer, HttpTransport
 from rappor.wire import encode_batch
-from support.client import LIMIT, Collector, FakeClock, batch
+from support.client import LIMIT, Collector, FakeClock, batch, homepage
 from support.waiting import wait_for
 
 BODY = encode_batch(batch())
@@ -164,3 +166,17 @@ def test_what_was_connected_before_sending_was_stopped_sends_nothing_after_it_go
         assert len(collector.headers) == 1
     finally:
         collector.close()
+
+
+def test_opting_out_and_in_while_an_upload_connects_sends_nothing_from_before(
+    tmp_path: Path, silent: int
+) -> None:
+    given: dict[str, Any] = {"consent": True, "clock": FakeClock(), "jitter": 0}
+    given["upload_to"] = f"http://127.0.0.1:{silent}"
+    with Client.open(tmp_path, [homepage()], **given) as client:
+        client.report("homepage", "a.org")
+        wait_for(lambda: client._transport._gate.sockets, "the attempt to connect")
+        assert client.opt_out()
+        assert client.opt_in()
+        assert client.status().waiting == 0
+        assert client.preview().sent == ()  # nothing of it was ever about to leave
