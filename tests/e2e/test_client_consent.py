@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -211,3 +212,49 @@ def test_a_connection_of_another_process_does_not_keep_from_opting_out(
         assert collector.mark() == 0
     finally:
         host.kill()
+
+
+@pytest.mark.parametrize("forks", [False, True])
+def test_what_a_killed_process_had_not_sent_never_leaves(tmp_path: Path, forks: bool) -> None:
+    """Its bytes wait in the operating system; a child that it forked keeps nothing alive."""
+    code = """
+    client = Client.open(sys.argv[1], [homepage()], consent=True, upload_to=sys.argv[2])
+    body = b"x" * 300_000
+    threading.Thread(target=client._transport.post, args=(body, LIMIT), daemon=True).start()
+    for line in sys.stdin:
+        child = os.fork() if sys.argv[3] == "True" else 0
+        if not child and sys.argv[3] == "True":
+            time.sleep(600)  # it is killed long before
+            os._exit(0)
+        print(child, flush=True)
+    """
+    child = 0
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        process = start(code, tmp_path, f"http://127.0.0.1:{server.getsockname()[1]}", forks)
+        try:
+            accepted, _ = server.accept()
+            with accepted:
+                data = b""
+                while not data.endswith(b"xxxx"):  # the body is in the operating system's hands
+                    data += accepted.recv(1000)
+                got = len(data)
+                assert process.stdin is not None
+                assert process.stdout is not None
+                process.stdin.write("go on\n")
+                process.stdin.flush()
+                child = int(process.stdout.readline())
+                process.kill()
+                process.wait()
+                accepted.settimeout(LIMIT)
+                with contextlib.suppress(ConnectionResetError):
+                    while part := accepted.recv(100_000):
+                        got += len(part)
+            assert got < 300_000
+        finally:
+            if child:
+                os.kill(child, signal.SIGKILL)
+            process.kill()
+            process.communicate(timeout=LIMIT)
