@@ -274,9 +274,9 @@ def live(seeds: range, **kinds: Any) -> Counter[str]:
     ids=str,
 )
 def test_nothing_from_before_an_opt_out_leaves_after_it(seeds: range) -> None:
-    """300 lives find what two of the planted bugs below do, 10,000 what each of them does.
+    """The planted bugs below are found within 300 lives.
 
-    The rarest, a batch that is renamed while the outbox is cleared, has a test of its own in
+    But for one, a batch that is renamed while the outbox is cleared: it has a test of its own in
     tests/unit/client/test_consent.py.
     """
     seen = live(seeds)
@@ -324,7 +324,7 @@ class RecordsOldCalls(Recorder):
     "bug",
     [
         pytest.param({"sender": NoLastCheck}, marks=pytest.mark.slow),
-        pytest.param({"sender": ChecksMarkersOnly}, marks=pytest.mark.long),
+        pytest.param({"sender": ChecksMarkersOnly}, marks=pytest.mark.slow),
         pytest.param({"sender": ChecksWithoutLock}, marks=pytest.mark.soak),
         pytest.param({"recorder": RecordsOldCalls}, marks=pytest.mark.slow),
     ],
@@ -335,7 +335,7 @@ def test_the_search_finds_a_planted_bug(bug: dict[str, Any]) -> None:
         live(range(10_000), **bug)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_search_finds_an_opt_out_that_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "is_quiet", lambda _: True)
     with pytest.raises(AssertionError, match="left"):

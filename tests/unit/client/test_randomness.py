@@ -109,7 +109,11 @@ class Odd(BaseException):
 
 
 @pytest.mark.parametrize("error", [KeyError, MemoryError, SystemExit, KeyboardInterrupt, Odd])
-def test_nothing_ends_the_thread_that_sends(tmp_path: Path, error: type[BaseException]) -> None:
+def test_nothing_ends_the_thread_that_sends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    monkeypatch.setattr(workers, "_PAUSE", 0.01)
+
     class Broken(FakeTransport):
         def post(self, body: bytes, timeout: float) -> Answer:
             if not self.bodies:
