@@ -134,6 +134,9 @@ class MemoryDisk:
     def read(self, name: str) -> bytes | None:
         return self.files.get(name)
 
+    def exists(self, name: str) -> bool:
+        return name in self.files
+
     def create(self, name: str, data: bytes) -> None:
         with self._write(name, data):
             if name in self.files:

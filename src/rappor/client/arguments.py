@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from rappor.checks import is_real, show
 from rappor.client.identity import LEAST_BYTES
 from rappor.collection import Collection, Registry
 from rappor.errors import ParamsError
+
+PATH = "/v1/reports"
+_HERE = ("localhost", "127.0.0.1", "::1")
 
 
 def gather(collections: Iterable[Collection | str | os.PathLike[str]]) -> dict[str, Collection]:
@@ -22,8 +27,12 @@ def gather(collections: Iterable[Collection | str | os.PathLike[str]]) -> dict[s
         )
     if not isinstance(collections, Iterable):
         raise ParamsError(f"collections must be a list, got a {type(collections).__name__}")
+    try:
+        given = list(collections)
+    except Exception as error:
+        raise ParamsError(f"collections must be a list: {type(error).__name__}") from None
     found: dict[str, Collection] = {}
-    for each in collections:
+    for each in given:
         for collection in _definitions(each):
             if collection.name in found:
                 raise ParamsError(f"collections must have distinct names: {collection.name} twice")
@@ -40,10 +49,10 @@ def _definitions(each: Any) -> Iterable[Collection]:
         raise ParamsError(
             f"collections must hold Collections, files or folders, got a {type(each).__name__}"
         )
+    path = check_path("collections", each)
     try:
-        path = Path(each).expanduser()
         folder = path.is_dir()
-    except (OSError, RuntimeError, ValueError) as error:
+    except OSError as error:
         raise ParamsError(f"collections must be files that can be read: {error}") from None
     return Registry.open(path).newest() if folder else (Collection.read(path),)
 
@@ -51,12 +60,44 @@ def _definitions(each: Any) -> Iterable[Collection]:
 def check_directory(directory: str | os.PathLike[str]) -> Path:
     """A path that could be one, with ~ expanded."""
     try:
-        path = Path(directory).expanduser().absolute()  # a host may change its own directory
-    except (TypeError, ValueError, RuntimeError, OSError) as error:
+        return check_path("directory", directory).absolute()  # a host may change its own directory
+    except OSError as error:
         raise ParamsError(f"directory must be a path: {error}") from None
-    if "\0" in str(path):
-        raise ParamsError("directory must be a path without a zero character")
-    return path
+
+
+def check_path(name: str, value: Any) -> Path:
+    """A path that an operating system could know, with ~ expanded; an empty one is refused."""
+    try:
+        text = os.fspath(value)
+        if not isinstance(text, str):
+            raise ParamsError(f"{name} must be a path as text, got {type(text).__name__}")
+        if not text:
+            raise ParamsError(f"{name} must be a path, got an empty one")
+        if "\0" in text:
+            raise ParamsError(f"{name} must be a path without a zero character")
+        path = Path(text).expanduser()
+        os.fsencode(path)
+        return path
+    except ParamsError:
+        raise
+    except UnicodeError:
+        raise ParamsError(f"{name} must be a path that can be encoded") from None
+    except Exception as error:  # a host's own kind of path may raise anything
+        raise ParamsError(f"{name} must be a path: {error}") from None
+
+
+def check_file(name: str, value: Any) -> str | None:
+    """The path of a file that is there, or None."""
+    if value is None:
+        return None
+    path = check_path(name, value)
+    try:
+        regular = stat.S_ISREG(path.stat().st_mode)
+    except OSError as error:
+        raise ParamsError(f"{name} must be a file that can be read: {error}") from None
+    if not regular:
+        raise ParamsError(f"{name} must be a file, got {show(str(path))}")
+    return str(path)
 
 
 def check_dimensions(
@@ -69,6 +110,10 @@ def check_dimensions(
             'dimensions must be a mapping such as {"country": "NZ"}, '
             f"got a {type(dimensions).__name__}"
         )
+    try:
+        given = dict(given)
+    except Exception as error:
+        raise ParamsError(f"dimensions must be a mapping: {type(error).__name__}") from None
     declared = sorted({name for each in collections.values() for name in each.dimensions})
     for name, value in given.items():
         if name not in declared:
@@ -78,7 +123,7 @@ def check_dimensions(
             )
         if not isinstance(value, str):
             raise ParamsError(f"dimensions must be texts, got a {type(value).__name__} for {name}")
-    return dict(given)
+    return given
 
 
 def check_secret(secret: bytes | None) -> bytes | None:
@@ -102,6 +147,50 @@ def truth(name: str, value: Any) -> bool:
 
 def number(name: str, value: Any, low: float = 0.0, high: float = float("inf")) -> float:
     """A number from low to high."""
-    if not is_real(value) or not low <= value <= high:
+    try:
+        given = float(value) if is_real(value) else None
+    except (TypeError, ValueError, OverflowError):
+        given = None
+    if given is None or not low <= given <= high:
         raise ParamsError(f"{name} must be a number from {low:g} to {high:g}, got {show(value)}")
-    return float(value)
+    return given
+
+
+def check_methods(name: str, value: Any, *methods: str) -> None:
+    """Something that has these methods."""
+    missing = [method for method in methods if not callable(getattr(value, method, None))]
+    if missing:
+        raise ParamsError(
+            f"{name} must have {', '.join(missing)}, and a {type(value).__name__} has not"
+        )
+
+
+def check_address(url: object) -> tuple[bool, str, int | None, str]:
+    """Whether the address is secure; host, port and path; or ParamsError."""
+    wanted = "upload_to must be an address such as https://reports.example.org"
+    if not isinstance(url, str):
+        raise ParamsError(f"{wanted}, got a {type(url).__name__}")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ParamsError(f"{wanted}, got {show(url)}") from None
+    host = parts.hostname
+    plain = all(33 <= ord(sign) < 127 for sign in url)
+    if not plain or not host or parts.scheme not in ("http", "https"):
+        raise ParamsError(f"{wanted}, got {show(url)}")
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise ParamsError("upload_to must hold no user, password, query or fragment")
+    if parts.scheme == "http" and host not in _HERE:
+        raise ParamsError(
+            "upload_to must be https, so that reports are encrypted on their way (R70); "
+            f"plain http is for {', '.join(_HERE)} only, got host {show(host)}"
+        )
+    return parts.scheme == "https", host, port, parts.path if parts.path.strip("/") else PATH
+
+
+def check_key(key: object) -> str:
+    """A key that fits into a header, or ParamsError."""
+    if not isinstance(key, str) or not key or not all(33 <= ord(sign) < 127 for sign in key):
+        raise ParamsError("ingest_key must be a text of visible ASCII characters")
+    return key

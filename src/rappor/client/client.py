@@ -16,9 +16,9 @@ from types import TracebackType
 from rappor.client import forget as forgetting
 from rappor.client import processes
 from rappor.client.arguments import truth
-from rappor.client.clearing import LOCK, empty, is_quiet, wish
+from rappor.client.clearing import LOCK, SENDING_LOCK, empty, is_quiet, wish
 from rappor.client.clock import Clock, SystemClock, day_of
-from rappor.client.consent import OPTED_OUT, PAUSED, do_not_track, opted_out
+from rappor.client.consent import OPTED_OUT, PAUSED, do_not_track, mark, opted_out
 from rappor.client.forget import Forgotten
 from rappor.client.identity import LEDGER, was_used
 from rappor.client.parts import Parts, assemble
@@ -116,6 +116,7 @@ class Client:
     def report(self, collection: str, value: object) -> None:
         """Report a value. Returns at once and never raises; the first value of a period counts."""
         try:
+            epoch = self._recorder.epoch  # first: an opt-out from here on is one after the call
             if self._refusal is not None:
                 return
             when = self._clock.time()
@@ -131,7 +132,7 @@ class Client:
             if workers.calls.qsize() >= QUEUE_LIMIT:
                 self._count("queue full")
                 return
-            workers.calls.put((collection, _as_it_is(value), when))
+            workers.calls.put((collection, _as_it_is(value), when, epoch))
             workers.start()
         except Exception:
             self._count("not made")
@@ -148,7 +149,7 @@ class Client:
             self._collections.values(),
             now=self._clock.time(),
             refusal=self._refusal,
-            problem=self._recorder.problem,
+            problem=self._recorder.problem or (None if sender is None else sender.problem),
             calls=calls,
             upload=None if sender is None else sender.error,
             next_attempt=0.0 if sender is None else sender.waits(),
@@ -173,16 +174,16 @@ class Client:
     def opt_out(self) -> bool:
         """Stop at once and clear the outbox; the secret stays.
 
-        True if all is done, in every process; False if the directory cannot be written, or another
-        process holds it or is still in the middle of an upload.
+        True if nothing from before can leave any more, in any process; False if the directory
+        cannot be written, or another process holds it or has a report on its way at this moment.
         """
         self._halt("opted out")
         try:
-            self._folder.replace(OPTED_OUT, b"")
+            mark(self._folder, OPTED_OUT)
         except OSError:
             _log.warning("opted out in this process only: the directory cannot be written")
             return False
-        return empty(self._folder, self._outbox) and is_quiet(self._folder, self._sender)
+        return empty(self._folder, self._outbox) and is_quiet(self._folder)
 
     def opt_in(self) -> bool:
         """Report again, from now on; False if that cannot be."""
@@ -190,11 +191,12 @@ class Client:
             return False
         try:
             wish(self._folder)  # before the marker goes: nothing from before is ever sent
-            self._folder.replace(PAUSED, b"")
+            mark(self._folder, PAUSED)
             self._folder.remove(OPTED_OUT)
         except OSError:
             return False
         empty(self._folder, self._outbox)
+        self._recorder.look()  # calls of before belong to an earlier epoch
         self._resume()
         return True
 
@@ -202,10 +204,11 @@ class Client:
         """Delete secret, ledger and reports, and say what that costs. The client is then done.
 
         Raises:
-            OSError: the directory cannot be written, and nothing or not all was deleted.
+            OSError: the directory cannot be written, or another process has a report on its way;
+                nothing or not all was deleted.
         """
         self._halt("forgotten")
-        with self._folder.lock(LOCK, AT_EXIT):
+        with self._folder.lock(SENDING_LOCK, AT_EXIT), self._folder.lock(LOCK, AT_EXIT):
             done = forgetting.forget(self._folder, self._collections, day_of(self._clock.time()))
             self._folder.sweep(older_than=-math.inf)  # halves of files may hold the secret too
             return done
@@ -236,6 +239,7 @@ class Client:
 
     def _begin(self, agreed: bool) -> None:
         """Start in the state that consent, the environment and the directory ask for."""
+        self._recorder.look()
         with contextlib.suppress(OSError):
             if opted_out(self._folder):
                 self._halt("opted out")
@@ -249,7 +253,7 @@ class Client:
         with contextlib.suppress(OSError):
             if self._folder.read(LEDGER) is not None or was_used(self._folder):
                 wish(self._folder)  # nothing of before is ever sent
-                self._folder.replace(PAUSED, b"")
+                mark(self._folder, PAUSED)
                 empty(self._folder, self._outbox)
 
     def _halt(self, state: str) -> None:

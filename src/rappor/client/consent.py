@@ -1,4 +1,7 @@
-"""Consent on disk: markers whose being there is what counts, so that damage cannot undo them."""
+"""Consent on disk: markers whose being there is what counts, so that damage cannot undo them.
+
+An entry of any kind counts, also one that cannot be read: a link to nothing, a folder.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,16 @@ PAUSED = "paused"  # opened without consent: the time without it is never report
 
 def opted_out(disk: Disk) -> bool:
     """Whether the person opted out, in this process or another."""
-    return disk.read(OPTED_OUT) is not None
+    return disk.exists(OPTED_OUT)
+
+
+def mark(disk: Disk, name: str) -> None:
+    """Set a marker, durably; an entry that is there and cannot be replaced is one."""
+    try:
+        disk.replace(name, b"")
+    except OSError:
+        if not disk.exists(name):
+            raise
 
 
 def do_not_track() -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import stat
 import sys
@@ -22,6 +23,9 @@ _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe m
 _NO_LINKS = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 
+_numbers = itertools.count()
+
+
 class Busy(OSError):
     """Another process has held the lock for too long."""
 
@@ -31,6 +35,9 @@ class Disk(Protocol):
 
     def read(self, name: str) -> bytes | None:
         """The file's bytes, or None if there is none."""
+
+    def exists(self, name: str) -> bool:
+        """Whether there is an entry of this name, of any kind, readable or not."""
 
     def create(self, name: str, data: bytes) -> None:
         """Write a file that is not there yet, durably and at once; else FileExistsError."""
@@ -64,10 +71,20 @@ class Folder:
         try:
             descriptor = os.open(self.path / name, os.O_RDONLY | _AT_ONCE)
         except FileNotFoundError:
+            if self.exists(name):
+                raise OSError(errno.EINVAL, "a link to nothing") from None
             return None
         with os.fdopen(descriptor, "rb") as file:
             _check_ours(descriptor)
             return file.read()
+
+    def exists(self, name: str) -> bool:
+        """Whether there is an entry of this name; a link to nothing and a folder count too."""
+        try:
+            os.lstat(self.path / name)
+        except FileNotFoundError:
+            return False
+        return True
 
     def create(self, name: str, data: bytes) -> None:
         """Write a file that is not there yet, durably and at once; else FileExistsError."""
@@ -153,8 +170,7 @@ class Folder:
     def _write(self, target: Path, data: bytes) -> Path:
         """The bytes, synced, in a file beside the target."""
         _make(target.parent)
-        unfinished = target.parent / f"{_NEW}{os.urandom(8).hex()}"
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        unfinished, descriptor = _unfinished(target.parent)
         try:
             with os.fdopen(descriptor, "wb", closefd=True) as file:
                 file.write(data)
@@ -176,6 +192,14 @@ class Folder:
                         and time.time() - entry.stat().st_mtime > older_than
                     ):
                         os.unlink(entry.path)
+
+
+def _unfinished(folder: Path) -> tuple[Path, int]:
+    """A new file; its name is not random, so that opting out needs no randomness."""
+    while True:
+        path = folder / f"{_NEW}{os.getpid()}-{next(_numbers)}"
+        with contextlib.suppress(FileExistsError):  # another process of this number left it
+            return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
 
 
 def _make(path: Path) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 from rappor.client.folder import Disk
 from rappor.client.identity import ONCE
 from rappor.client.outbox import parse_batch
 from rappor.client.problems import Stopped
+from rappor.client.randomness import random_bytes
 from rappor.client.sealed import seal
 from rappor.collection import Collection
 from rappor.mechanism.report import Report
@@ -42,7 +41,7 @@ class DiskSlot:
         """Make the report durable, unless one is kept already."""
         made = Batch.of(
             [report],
-            token=os.urandom(16),
+            token=random_bytes(16),
             collection=self._collection.name,
             version=self._collection.version,
             period=self._period,

@@ -6,7 +6,18 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from rappor.client.arguments import check_dimensions, check_directory, check_secret, gather, number
+from rappor.checks import whole
+from rappor.client.arguments import (
+    check_address,
+    check_dimensions,
+    check_directory,
+    check_file,
+    check_key,
+    check_methods,
+    check_secret,
+    gather,
+    number,
+)
 from rappor.client.charging import Caps
 from rappor.client.clock import Clock
 from rappor.client.folder import Folder
@@ -49,10 +60,16 @@ def assemble(
     transport: Transport | None,
 ) -> Parts:
     """Check the arguments, or raise ParamsError; nothing is written or sent yet."""
+    check_methods("clock", clock, "time", "monotonic")
+    if transport is not None:
+        check_methods("transport", transport, "post", "abort", "resume")
+    if ingest_key is not None:
+        check_key(ingest_key)
+    check_file("ca_file", ca_file)
     folder = Folder(check_directory(directory))
     found = gather(collections)
     given = check_dimensions(dimensions, found)
-    outbox = Outbox(folder, int(number("outbox_limit", outbox_limit, 1, 100_000)))
+    outbox = Outbox(folder, whole("outbox_limit", outbox_limit, 1, 100_000))
     pause = number("jitter", jitter, 0, 86_400)
     recorder = Recorder(
         folder,
@@ -65,6 +82,8 @@ def assemble(
     )
     if transport is None and upload_to is not None:
         transport = HttpTransport(upload_to, clock=clock, ingest_key=ingest_key, ca_file=ca_file)
+    elif upload_to is not None:
+        check_address(upload_to)
     if isinstance(transport, HttpTransport):
         upload_to = transport.address
     sender = None if transport is None else Sender(folder, clock, outbox, transport, pause)

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from rappor.client.accounts import NULL, Ledger
 from rappor.client.charging import Answer, Caps, ask, group_limits, used_up
-from rappor.client.clearing import LOCK, clear, wished
+from rappor.client.clearing import LOCK, clear, epoch, wished
 from rappor.client.clock import Clock, day_of, start_of
 from rappor.client.consent import PAUSED, opted_out
 from rappor.client.folder import Busy, Disk
@@ -25,9 +25,10 @@ from rappor.client.ledger_file import fingerprints, load_ledger, save_ledger
 from rappor.client.once import DiskSlot
 from rappor.client.outbox import WINDOW, Outbox
 from rappor.client.problems import PROBLEMS, Stopped
+from rappor.client.randomness import random_bytes
 from rappor.collection import Collection, days_of, period_of
 from rappor.errors import EncodeError, EntropyError, LedgerError
-from rappor.mechanism.entropy import NO_ENTROPY, Entropy
+from rappor.mechanism.entropy import Entropy
 from rappor.mechanism.onetime import OneTime
 from rappor.mechanism.report import Report
 from rappor.mechanism.signal import signal_of
@@ -66,6 +67,7 @@ class Recorder:
         self._caps = replace(caps, groups=group_limits(collections.values()))
         self._entropy = entropy
         self._known: tuple[str, int] | None = None  # the secret and the batches of its ledger
+        self.epoch = 0  # of consent, as last seen on disk; calls carry it
         self.stopped = False  # nothing is made any more, not even of calls that wait for the lock
         self.problem: str | None = None
         self.counts: dict[str, int] = {}
@@ -76,8 +78,20 @@ class Recorder:
         """Whether the secret is the account's, and not in the directory."""
         return self._account_secret is not None
 
-    def record(self, name: str, value: object, when: float) -> bool:
-        """Make the report of one call to `report()`, if one is due; whether one was made."""
+    def look(self) -> None:
+        """Learn which epoch of consent it is: calls from now on belong to it."""
+        with contextlib.suppress(OSError):  # calls of an older epoch come to nothing
+            self.epoch = epoch(self._disk)
+
+    def record(self, name: str, value: object, when: float, called_in: int | None = None) -> bool:
+        """Make the report of one call to `report()`, if one is due; whether one was made.
+
+        Args:
+            name: the collection.
+            value: what was reported.
+            when: the time of the call.
+            called_in: the epoch of consent that was known at the call; None is the present one.
+        """
         try:
             collection = self._collections.get(name)
         except TypeError:
@@ -90,26 +104,35 @@ class Recorder:
             self._count(Answer.FULL.value)
             return False
         made = self.counts.get(Answer.YES.value, 0)
-        self._guarded(lambda: self._count(self._record(collection, value, day_of(when))))
+        self._guarded(lambda: self._count(self._record(collection, value, day_of(when), called_in)))
         if self.problem is not None:
             self._count("not made")
         return self.counts.get(Answer.YES.value, 0) > made
 
     def tick(self) -> None:
         """Report "no value" for closed periods without one, and queue what a crash left behind."""
+        self.look()
+        if self.problem == "no-entropy":
+            self._guarded(_probe)
         waiting = [each for each in self._collections.values() if each.null_reports]
         once = [each for each in self._collections.values() if each.one_time]
         with contextlib.suppress(OSError):  # an unusable directory is said when there is a call
             if waiting or once or wished(self._disk):
                 self._guarded(lambda: self._tick(waiting, once))
 
-    def _record(self, collection: Collection, value: object, day: datetime.date) -> str:
+    def _record(
+        self, collection: Collection, value: object, day: datetime.date, called_in: int | None
+    ) -> str:
         with self._disk.lock(LOCK, _WAIT):
             if opted_out(self._disk):
                 return "opted out"
             if self.stopped:
                 return "not made"
             clear(self._disk, self._outbox)
+            self.epoch = epoch(self._disk)
+            if called_in not in (None, self.epoch):  # there may have been an opt-out since the call
+                return "opted out"
+            _probe()  # before anything is charged
             secret, ledger = self._open()
             mark = self._fingerprint(collection, secret, value)
             answer, charged = ask(ledger, collection, day, mark, self._caps)
@@ -154,7 +177,7 @@ class Recorder:
 
     def _since(self, ledger: Ledger, secret: bytes, today: datetime.date) -> Ledger:
         """The ledger with the day from which a period without a value is reported."""
-        paused = self._disk.read(PAUSED) is not None
+        paused = self._disk.exists(PAUSED)
         if ledger.since is not None and not paused:
             return ledger
         started = replace(ledger, since=today.isoformat())
@@ -208,13 +231,9 @@ class Recorder:
             slot.mark_queued()
 
     def _put(self, collection: Collection, period: str, report: Report, number: int) -> None:
-        try:
-            token = os.urandom(16)
-        except (OSError, NotImplementedError) as error:
-            raise EntropyError(NO_ENTROPY) from error
         batch = Batch.of(
             [report],
-            token=token,
+            token=random_bytes(16),
             collection=collection.name,
             version=collection.version,
             period=period,
@@ -271,7 +290,16 @@ class Recorder:
         else:
             self._set(None)
 
+    def failed(self, error: BaseException) -> None:
+        """Note what was raised where nothing should be."""
+        self._set("no-entropy" if isinstance(error, EntropyError) else "internal")
+
     def _set(self, problem: str | None) -> None:
         if problem is not None and problem != self.problem:
             _log.warning("nothing is reported: %s", PROBLEMS[problem])
         self.problem = problem
+
+
+def _probe() -> None:
+    """EntropyError if there is no randomness at this moment."""
+    random_bytes(1)

@@ -2,7 +2,8 @@
 
 Failures wait longer each time, with jitter; `Retry-After` is obeyed, by later processes too. What a
 collector refuses for good, or would refuse by age, is dropped and counted. That a batch leaves is
-on disk before it does, so that what is shown as sent is all that was.
+on disk before it does, so that what is shown as sent is all that was. Whether it may leave is asked
+last: after the connection is made, before the first byte (`rappor.client.clearing` has the order).
 """
 
 from __future__ import annotations
@@ -10,24 +11,34 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import threading
+from collections.abc import Iterator
 
 from rappor import formats
-from rappor.client.clearing import UPLOAD_LOCK, wished
+from rappor.client.clearing import LOCK, SENDING_LOCK, UPLOAD_LOCK, wished
 from rappor.client.clock import Clock, day_of
 from rappor.client.consent import opted_out
 from rappor.client.folder import Busy, Disk
 from rappor.client.outbox import Outbox
+from rappor.client.problems import PROBLEMS
+from rappor.client.randomness import random_bytes, shuffled, uniform
 from rappor.client.sealed import seal, unseal
-from rappor.client.transport import LONGEST_WAIT, Transport
-from rappor.errors import ParamsError
+from rappor.client.transport import LONGEST_WAIT, Aborted, Answer, Transport, connect
+from rappor.errors import EntropyError, ParamsError
 
 RETRY = "retry"
 FIRST_WAIT, MOST_WAIT = 30.0, 6 * 3600.0
 TIMEOUT = 10.0
 _PATIENT = 3  # failures in a row after which a short Retry-After is no longer enough
 _log = logging.getLogger("rappor.client")
+
+
+class Withdrawn(Exception):
+    """What was to be sent no longer waits, or must not leave."""
+
+
+class NoAnswer(Exception):
+    """The network, or a transport of the host, failed; the text is the kind of error."""
 
 
 class Sender:
@@ -46,6 +57,7 @@ class Sender:
         self._postponed: dict[str, float] = {}
         self._failed = (0.0, 0)  # as on disk, for a disk that takes nothing
         self.error: str | None = None
+        self.problem: str | None = None  # a code of `PROBLEMS`: why nothing can be sent
         self.busy_since: float | None = None
         self.stop = threading.Event()
 
@@ -65,11 +77,17 @@ class Sender:
             now: do not wait for the random moment of each batch.
         """
         try:
+            if self.problem is not None:
+                random_bytes(1)  # has what was missing come back?
+                self.problem = None
             if not self._outbox.names():
                 return True
             wait = until - self._clock.monotonic() if now else 0.0
             with self._disk.lock(UPLOAD_LOCK, wait):
                 return self._send(until, now)
+        except EntropyError:
+            self.stuck("no-entropy")
+            return False
         except Busy:
             return False
         except OSError as error:
@@ -83,7 +101,7 @@ class Sender:
         for times in (self._moments, self._postponed):
             for name in times.keys() - set(names):
                 del times[name]
-        for name in _shuffled(names):
+        for name in shuffled(names):
             today = day_of(self._clock.time())
             waiting = self._outbox.read(name)
             if waiting is None:
@@ -110,17 +128,48 @@ class Sender:
         return self.stop.is_set() or opted_out(self._disk) or wished(self._disk)
 
     def _post(self, name: str, body: bytes, timeout: float) -> bool:
-        name = self._outbox.trying(name)
         self.busy_since = self._clock.monotonic()
         try:
-            answer = self._transport.post(body, timeout)
-        except Exception as error:  # whatever a network or a transport of the host comes up with
+            return self._exchange(name, body, timeout)
+        except Withdrawn:
+            return False
+        except NoAnswer as error:
             if not self.stop.is_set():
-                self._fail(f"no answer ({type(error).__name__})")
+                self._fail(f"no answer ({error})")
                 self._back_off(None)
             return False
         finally:
             self.busy_since = None
+
+    def _exchange(self, name: str, body: bytes, timeout: float) -> bool:
+        until = self._clock.monotonic() + timeout
+        with _network():
+            made = connect(self._transport, timeout)
+        with contextlib.closing(made) as connection:
+            left = until - self._clock.monotonic()
+            # The connection ends before the lock is released: opting out waits for that.
+            with self._disk.lock(SENDING_LOCK, left), contextlib.closing(connection):
+                tried = self._claim(name, body, until - self._clock.monotonic())
+                with _network():
+                    answer = connection.send(body)
+                return self._answered(tried, answer)
+
+    def _claim(self, name: str, body: bytes, wait: float) -> str:
+        """Its name from now on, if this very batch may leave at this moment; else Withdrawn.
+
+        Under the lock, which whoever clears the outbox holds: neither comes in between. The markers
+        are read first. A number is used again after forget(), hence the bytes are compared.
+        """
+        with self._disk.lock(LOCK, wait):
+            if self._must_not():
+                raise Withdrawn
+            waiting = self._outbox.read(name)
+            if waiting is None or waiting.body != body:
+                raise Withdrawn
+            return self._outbox.trying(name)  # what cannot be noted as sent is not sent
+
+    def _answered(self, name: str, answer: Answer) -> bool:
+        """What follows from an answer; whether the batch is done with."""
         if answer.stored:
             self._outbox.sent(name)
             self._clear()
@@ -132,7 +181,7 @@ class Sender:
             return True
         if answer.about_collection:  # the others need not wait for this one
             asked = answer.retry_after or 0.0
-            wait = max(asked, MOST_WAIT) * (0.5 + _uniform())
+            wait = max(asked, MOST_WAIT) * (0.5 + _spread())
             self._postponed[name] = self._clock.monotonic() + wait
         else:
             self._back_off(answer.retry_after)
@@ -154,10 +203,10 @@ class Sender:
 
     def _back_off(self, asked: float | None) -> None:
         failures = min(self._read()[1] + 1, 30)
-        wait = min(FIRST_WAIT * 2.0 ** (failures - 1), MOST_WAIT) * (0.5 + _uniform())
+        wait = min(FIRST_WAIT * 2.0 ** (failures - 1), MOST_WAIT) * (0.5 + _spread())
         if asked is not None:
             least = wait if asked == 0 or failures > _PATIENT else 0.0
-            wait = max(least, asked * (1 + 0.1 * _uniform()))
+            wait = max(least, asked * (1 + 0.1 * _spread()))
         self._moments.clear()  # new ones, or all that waited would leave in one burst
         self._write(self._clock.time() + min(wait, LONGEST_WAIT), failures)
 
@@ -184,7 +233,13 @@ class Sender:
 
     def _moment(self) -> float:
         """A random moment for a batch that has become due."""
-        return self._clock.monotonic() + self._jitter * _uniform()
+        return self._clock.monotonic() + self._jitter * uniform()
+
+    def stuck(self, problem: str) -> None:
+        """Nothing can be sent for now, for the reason that the code names."""
+        if problem != self.problem:
+            _log.warning("nothing is sent: %s", PROBLEMS[problem])
+        self.problem = problem
 
     def _fail(self, error: str) -> None:
         if error != self.error:
@@ -192,11 +247,20 @@ class Sender:
         self.error = error
 
 
-def _uniform() -> float:
-    """A number in [0, 1) from the operating system."""
-    return int.from_bytes(os.urandom(6), "big") / 2**48
+@contextlib.contextmanager
+def _network() -> Iterator[None]:
+    """NoAnswer for whatever a network or a transport of the host comes up with."""
+    try:
+        yield
+    except Aborted:
+        raise Withdrawn from None
+    except Exception as error:
+        raise NoAnswer(type(error).__name__) from error
 
 
-def _shuffled(names: list[str]) -> list[str]:
-    """In random order: which report was made first is nobody's business."""
-    return [name for _, name in sorted((os.urandom(8), name) for name in names)]
+def _spread() -> float:
+    """A number in [0, 1) so that clients do not come back together; without randomness, 1."""
+    try:
+        return uniform()
+    except EntropyError:
+        return 1.0

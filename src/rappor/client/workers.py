@@ -18,11 +18,12 @@ from rappor.client.recorder import Recorder
 from rappor.client.sender import TIMEOUT, Sender
 from rappor.client.transport import Transport
 
-Call = tuple[str, object, float]
+Call = tuple[str, object, float, int]  # with the epoch of consent
 TICK = 30.0  # seconds between looks at the calendar
 _SEND_FOR = 60.0
 _STUCK = 6 * TIMEOUT
 _REST = 0.02
+_PAUSE = 1.0  # seconds before a thread goes on after a failure of its own
 _log = logging.getLogger("rappor.client")
 
 
@@ -98,58 +99,68 @@ class Workers:
                     item.done.set()
 
     def _record(self) -> None:
-        calls = self.calls
-        self._tick()
-        next_tick = time.monotonic() + TICK
-        while True:
-            left = next_tick - time.monotonic()
-            if left <= 0:  # also when calls never cease
-                self._tick()
-                self._watch()
-                next_tick = time.monotonic() + TICK
-                continue
+        """The first thread: nothing that is raised in it ends it."""
+        calls, next_tick, going = self.calls, 0.0, True
+        while going:
             try:
-                item = calls.get(timeout=left)
-            except queue.Empty:
-                continue
-            if isinstance(item, Request):
-                item.ok = self._recorder.problem is None
-                item.done.set()
-                if item.stop:
-                    return
-            else:
-                began = time.monotonic()
-                if not self._recorder.record(*item):
-                    # Calls that come to nothing must not take the host's processor.
-                    time.sleep(min(time.monotonic() - began, _REST))
-                elif self._sender is not None:
-                    self._sends.put(None)
+                left = next_tick - time.monotonic()
+                if left <= 0:  # also when calls never cease
+                    next_tick = time.monotonic() + TICK
+                    self._tick()
+                    self._watch()
+                    if self._recorder.problem == "no-entropy":
+                        next_tick = min(next_tick, time.monotonic() + _PAUSE)
+                    continue
+                try:
+                    item = calls.get(timeout=left)
+                except queue.Empty:
+                    continue
+                if isinstance(item, Request):
+                    item.ok = self._recorder.problem is None
+                    item.done.set()
+                    going = not item.stop
+                else:
+                    began = time.monotonic()
+                    if not self._recorder.record(*item):
+                        # Calls that come to nothing must not take the host's processor.
+                        time.sleep(min(time.monotonic() - began, _REST))
+                    elif self._sender is not None:
+                        self._sends.put(None)
+            except BaseException as error:
+                _survive(error, self._recorder.failed)
 
     def _tick(self) -> None:
-        self._recorder.tick()
-        if self._sender is not None:
-            self._sends.put(None)
+        try:
+            self._recorder.tick()
+        finally:
+            if self._sender is not None:
+                self._sends.put(None)
 
     def _send(self) -> None:
+        """The second thread: nothing that is raised in it ends it."""
         sends, sender = self._sends, self._sender
         if sender is None:
             return
-        pause = (
-            TICK  # at first until the calendar was looked at: null reports leave with the others
-        )
-        while True:
+        # At first until the calendar was looked at: null reports leave with the others.
+        pause, going = TICK, True
+        while going:
             request: Request | None = None
-            with contextlib.suppress(queue.Empty):
-                request = sends.get(timeout=pause)
-            if request is None:
-                sender.send(until=time.monotonic() + _SEND_FOR)
-            elif time.monotonic() < request.until:
-                request.ok = sender.send(until=request.until, now=True)
-            pause = min(sender.next_moment(), TICK)
-            if request is not None:
-                request.done.set()
-                if request.stop:
-                    return
+            try:
+                with contextlib.suppress(queue.Empty):
+                    request = sends.get(timeout=pause)
+                pause = _PAUSE
+                if request is None:
+                    sender.send(until=time.monotonic() + _SEND_FOR)
+                elif time.monotonic() < request.until:
+                    request.ok = sender.send(until=request.until, now=True)
+                if sender.problem is None:
+                    pause = min(sender.next_moment(), TICK)
+            except BaseException as error:
+                _survive(error, lambda _: sender.stuck("internal"))
+            finally:
+                if request is not None:
+                    request.done.set()
+                    going = not request.stop
 
     def _watch(self) -> None:
         """Cut off an upload that a server keeps from ending."""
@@ -160,6 +171,16 @@ class Workers:
             transport.abort()
             if not sender.stop.is_set():
                 transport.resume()
+
+
+def _survive(error: BaseException, note: Callable[[BaseException], None]) -> None:
+    """Note what ended a turn of a thread, and let the next one wait a moment."""
+    with contextlib.suppress(BaseException):
+        _log.warning("a background thread goes on after %s", type(error).__name__)
+    with contextlib.suppress(BaseException):
+        note(error)
+    with contextlib.suppress(BaseException):
+        time.sleep(_REST)
 
 
 def _quiet(target: Callable[[], None]) -> Callable[[], None]:

@@ -163,7 +163,7 @@ def test_forgetting_deletes_says_its_cost_and_keeps_counting_it(
     assert "4.3945" in forgotten.text
     assert client.status().state == "forgotten"
     left = {path.name for path in (tmp_path / "client").rglob("*") if path.is_file()}
-    assert left <= {"forgotten", "lock", "upload.lock"}
+    assert left <= {"forgotten", "lock", "sending.lock", "upload.lock"}
     again = opened(homepage(most_values=2), clock=FakeClock(MONDAY.replace(day=17)))
     again.report("homepage", "a.org")
     again.flush(LIMIT)

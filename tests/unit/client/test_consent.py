@@ -1,6 +1,7 @@
 """Consent: given, withdrawn, opted out; while locks are held, after crashes, among processes."""
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,9 @@ import pytest
 
 from rappor.client import Client, clearing, workers
 from rappor.client.folder import Folder
+from rappor.client.outbox import Outbox
+from rappor.client.sender import Sender
+from rappor.client.transport import Answer
 from support.client import LIMIT, FakeClock, FakeTransport, homepage
 from support.waiting import wait_for
 
@@ -130,7 +134,7 @@ def test_opting_out_waits_for_the_upload_of_another_process(
     assert client.flush(LIMIT)  # the background thread has let go of the other lock
     with (
         monkeypatch.context() as hasty,
-        Folder(tmp_path / "client").lock("upload.lock", LIMIT),  # it is sending at this moment
+        Folder(tmp_path / "client").lock("sending.lock", LIMIT),  # it is sending at this moment
     ):
         hasty.setattr(clearing, "AT_EXIT", 0.0)
         assert not client.opt_out()
@@ -219,3 +223,165 @@ def test_calls_from_many_threads_while_opting_out_and_in_never_raise(
         for each in threads:
             each.join()
     assert failures == []
+
+
+# Whatever lies at the place of a marker.
+
+
+def dangling(path: Path) -> None:
+    path.symlink_to(path.parent / "nothing")
+
+
+def unreadable(path: Path) -> None:
+    path.touch(mode=0o000)
+
+
+def loop(path: Path) -> None:
+    path.symlink_to(path)
+
+
+ENTRIES = [dangling, unreadable, loop, Path.mkdir, os.mkfifo]
+
+
+@pytest.mark.parametrize("make", ENTRIES, ids=lambda make: make.__name__)
+def test_any_entry_of_that_name_means_opted_out(
+    opened: Callable[..., Client], tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    with_a_report_waiting(opened)
+    make(tmp_path / "client/opted-out")
+    collector = FakeTransport()
+    client = opened(transport=collector)
+    client.report("homepage", "b.org")
+    client._workers.flush(LIMIT)
+    assert client.status().state == "opted out"
+    assert collector.bodies == []
+    assert client.opt_out()
+    assert client.status().waiting == 0
+
+
+@pytest.mark.parametrize("make", ENTRIES, ids=lambda make: make.__name__)
+def test_an_entry_that_appears_while_a_client_runs_counts_as_well(
+    opened: Callable[..., Client], tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    collector = FakeTransport()
+    client = opened(transport=collector)
+    assert client.flush(LIMIT)
+    (tmp_path / "client").mkdir(exist_ok=True)
+    make(tmp_path / "client/opted-out")
+    client.report("homepage", "a.org")
+    client.flush(LIMIT)
+    assert client.status().calls == {"opted out": 1}
+    assert client.status().state == "opted out"
+    assert collector.bodies == []
+
+
+@pytest.mark.parametrize("make", ENTRIES, ids=lambda make: make.__name__)
+def test_any_entry_named_clearing_keeps_what_waits_from_leaving(
+    opened: Callable[..., Client], tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    with_a_report_waiting(opened)
+    make(tmp_path / "client/clearing")
+    collector = FakeTransport()
+    client = opened(transport=collector)
+    client.flush(LIMIT)
+    assert collector.bodies == []
+
+
+@pytest.mark.parametrize("name", ["secret", "used", "ledger", "forgotten", "epoch"])
+def test_a_link_to_nothing_is_not_taken_for_no_file(
+    opened: Callable[..., Client], tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "client").mkdir()
+    dangling(tmp_path / "client" / name)
+    client = opened()
+    client.report("homepage", "a.org")
+    client.flush(LIMIT)
+    assert client.status().problem == "directory-unusable"
+    assert not (tmp_path / "client/nothing").exists()
+    assert list((tmp_path / "client").glob("outbox/*")) == []
+
+
+# Calls from before an opt-out.
+
+
+def test_a_call_that_waits_while_another_process_opts_out_and_in_is_not_recorded(
+    opened: Callable[..., Client], tmp_path: Path
+) -> None:
+    client, other = opened(), opened()
+    assert client.flush(LIMIT)
+    held = client._folder._held
+    with Folder(tmp_path / "client").lock("lock", LIMIT):
+        client.report("homepage", "a.org")
+        wait_for(lambda: len(held) == 1, "the background thread, which waits for the lock")
+        clearing.wish(other._folder)  # what opting out and in come to, once the lock is free
+    assert client.flush(LIMIT)
+    assert client.status().calls == {"opted out": 1}
+    client.report("homepage", "a.org")
+    assert client.flush(LIMIT)
+    assert client.status().calls == {"opted out": 1, "made": 1}
+
+
+def test_a_call_that_waits_while_its_own_process_opts_out_and_in_is_not_recorded(
+    opened: Callable[..., Client], tmp_path: Path
+) -> None:
+    client = opened()
+    assert client.flush(LIMIT)
+    held = client._folder._held
+    with Folder(tmp_path / "client").lock("lock", LIMIT):
+        client.report("homepage", "a.org")
+        wait_for(lambda: len(held) == 1, "the background thread, which waits for the lock")
+        both = threading.Thread(target=lambda: (client.opt_out(), client.opt_in()))
+        both.start()
+        wait_for(lambda: len(held) == 2, "opting out, which waits for the lock")
+    both.join(LIMIT)
+    assert client.flush(LIMIT)
+    assert "made" not in client.status().calls
+    client.report("homepage", "a.org")
+    assert client.flush(LIMIT)
+    assert client.status().calls["made"] == 1
+
+
+@pytest.mark.parametrize("answer", [204, 503])
+def test_a_transport_of_the_host_is_waited_for_when_opting_out(
+    opened: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, answer: int
+) -> None:
+    """It sends in one step and may not stop when told to: True only when it has come to an end."""
+    inside, release = threading.Event(), threading.Event()
+
+    class Slow(FakeTransport):
+        def post(self, body: bytes, timeout: float) -> Answer:
+            inside.set()
+            release.wait(LIMIT)
+            return Answer(answer)
+
+    client = opened(transport=Slow(), jitter=0)
+    client.report("homepage", "a.org")
+    assert inside.wait(LIMIT)
+    with monkeypatch.context() as hasty:
+        hasty.setattr(clearing, "AT_EXIT", 0.0)
+        assert not client.opt_out()
+    release.set()
+    assert client.opt_out()
+
+
+def test_an_upload_waits_while_the_outbox_is_cleared(
+    opened: Callable[..., Client], tmp_path: Path
+) -> None:
+    """Else it could rename a report that the clearing has just listed, and send it later."""
+    with_a_report_waiting(opened)
+    folder, clock, collector = Folder(tmp_path / "client"), FakeClock(), FakeTransport()
+    sender = Sender(folder, clock, Outbox(folder), collector, 0.0)
+    upload = threading.Thread(
+        target=sender.send, kwargs={"until": clock.monotonic() + LIMIT, "now": True}
+    )
+    other = Folder(tmp_path / "client")
+    with other.lock("lock", LIMIT):
+        listed = other.names("outbox")
+        upload.start()
+        wait_for(lambda: len(folder._held) == 3 or not upload.is_alive(), "the upload")
+        assert other.names("outbox") == listed
+        clearing.wish(other)
+        clearing.clear(other, Outbox(other))
+    upload.join(LIMIT)
+    assert collector.bodies == []
+    assert other.names("outbox") == []

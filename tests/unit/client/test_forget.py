@@ -43,7 +43,7 @@ def test_forgetting_leaves_no_unfinished_copy_of_the_secret(directory: Path) -> 
     with Client.open(directory, [homepage()], consent=True) as client:
         client.forget()
     left = {path.name for path in directory.rglob("*") if path.is_file()}
-    assert left <= {"forgotten", "lock", "upload.lock"}
+    assert left <= {"forgotten", "lock", "sending.lock", "upload.lock"}
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["ledger known", "ledger lost"])
@@ -107,7 +107,7 @@ def test_a_call_that_waits_for_the_lock_while_all_is_forgotten_draws_no_new_secr
             wait_for(lambda held=held: len(held) == 1)  # the background thread waits for the lock
             waits = threading.Thread(target=client.forget)
             waits.start()
-            wait_for(lambda held=held: len(held) == 2)
+            wait_for(lambda held=held: len(held) == 3)  # forget() waits too, with sending stopped
         waits.join()
         client._workers.flush(LIMIT)  # the call has come to its end, too
         client.close()

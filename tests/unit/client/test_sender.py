@@ -272,9 +272,9 @@ def test_certificates_are_verified() -> None:
     import ssl
 
     transport = HttpTransport("https://a.org", clock=FakeClock())
-    assert transport._tls is not None
-    assert transport._tls.verify_mode is ssl.CERT_REQUIRED
-    assert transport._tls.check_hostname
+    assert transport._target.tls is not None
+    assert transport._target.tls.verify_mode is ssl.CERT_REQUIRED
+    assert transport._target.tls.check_hostname
     with pytest.raises(ParamsError, match="ca_file must be"):
         HttpTransport("https://a.org", clock=FakeClock(), ca_file="/no/such/file")
 

@@ -1,0 +1,30 @@
+"""Randomness for everything but the coins: tokens, moments, the order of uploads.
+
+From the operating system, or EntropyError: nothing weaker is used instead.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from rappor.errors import EntropyError
+from rappor.mechanism.entropy import NO_ENTROPY
+
+
+def random_bytes(count: int) -> bytes:
+    """Random bytes; EntropyError, and no other error, if the operating system has none."""
+    try:
+        return os.urandom(count)
+    except (OSError, NotImplementedError) as error:
+        raise EntropyError(NO_ENTROPY) from error
+
+
+def uniform() -> float:
+    """A number in [0, 1)."""
+    return int.from_bytes(random_bytes(6), "big") / 2**48
+
+
+def shuffled(names: Iterable[str]) -> list[str]:
+    """The names in random order."""
+    return [name for _, name in sorted((random_bytes(8), name) for name in names)]
