@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,16 @@ import pytest
 import rappor as package
 from rappor.collection import Collection
 from rappor.store import open_store
-from support.collecting import collector, day, stored, today, write_collections
+from support import store_samples as samples
+from support.collecting import (
+    Process,
+    collect_command,
+    collector,
+    day,
+    stored,
+    today,
+    write_collections,
+)
 from support.command import rappor
 
 HEAD = "client,cohort,rappor\n"
@@ -424,3 +434,35 @@ def test_expired_reports_are_gone_from_every_file_while_the_collector_runs(tmp_p
         assert hits() == []
     assert hits() == []
     assert stored(tmp_path) == {(old, ""): 1500}
+
+
+def test_a_lost_log_is_refused_by_every_verb_until_the_loss_is_accepted(tmp_path: Path) -> None:
+    write_collections(tmp_path, samples.collection())
+    live = open_store(tmp_path / "live")
+    live.save_definition(samples.collection().to_toml(), actor="ann")
+    for number in range(100):
+        folds = samples.always([samples.fold(samples.cell(), 0, [number])])
+        live.add([samples.token(number)], folds, samples.DAY)
+    data = tmp_path / "data"
+    shutil.copytree(tmp_path / "live", data)  # what kill -9 leaves
+    live.close()
+    for ending in ("-wal", "-shm"):
+        (data / f"store.sqlite{ending}").unlink()
+    for verb in (["status"], ["status", "--no-check"], ["retain"], ["retain", "--dry-run"]):
+        done = rappor(*verb, "--data", data)
+        assert done.returncode == 1
+        assert "acknowledged" in done.stderr
+        assert "--accept-loss" in done.stderr
+    refused = Process(collect_command(tmp_path))
+    assert refused.wait() == 1
+    assert "acknowledged" in "".join(refused.text)
+    refused.close()
+    done = rappor("status", "--data", data, "--accept-loss", "--audit")
+    assert done.returncode == 0, done.stderr
+    assert "accepted: " in done.stderr
+    assert "accept-loss" in done.stdout
+    again = rappor("status", "--data", data, "--accept-loss")
+    assert again.returncode == 0
+    assert "nothing is missing" in again.stderr
+    with collector(tmp_path) as process:
+        assert process.end() == 0

@@ -14,6 +14,7 @@ import pytest
 from rappor.errors import StoreError
 from rappor.store import open_store, restore_store
 from rappor.store.sqlite import schema
+from rappor.store.sqlite.migrating import run
 from rappor.store.sqlite.schema import MIGRATIONS
 from support import store_samples as samples
 
@@ -25,19 +26,15 @@ SCHEMA_2 = VECTORS / "store-schema-2.sqlite"
 
 def older(folder: Path, version: int) -> None:
     """A store as the rappor of an older schema left it, with data in it."""
-    if version == 2:
-        folder.mkdir(exist_ok=True)
-        shutil.copyfile(SCHEMA_2, folder / NAME)
-        return
-    store = open_store(folder)
-    samples.fill(store)
-    store.close()
+    folder.mkdir(exist_ok=True)
+    shutil.copyfile(SCHEMA_2, folder / NAME)
     connection = sqlite3.connect(folder / NAME)
-    if version < 3:
-        connection.execute("DROP TABLE fresh_tokens")
     if version < 2:
         connection.execute("DROP TABLE imports")
         connection.execute("DELETE FROM seals WHERE name='imports'")
+    for number in range(2, min(version, len(MIGRATIONS))):
+        for step in MIGRATIONS[number]:
+            run(connection, step)
     connection.execute(f"PRAGMA user_version={version}")
     connection.commit()
     connection.close()
@@ -53,8 +50,8 @@ def schema_of(path: Path) -> tuple[int, list[str]]:
 
 def wanted(version: int) -> list[str]:
     connection = sqlite3.connect(":memory:")
-    for statement in (each for migration in MIGRATIONS[:version] for each in migration):
-        connection.execute(statement)
+    for step in (each for migration in MIGRATIONS[:version] for each in migration):
+        run(connection, step)
     statements = [row[0] for row in connection.execute("SELECT sql FROM sqlite_schema")]
     connection.close()
     return sorted(each for each in statements if each)
@@ -94,11 +91,11 @@ for at in range(int(sys.argv[2])):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
 def test_killed_at_each_statement_a_store_has_the_old_schema_or_the_new(
     tmp_path: Path, version: int
 ) -> None:
-    statements = sum(len(each) + 4 for each in MIGRATIONS[version:]) + 4
+    statements = sum(len(each) + 5 for each in MIGRATIONS[version:]) + 4
     (tmp_path / "start").mkdir()
     if version:
         older(tmp_path / "start", version)
@@ -143,7 +140,7 @@ class Recorder:
         return self.store.add(tokens, *rest)
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_store_of_an_older_schema_opens_with_equal_counts(tmp_path: Path, version: int) -> None:
     reference = Recorder(tmp_path / "reference")
     samples.fill(reference)  # type: ignore[arg-type]
@@ -163,7 +160,7 @@ def test_a_store_of_an_older_schema_opens_with_equal_counts(tmp_path: Path, vers
     store.close()
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_backup_of_an_older_schema_can_be_restored(tmp_path: Path, version: int) -> None:
     older(tmp_path / "old", version)
     restore_store(tmp_path / "old" / NAME, tmp_path / "new")
