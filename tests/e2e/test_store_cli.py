@@ -271,6 +271,7 @@ def test_kept_reports_are_exported_in_both_formats(data: Path, tmp_path: Path) -
         assert done.returncode == 0, done.stderr
         counted = package.aggregate.aggregate_files(path, PARAMS)
         assert (counted.rows, counted.malformed) == (100_000, 0)
+        assert path.stat().st_mode & 0o077 == 0
         store = open_store(data, read_only=True)
         ones = sum(each.ones for each in store.counts("homepage"))
         store.close()

@@ -65,6 +65,8 @@ class Session:
             with translating(path):
                 if self._lock.alone():
                     self.finding = loss.inspect(path, accept=accept_loss)
+                else:  # whoever came first has looked
+                    self._lock.share()
                 if not read_only:
                     self._record = commits.Record(path)
                     sync_folder(path.parent)
