@@ -114,8 +114,8 @@ def test_a_killed_collector_leaves_the_folder_to_the_next(tmp_path: Path) -> Non
         assert stored(tmp_path) == {(day(), ""): number}
 
 
-# A file system of its own, to be turned read-only under the collector. Linux refuses that while files
-# are open for writing; where it does not, as after a disk error, writes fail.
+# A file system of its own, to be turned read-only under the collector. Linux refuses that while
+# files are open for writing; where it does not, as after a disk error, writes fail.
 READ_ONLY = """
 import os, subprocess, sys
 data = sys.argv[1]

@@ -216,6 +216,7 @@ class Collector(uvicorn.Server):
 def _check_in_place(store: Store) -> None:
     """End the writer where what it writes would be gone with the process."""
     if not store.in_place:
+        log.event("folder-gone", logging.ERROR)
         raise StoreBroken("the store's files were deleted or replaced")
 
 

@@ -55,7 +55,7 @@ def restarted(new_folder: NewFolder) -> Path:
     """A store after kill -9, whose log was being written again from its start."""
     live, folder = new_folder("live"), new_folder("restarted")
     store = open_store(live)
-    samples.fill(store, batches=10)
+    samples.fill(store, batches=10, keep=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "FOLD_COMMITS", 20)
         store._session._unfolded = 0  # type: ignore[attr-defined]

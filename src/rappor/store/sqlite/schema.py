@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from rappor.errors import StoreError
-from rappor.store.sqlite import migrating
+from rappor.store.sqlite import chunks, migrating
 from rappor.store.sqlite.connection import APPLICATION_ID, Connection
 from rappor.store.sqlite.migrating import Migration
 
@@ -56,6 +56,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         " unfinished INTEGER NOT NULL, checksum BLOB NOT NULL)",
         f"INSERT INTO commits VALUES (1, 0, 0, {_NONE})",  # noqa: S608 - our own names
     ),
+    (chunks.mix_again,),  # 5: kept reports in one order for a whole cohort, on pages of their own
 )
 
 
