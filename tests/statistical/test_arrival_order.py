@@ -3,8 +3,8 @@
 Each test is of H0: every order of a cohort's kept reports is equally likely, at α = 1e-6. There are
 3,000 early and 3,000 late reports, in six chunks. Against the order that this is about (late
 reports in chunks of their own) the power is 1: χ² with 5 degrees of freedom is near 6,000 there,
-and above 37.3 in one true store of a million. A tenth of the effect (chunks of 45 % and 55 % late
-reports) is near 60, and is found in 9 of 10 stores.
+and above 35.9 in one true store of a million. A tenth of the effect (chunks of 45 % and 55 % late
+reports) is near 60, and is found in 97 of 100 stores.
 """
 
 import sqlite3
@@ -177,8 +177,8 @@ def test_an_order_that_tells_is_rejected(
 
 def test_places_are_drawn_evenly() -> None:
     """Each place of 40 is taken equally often by 7 that are new, whichever of them: χ², and none
-    of them twice. A draw that is off by a tenth at half the places has χ² = 139 on average, which
-    is found in 97 of 100 runs."""
+    of them twice. A draw that is off by a tenth at each place has χ² near 179, with 96 as the
+    limit: it is found in 999 of 1,000 runs."""
     rounds, total, wanted = 2_000, 40, 7
     drawn = np.array([chunks.places(total, wanted) for _ in range(rounds)])
     assert all(len(set(row)) == wanted for row in drawn.tolist())
