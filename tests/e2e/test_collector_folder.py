@@ -4,6 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from http.client import HTTPException
 from pathlib import Path
 
@@ -96,10 +97,9 @@ def test_a_second_collector_is_refused_and_the_first_goes_on(
     tmp_path: Path, verb: str, other: str
 ) -> None:
     with running(collect_command(tmp_path, verb=verb)) as process, client_of(process) as client:
-        second = Process(collect_command(tmp_path, verb=other))
-        assert second.wait() == 1
-        assert "another collector" in "".join(second.text)
-        second.close()
+        with closing(Process(collect_command(tmp_path, verb=other))) as second:
+            assert second.wait() == 1
+            assert "another collector" in "".join(second.text)
         assert rappor("status", "--data", tmp_path / "data").returncode == 0
         assert client.send(batch()).status == 204
         assert process.end() == 0
@@ -171,8 +171,7 @@ def test_a_folder_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path)
         or subprocess.run([*mounting, "true"], capture_output=True, check=False).returncode
     ):
         pytest.skip("no file system can be mounted here")
-    process = Process([*mounting, *collect_command(tmp_path)])
-    assert process.wait() == 1
-    assert "listening" not in process.events()
-    assert "ead-only" in "".join(process.text)
-    process.close()
+    with closing(Process([*mounting, *collect_command(tmp_path)])) as process:
+        assert process.wait() == 1
+        assert "listening" not in process.events()
+        assert "ead-only" in "".join(process.text)

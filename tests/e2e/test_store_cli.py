@@ -3,6 +3,7 @@
 import datetime
 import json
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -454,10 +455,9 @@ def test_a_lost_log_is_refused_by_every_verb_until_the_loss_is_accepted(tmp_path
         assert done.returncode == 1
         assert "acknowledged" in done.stderr
         assert "--accept-loss" in done.stderr
-    refused = Process(collect_command(tmp_path))
-    assert refused.wait() == 1
-    assert "acknowledged" in "".join(refused.text)
-    refused.close()
+    with closing(Process(collect_command(tmp_path))) as refused:
+        assert refused.wait() == 1
+        assert "acknowledged" in "".join(refused.text)
     done = rappor("status", "--data", data, "--accept-loss", "--audit")
     assert done.returncode == 0, done.stderr
     assert "accepted: " in done.stderr

@@ -31,6 +31,7 @@ def test_a_folder_is_claimed_once(tmp_path: Path) -> None:
     Claim(tmp_path / "data").close()
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_no_claim(tmp_path: Path) -> None:
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:

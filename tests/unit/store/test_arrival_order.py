@@ -105,6 +105,7 @@ def pages_with_reports(folder: Path, seed: int) -> set[int]:
     return found
 
 
+@pytest.mark.slow
 def test_kept_reports_are_on_pages_that_sqlite_never_copies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
