@@ -41,6 +41,10 @@ class StoreBusy(StoreError):
     """Another process has been writing for too long: nothing was written; later calls may pass."""
 
 
+class StoreLost(StoreError):
+    """Transactions that were acknowledged are missing: the store does not open."""
+
+
 class StoreBroken(StoreError):
     """The disk failed to write or to sync: nothing is retried, and the process has to end."""
 

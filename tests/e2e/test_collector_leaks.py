@@ -30,6 +30,7 @@ from support.collecting import (
 )
 
 MARK = "qZ7xkVw"  # begins every marker; its bytes are in no request but inside one
+SIDE_FILES = ("store.sqlite-wal", "store.sqlite-shm", "store.sqlite-commits")
 NETWORK = bytes.fromhex("20010db85ca1ab1e")  # of every address that is said to have forwarded
 
 
@@ -153,8 +154,8 @@ def test_no_marker_of_any_request_is_in_any_file(tmp_path: Path, requests: int) 
         with client_of(process) as client:
             page = client.get("/metrics").body
             assert open_files(process.process.pid) <= {
-                str(tmp_path / "data" / f"store.{ending}")
-                for ending in ("sqlite", "sqlite-wal", "sqlite-shm", "lock")
+                str(tmp_path / "data" / name)
+                for name in ("collector.lock", "store.lock", "store.sqlite", *SIDE_FILES)
             }
             while_it_runs = dict(written(tmp_path))
         assert process.end() == 0

@@ -2,6 +2,8 @@
 
 import datetime
 import json
+import shutil
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,16 @@ import pytest
 import rappor as package
 from rappor.collection import Collection
 from rappor.store import open_store
-from support.collecting import collector, day, stored, today, write_collections
+from support import store_samples as samples
+from support.collecting import (
+    Process,
+    collect_command,
+    collector,
+    day,
+    stored,
+    today,
+    write_collections,
+)
 from support.command import rappor
 
 HEAD = "client,cohort,rappor\n"
@@ -261,6 +272,7 @@ def test_kept_reports_are_exported_in_both_formats(data: Path, tmp_path: Path) -
         assert done.returncode == 0, done.stderr
         counted = package.aggregate.aggregate_files(path, PARAMS)
         assert (counted.rows, counted.malformed) == (100_000, 0)
+        assert path.stat().st_mode & 0o077 == 0
         store = open_store(data, read_only=True)
         ones = sum(each.ones for each in store.counts("homepage"))
         store.close()
@@ -424,3 +436,34 @@ def test_expired_reports_are_gone_from_every_file_while_the_collector_runs(tmp_p
         assert hits() == []
     assert hits() == []
     assert stored(tmp_path) == {(old, ""): 1500}
+
+
+def test_a_lost_log_is_refused_by_every_verb_until_the_loss_is_accepted(tmp_path: Path) -> None:
+    write_collections(tmp_path, samples.collection())
+    live = open_store(tmp_path / "live")
+    live.save_definition(samples.collection().to_toml(), actor="ann")
+    for number in range(100):
+        folds = samples.always([samples.fold(samples.cell(), 0, [number])])
+        live.add([samples.token(number)], folds, samples.DAY)
+    data = tmp_path / "data"
+    shutil.copytree(tmp_path / "live", data)  # what kill -9 leaves
+    live.close()
+    for ending in ("-wal", "-shm"):
+        (data / f"store.sqlite{ending}").unlink()
+    for verb in (["status"], ["status", "--no-check"], ["retain"], ["retain", "--dry-run"]):
+        done = rappor(*verb, "--data", data)
+        assert done.returncode == 1
+        assert "acknowledged" in done.stderr
+        assert "--accept-loss" in done.stderr
+    with closing(Process(collect_command(tmp_path))) as refused:
+        assert refused.wait() == 1
+        assert "acknowledged" in "".join(refused.text)
+    done = rappor("status", "--data", data, "--accept-loss", "--audit")
+    assert done.returncode == 0, done.stderr
+    assert "accepted: " in done.stderr
+    assert "accept-loss" in done.stdout
+    again = rappor("status", "--data", data, "--accept-loss")
+    assert again.returncode == 0
+    assert "nothing is missing" in again.stderr
+    with collector(tmp_path) as process:
+        assert process.end() == 0

@@ -110,7 +110,7 @@ def _counts(store: Store, collection: Collection, periods: list[str]) -> Counts:
 def _write_counts(counts: Counts, path: Path) -> None:
     from rappor.cli.result_files import replacing
 
-    with replacing(str(path)) as beside:
+    with replacing(str(path), private=True) as beside:
         match path.suffix.lower():
             case ".csv":
                 counts.to_csv(beside)
@@ -128,6 +128,6 @@ def _write_reports(store: Store, collection: Collection, periods: list[str], pat
         raise DecodeError(f"{collection.name} keeps counts only: leave --reports away")
     found = store.reports(collection.name, collection.version, periods=periods)
     kept = ((cohort, data) for _, cohort, data in found)
-    with replacing(str(path)) as beside:
+    with replacing(str(path), private=True) as beside:
         write = write_parquet if path.suffix.lower() == ".parquet" else write_csv
         return write(beside, kept, collection.params.k)

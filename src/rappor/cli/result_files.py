@@ -63,14 +63,21 @@ def target_of(name: str) -> Path:
 
 
 @contextmanager
-def replacing(name: str) -> Iterator[Path]:
-    """A file to write beside the one that it takes the place of once it is whole."""
+def replacing(name: str, *, private: bool = False) -> Iterator[Path]:
+    """A file to write beside the one that it takes the place of once it is whole.
+
+    Args:
+        name: what it is to be called.
+        private: nobody but its owner may read it.
+    """
     target = target_of(name)
     if target.exists() and not target.is_file():  # a pipe or a device
         yield target
         return
     beside = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
     try:
+        if private:
+            os.close(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         yield beside
         os.replace(beside, target)
     except BaseException:

@@ -52,9 +52,11 @@ def run(args: argparse.Namespace) -> int:
     check_options(args)
     with_dashboard = not args.no_dashboard and _has_packages()
     from rappor.collector import log
+    from rappor.collector.claim import Claim
     from rappor.collector.supervise import Child, Supervisor
 
     log.set_up(args.log_level)
+    Claim(args.data).close()  # StoreError where another has it: before anything is started
     args.port = args.port or free_port(args.host)  # a restarted collector is where it was
     children = [Child("collector", _command("collect", *options_again(args)))]
     say(f"collector: {collector_address(args)}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rappor.cli.output import note, say, say_json, table
-from rappor.cli.store_options import add_data, open_data, saved, today, verb
+from rappor.cli.store_options import actor, add_data, open_data, saved, today, verb
 
 if TYPE_CHECKING:
     from rappor.collection import Registry
@@ -25,11 +25,18 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "status",
         "what the store holds, and whether it is sound",
         "Lists collections with their periods and reports, the disk, the last retention, and "
-        "whatever is wrong after every checksum has been verified. Exit code 1: something is.",
+        "whatever is wrong after every checksum has been verified. Exit code 1: something is. A "
+        "store that has lost acknowledged batches does not open; --accept-loss goes on without "
+        "them and writes that into the audit log.",
         "rappor status --data data",
     )
     add_data(parser)
     parser.add_argument("--no-check", action="store_true", help="do not read and verify everything")
+    parser.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="go on without what is missing (copy the data folder first)",
+    )
     parser.add_argument("--audit", action="store_true", help="also the whole audit log")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.set_defaults(run=run)
@@ -38,8 +45,10 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Look, and say."""
+    if args.accept_loss:
+        _accept_loss(args.data)
     with closing(open_data(args.data)) as store:
-        problems = [] if args.no_check else store.check()
+        problems = store.losses() if args.no_check else store.check()
         document = _document(store, args, problems)
     if args.json:
         say_json(document)
@@ -49,6 +58,13 @@ def run(args: argparse.Namespace) -> int:
     for problem in problems:
         note(f"problem: {problem}")
     return DAMAGED if problems else 0
+
+
+def _accept_loss(data: str) -> None:
+    """Open a store in spite of what is missing; the audit log says who did, and what it was."""
+    with closing(open_data(data, read_only=False, accept_loss=actor())) as store:
+        accepted = store.accepted
+    note(f"accepted: {accepted}" if accepted else "nothing is missing: nothing to accept")
 
 
 def _document(store: Store, args: argparse.Namespace, problems: list[str]) -> dict[str, Any]:

@@ -38,7 +38,9 @@ def add_version(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def open_data(name: str, *, read_only: bool = True, create: bool = False) -> Store:
+def open_data(
+    name: str, *, read_only: bool = True, create: bool = False, accept_loss: str | None = None
+) -> Store:
     """The store in a data folder, which must be there unless it may be made.
 
     A misspelt folder must not become an empty store, about which everything is well.
@@ -50,7 +52,7 @@ def open_data(name: str, *, read_only: bool = True, create: bool = False) -> Sto
     file = Path(name).expanduser() / FILE_NAME
     if not read_only and not create and "://" not in name and not file.is_file():
         raise StoreError(f"{file}: there is no store")
-    return open_store(name, read_only=read_only)
+    return open_store(name, read_only=read_only, accept_loss=accept_loss)
 
 
 def actor() -> str:

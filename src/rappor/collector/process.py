@@ -27,12 +27,13 @@ from rappor.collector import log
 from rappor.collector.admit import Admission, Today, utc_today
 from rappor.collector.app import App
 from rappor.collector.calendar import Calendar
+from rappor.collector.claim import Claim
 from rappor.collector.keys import read_keys
 from rappor.collector.metrics import Metrics
 from rappor.collector.protocol import GuardedProtocol, guarded
 from rappor.collector.settings import DRAIN_SECONDS, IDLE_SECONDS, Settings
 from rappor.collector.writer import Writer
-from rappor.errors import ParamsError, RapporError
+from rappor.errors import ParamsError, RapporError, StoreBroken
 from rappor.host import bound
 from rappor.store import Store, open_store
 
@@ -170,6 +171,8 @@ class Collector(uvicorn.Server):
                 connection.check_time(now)
         if not self.writer.alive and not self.should_exit:  # however it died
             self.writer.give_up([])
+        if self.writer.alive and not self.store.in_place:
+            self.writer.ask("folder", _check_in_place)
         today = self.app.admission.today()
         if self._retained_on != today or time.monotonic() > self._retry_at:
             self._retained_on, self._retry_at = today, math.inf
@@ -208,6 +211,13 @@ class Collector(uvicorn.Server):
             return
         finally:
             file.unlink(missing_ok=True)
+
+
+def _check_in_place(store: Store) -> None:
+    """End the writer where what it writes would be gone with the process."""
+    if not store.in_place:
+        log.event("folder-gone", logging.ERROR)
+        raise StoreBroken("the store's files were deleted or replaced")
 
 
 def save_definitions(store: Store, registry: Registry) -> None:
@@ -265,6 +275,7 @@ def run(
     log.set_up(settings.log_level)
     registry = Registry.open(settings.collections)
     warn_of(registry, today())
+    claim = Claim(settings.data)
     store = opened(settings.data)
     save_definitions(store, registry)
     collector = Collector(settings, store, registry, today, writer)
@@ -272,5 +283,6 @@ def run(
     collector.run(sockets=[address])
     if collector.exit_code == 0:
         store.close()
+        claim.close()  # else it is held until the process has ended
     log.event("stopped", code=collector.exit_code)
     return collector.exit_code

@@ -13,18 +13,23 @@ from rappor.store.types import Store
 FILE_NAME = "store.sqlite"
 
 
-def open_store(where: str | PathLike[str], *, read_only: bool = False) -> Store:
+def open_store(
+    where: str | PathLike[str], *, read_only: bool = False, accept_loss: str | None = None
+) -> Store:
     """The store in a data folder, made where it is missing and not `read_only`.
 
     Args:
         where: the folder; `~` is expanded.
         read_only: only look; the folder and its store must exist.
+        accept_loss: who goes on without acknowledged transactions that are missing, for the audit
+            log; None: nobody, and such a store does not open.
 
     Raises:
+        StoreLost: acknowledged transactions are missing.
         StoreError: no store there, one of a newer version, a damaged one, or an address of a kind
             that is not known.
     """
-    return SqliteStore(_file(where), read_only=read_only)
+    return SqliteStore(_file(where), read_only=read_only, accept_loss=accept_loss)
 
 
 def restore_store(backup: str | PathLike[str], where: str | PathLike[str]) -> None:

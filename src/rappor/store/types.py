@@ -147,7 +147,12 @@ class Store(Protocol):
 
     Everything that changes a store is one transaction: all of it happened when the call returns,
     and none of it when the call raises.
+
+    Attributes:
+        accepted: what was missing when the store was opened, where that was accepted; else None.
     """
+
+    accepted: str | None
 
     def add(
         self,
@@ -255,6 +260,15 @@ class Store(Protocol):
 
     def check(self) -> list[str]:
         """Read everything, and say each thing that is wrong; an empty list where nothing is."""
+        ...
+
+    def losses(self) -> list[str]:
+        """Acknowledged transactions that may be missing, and that nobody has accepted yet."""
+        ...
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the open files are still those in the folder: cheap, and for any thread."""
         ...
 
     def backup(self, path: str | PathLike[str]) -> None:

@@ -1,12 +1,15 @@
 """Nothing in a store tells the order in which reports came (R19)."""
 
 import os
+import random
+import re
 from pathlib import Path
 
 import pytest
 
 from rappor.store import open_store
-from rappor.store.sqlite import chunks, session
+from rappor.store.sqlite import chunks, pages, rows, session
+from rappor.store.sqlite.seals import checksum, xor
 from rappor.store.sqlite.store import SqliteStore
 from support import store_samples as samples
 from support.store_samples import DAY, PERIOD, always, cell, collection, fold, token
@@ -74,8 +77,77 @@ def test_small_batches_are_mixed_into_one_chunk(tmp_path: Path) -> None:
     store.add([token(100)], always([big]), DAY)
     store.add([token(101)], always([fold(cell(), 0, [8], keep=True)]), DAY)
     sizes = sorted(row[0] for row in writer.execute("SELECT size FROM reports"))
-    assert sizes == [1, 30 + chunks.FULL]
+    assert sizes == [31, chunks.FULL]
     store.close()
+
+
+def pages_with_reports(folder: Path, seed: int) -> set[int]:
+    """The kinds of pages that kept reports are on: 13 is a page of rows, 0 an overflow page."""
+    rng = random.Random(seed)
+    store = open_store(folder)
+    store.save_definition(collection(keep_reports_days=7).to_toml(), actor="ann")
+    sent: set[int] = set()
+    for number in range(60):
+        reports = [rng.getrandbits(16) << 4 | 9 for _ in range(rng.choice([1, 2, 30, 400]))]
+        sent.update(reports)
+        folds = [fold(cell(), cohort, reports, keep=True) for cohort in range(4)]
+        store.add([token(number)], always(folds), DAY)
+    store.close()
+    data = (folder / "store.sqlite").read_bytes()
+    runs = re.compile(rb"(?:..[\x00-\x0f]){8}", re.DOTALL)  # 24 bytes that look like reports
+    found = set()
+    for start in range(4096, len(data), 4096):
+        page = data[start : start + 4096]
+        for run in runs.finditer(page):
+            numbers = [int.from_bytes(run[0][at : at + 3], "little") for at in range(0, 24, 3)]
+            if sent.issuperset(numbers):
+                found.add(page[0])
+    return found
+
+
+@pytest.mark.slow
+def test_kept_reports_are_on_pages_that_sqlite_never_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows move between pages, and leave copies of how they were then: nothing of a report is on
+    such a page."""
+    assert pages_with_reports(tmp_path / "padded", 1) == {0}
+    monkeypatch.setattr(pages, "padded", lambda data: data)
+    assert 13 in pages_with_reports(tmp_path / "plain", 1)
+
+
+def test_kept_reports_of_an_older_store_are_mixed_when_it_is_opened(tmp_path: Path) -> None:
+    """Chunks as they were once: the first full of early reports, the second of any size."""
+    store = open_store(tmp_path)
+    assert isinstance(store, SqliteStore)
+    store.save_definition(collection(keep_reports_days=7).to_toml(), actor="ann")
+    early, late = list(range(1, 1025)), list(range(2000, 4000))
+    store.add([token(1)], always([fold(cell(), 0, early + late, keep=True)]), DAY)
+    with store._session.writing() as connection:
+        found = rows.find(connection, cell())
+        assert found is not None
+        chunks.remove(connection, found)
+        for number, reports in enumerate((early, late)):
+            fields = (number + 10**9, found.slot(0), len(reports), samples.packed(reports))
+            seal = checksum("reports", *fields)
+            connection.execute("INSERT INTO reports VALUES (?, ?, ?, ?, ?)", (*fields, seal))
+            found.chunk_parity = xor(found.chunk_parity, seal)
+        found.kept, found.chunks = len(early + late), 2
+        found.save(connection)
+        connection.execute("PRAGMA user_version=4")
+    before = samples.everything(store)
+    store.close()
+    again = open_store(tmp_path)
+    assert isinstance(again, SqliteStore)
+    assert again.check() == []
+    assert samples.everything(again) == before
+    stored = again._session._writer.execute("SELECT size, data FROM reports").fetchall()
+    assert sorted(size for size, _ in stored) == [3024 - 2048, 1024, 1024]
+    for size, data in stored:
+        body = data[pages.HIDDEN : pages.HIDDEN + size * 3]
+        numbers = [int.from_bytes(body[at : at + 3], "little") for at in range(0, len(body), 3)]
+        assert 0 < sum(number < 2000 for number in numbers) < size
+    again.close()
 
 
 def test_no_table_beside_the_audit_log_counts_upwards(tmp_path: Path) -> None:

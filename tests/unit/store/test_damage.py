@@ -12,7 +12,7 @@ import pytest
 
 from rappor.errors import RapporError, StoreError
 from rappor.store import open_store
-from rappor.store.sqlite import session, wal
+from rappor.store.sqlite import loss, session, wal
 from support import store_samples as samples
 
 Damage = Callable[[Path, random.Random], None]
@@ -24,12 +24,12 @@ LOG = f"{NAME}-wal"
 
 @pytest.fixture(scope="module")
 def closed(new_folder: NewFolder) -> Path:
-    """A store after a clean end: one file."""
+    """A store after a clean end: one file, and the record of its commits."""
     folder = new_folder("closed")
     store = open_store(folder)
     samples.fill(store)
     store.close()
-    assert [path.name for path in folder.glob(f"{NAME}*")] == [NAME]
+    assert sorted(path.name for path in folder.glob(f"{NAME}*")) == [NAME, f"{NAME}-commits"]
     return folder
 
 
@@ -55,7 +55,7 @@ def restarted(new_folder: NewFolder) -> Path:
     """A store after kill -9, whose log was being written again from its start."""
     live, folder = new_folder("live"), new_folder("restarted")
     store = open_store(live)
-    samples.fill(store, batches=10)
+    samples.fill(store, batches=10, keep=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "FOLD_COMMITS", 20)
         store._session._unfolded = 0  # type: ignore[attr-defined]
@@ -80,7 +80,8 @@ def busy(new_folder: NewFolder) -> Path:
     for _ in range(20):
         store.add([rng.randbytes(16) for _ in range(100)], samples.always([]), samples.DAY)
     store._session.settle()  # type: ignore[attr-defined]
-    shutil.copy(live / NAME, folder)
+    for name in (NAME, f"{NAME}-commits"):
+        shutil.copy(live / name, folder)
     store.close()
     return folder
 
@@ -304,7 +305,7 @@ def test_sqlite_alone_drops_acknowledged_batches_from_a_damaged_log(
 ) -> None:
     """The test before this one can fail."""
     truth = truth_of(killed, tmp_path / "truth")
-    monkeypatch.setattr(wal, "inspect", lambda path: None)
+    monkeypatch.setattr(loss, "inspect", lambda path, accept: loss.Finding())
     folder = tmp_path / "damaged"
     shutil.copytree(killed, folder)
     path = folder / LOG
@@ -349,10 +350,13 @@ def test_an_unfinished_transaction_at_the_end_is_dropped_and_noted(
 def test_the_log_is_read_as_sqlite_reads_it(killed: Path) -> None:
     """Our reading of the format: all frames valid, the last of them a commit, as the index says."""
     log = wal.read_log((killed / LOG).read_bytes())
-    index = wal._index((killed / f"{NAME}-shm").read_bytes()[:96])
+    index = wal._index((killed / f"{NAME}-shm").read_bytes()[:100])
+    assert index is not None
     assert log.left == 0
     assert log.later == 0
-    assert index == (log.committed, log.salt)
+    assert log.is_valid
+    assert (index.frames, index.salt) == (log.committed, log.salt)
+    assert index.folded == 0
     assert log.committed > 20
 
 

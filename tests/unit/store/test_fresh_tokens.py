@@ -360,7 +360,8 @@ def killed_at_statements(folder: Path, how: str, statements: range) -> int:
     store._session.settle()  # the file only: the tokens stay where they are
     for at in statements:
         (folder / f"{at}").mkdir()
-        shutil.copy(folder / "start" / NAME, folder / f"{at}")
+        for name in (NAME, f"{NAME}-commits"):
+            shutil.copy(folder / "start" / name, folder / f"{at}")
     store.close()
     tests = str(Path(samples.__file__).parents[1])
     done = subprocess.run(

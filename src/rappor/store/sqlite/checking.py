@@ -6,7 +6,17 @@ from collections.abc import Callable
 from functools import partial
 
 from rappor.errors import StoreError
-from rappor.store.sqlite import audit, chunks, definitions, files, folds, rows, schema, tokens
+from rappor.store.sqlite import (
+    audit,
+    chunks,
+    commits,
+    definitions,
+    files,
+    folds,
+    rows,
+    schema,
+    tokens,
+)
 from rappor.store.sqlite.connection import FAILURES, Connection
 
 _MOST = 100
@@ -29,6 +39,7 @@ def problems(connection: Connection) -> list[str]:
     attempt(lambda: _definitions(connection))
     attempt(lambda: _cells(connection, attempt))
     attempt(lambda: found.extend(tokens.problems(connection)))
+    attempt(lambda: commits.read(connection))
     attempt(lambda: files.verify(connection))
     attempt(lambda: audit.read(connection))
     return list(dict.fromkeys(found))[:_MOST]

@@ -1,17 +1,23 @@
-"""Kept reports: shuffled blobs, grouped by cohort, under random numbers (SECURITY, "Shuffle").
+"""Kept reports: blobs by cohort, in an order that says nothing (SECURITY, "Shuffle").
 
-A small batch never stands by itself: it is mixed into the cohort's last chunk until that is full.
+All reports of a cell and cohort are one sequence, cut into chunks of 1,024, and every order of the
+sequence is equally likely, whenever its reports came. New reports keep it so: of the places that
+the longer sequence has, they take some that are drawn at random, and whatever was there moves to
+the end. This is a Fisher-Yates step for many at once. It rewrites the chunks that were hit and the
+last one, so at most two chunks for each report.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rappor.errors import StoreError
-from rappor.store.sqlite import definitions
+from rappor.store.sqlite import definitions, pages, rows
 from rappor.store.sqlite.connection import Connection
 from rappor.store.sqlite.numbers import new_id
 from rappor.store.sqlite.rows import Cell
@@ -19,6 +25,9 @@ from rappor.store.sqlite.seals import NONE, checksum, typed, xor
 from rappor.store.types import Fold
 
 FULL = 1024  # reports in a chunk that takes no more
+
+_Places = NDArray[np.uint64]
+_COLUMNS = "id, slot, size, data, checksum"
 
 
 def width(k: int) -> int:
@@ -29,8 +38,25 @@ def width(k: int) -> int:
 def shuffled(reports: bytes, size: int) -> bytes:
     """The reports in an order drawn from the operating system's randomness."""
     table = np.frombuffer(reports, np.uint8).reshape(-1, size)
-    keys = np.frombuffer(os.urandom(8 * len(table)), np.uint64)
-    return table[np.argsort(keys)].tobytes()
+    return table[places(len(table), len(table)).astype(np.intp)].tobytes()
+
+
+def places(total: int, wanted: int) -> _Places:
+    """So many different numbers below `total`, each such sequence equally likely."""
+    if 2 * wanted >= total:
+        return np.argsort(_words(total)).astype(np.uint64)[:wanted]
+    limit = 2**64 - 2**64 % total  # from here on the remainders would not be equally likely
+    chosen: dict[int, None] = {}
+    while len(chosen) < wanted:
+        drawn = _words(wanted - len(chosen))
+        if limit < 2**64:
+            drawn = drawn[drawn < np.uint64(limit)]
+        chosen.update(dict.fromkeys((drawn % np.uint64(total)).tolist()))
+    return np.array(list(chosen), np.uint64)
+
+
+def _words(count: int) -> _Places:
+    return np.frombuffer(os.urandom(8 * count), np.uint64)
 
 
 def add(connection: Connection, cell: Cell, folds: Iterable[Fold]) -> None:
@@ -48,32 +74,87 @@ def add(connection: Connection, cell: Cell, folds: Iterable[Fold]) -> None:
 
 
 def _mix(connection: Connection, cell: Cell, slot: int, reports: bytes) -> None:
+    """Put reports at random places among all of their cohort."""
     size = width(cell.k)
-    cell.kept += len(reports) // size
-    row = connection.execute(
-        "SELECT id, slot, size, data, checksum FROM reports WHERE slot=? AND size<? LIMIT 1",
-        (slot, FULL),
-    ).fetchone()
-    if row is not None:
-        number, data, seal = _verified(cell, row)
-        reports = data + reports
-        connection.execute("DELETE FROM reports WHERE id=?", (number,))
-        cell.chunks -= 1
+    query = "SELECT id, size FROM reports WHERE slot=? ORDER BY size DESC, id"
+    known = connection.execute(query, (slot,)).fetchall()
+    if any(row[1] != FULL for row in known[:-1]) or (known and not 0 < known[-1][1] <= FULL):
+        # Chunks of an older rappor, which could not be mixed again when its store was opened.
+        reports += b"".join(_take(connection, cell, row[0]) for row in known)
+        cell.kept -= sum(row[1] for row in known)
+        known = []
+    new = np.frombuffer(reports, np.uint8).reshape(-1, size)
+    before = sum(row[1] for row in known)
+    after = before + len(new)
+    chosen = places(after, len(new)).astype(np.int64)
+    tail = np.arange(before, after)
+    touched = np.unique(np.concatenate([chosen, tail]) // FULL)
+    table = np.zeros((len(touched) * FULL, size), np.uint8)
+    seals: dict[int, bytes] = {}
+    for at, number in enumerate(touched.tolist()):
+        if number < len(known):
+            data, seals[number] = _read(connection, cell, known[number][0])
+            held = np.frombuffer(data, np.uint8).reshape(-1, size)
+            table[at * FULL : at * FULL + len(held)] = held
+
+    def row_of(place: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.searchsorted(touched, place // FULL) * FULL + place % FULL
+
+    table[row_of(np.setdiff1d(tail, chosen))] = table[row_of(chosen[chosen < before])]
+    table[row_of(chosen)] = new
+    for at, number in enumerate(touched.tolist()):
+        length = min(FULL, after - number * FULL)
+        data = table[at * FULL : at * FULL + length].tobytes()
+        if number < len(known):
+            cell.chunk_parity = xor(cell.chunk_parity, seals[number])
+            seal = _update(connection, known[number][0], slot, length, data)
+        else:
+            seal = _insert(connection, slot, length, data)
+            cell.chunks += 1
         cell.chunk_parity = xor(cell.chunk_parity, seal)
-    mixed = shuffled(reports, size)
-    fields = (new_id(connection, "reports"), slot, len(mixed) // size, mixed)
+    cell.kept += len(new)
+
+
+def _insert(connection: Connection, slot: int, size: int, reports: bytes) -> bytes:
+    fields = (new_id(connection, "reports"), slot, size, pages.padded(reports))
     seal = checksum("reports", *fields)
     connection.execute("INSERT INTO reports VALUES (?, ?, ?, ?, ?)", (*fields, seal))
-    cell.chunks += 1
+    return seal
+
+
+def _update(connection: Connection, number: int, slot: int, size: int, reports: bytes) -> bytes:
+    """Rows of the same length are overwritten in place, and only where they change."""
+    data = pages.padded(reports)
+    seal = checksum("reports", number, slot, size, data)
+    connection.execute(
+        "UPDATE reports SET size=?, data=?, checksum=? WHERE id=?", (size, data, seal, number)
+    )
+    return seal
+
+
+def _read(connection: Connection, cell: Cell, number: int) -> tuple[bytes, bytes]:
+    """Reports and checksum of a chunk."""
+    query = f"SELECT {_COLUMNS} FROM reports WHERE id=?"  # noqa: S608 - our own names
+    return _verified(cell, connection.execute(query, (number,)).fetchone())
+
+
+def _take(connection: Connection, cell: Cell, number: int) -> bytes:
+    """Take a chunk out; its reports."""
+    reports, seal = _read(connection, cell, number)
+    connection.execute("DELETE FROM reports WHERE id=?", (number,))
+    cell.chunks -= 1
     cell.chunk_parity = xor(cell.chunk_parity, seal)
+    return reports
 
 
-def _verified(cell: Cell, row: object) -> tuple[int, bytes, bytes]:
-    """Number, reports and checksum of a chunk."""
+def _verified(cell: Cell, row: object) -> tuple[bytes, bytes]:
+    """Reports and checksum of a chunk."""
     number, slot, size, data, seal = typed(row, "iiibb", f"{cell.key}: kept reports")
-    if len(data) != size * width(cell.k) or checksum("reports", number, slot, size, data) != seal:
+    length = size * width(cell.k)
+    reports = data if len(data) == length else data[pages.HIDDEN : pages.HIDDEN + length]
+    if len(reports) != length or checksum("reports", number, slot, size, data) != seal:
         raise StoreError(f"{cell.key}: the kept reports are damaged (checksum)")
-    return number, data, seal
+    return reports, seal
 
 
 def read(connection: Connection, cell: Cell) -> dict[int, bytes]:
@@ -81,9 +162,9 @@ def read(connection: Connection, cell: Cell) -> dict[int, bytes]:
     found: dict[int, list[bytes]] = {}
     parity, number = NONE, 0
     first, last = cell.slots
-    query = "SELECT id, slot, size, data, checksum FROM reports WHERE slot BETWEEN ? AND ?"
+    query = f"SELECT {_COLUMNS} FROM reports WHERE slot BETWEEN ? AND ?"  # noqa: S608 - our own names
     for row in connection.execute(query, (first, last)):
-        _, data, seal = _verified(cell, row)
+        data, seal = _verified(cell, row)
         found.setdefault(row[1] - first, []).append(data)
         parity, number = xor(parity, seal), number + 1
     kept = {cohort: b"".join(parts) for cohort, parts in sorted(found.items())}
@@ -101,3 +182,22 @@ def remove(connection: Connection, cell: Cell) -> None:
     """Take all kept reports of a cell away; the caller saves the cell."""
     connection.execute("DELETE FROM reports WHERE slot BETWEEN ? AND ?", cell.slots)
     cell.kept, cell.chunks, cell.chunk_parity = 0, 0, NONE
+
+
+def mix_again(connection: Connection) -> None:
+    """Mix what an older rappor has kept: its chunks told which reports came first.
+
+    What is damaged stays as it is, for reading to say so.
+    """
+    cells: Sequence[Cell] = ()
+    with suppress(StoreError):
+        cells = [cell for cell in rows.read(connection) if cell.kept]
+    for cell in cells:
+        with suppress(StoreError):
+            kept = read(connection, cell)
+            remove(connection, cell)
+            for cohort, reports in kept.items():
+                _mix(connection, cell, cell.slot(cohort), reports)
+            cell.save(connection)
+    if cells:
+        pages.rewrite(connection, "reports")

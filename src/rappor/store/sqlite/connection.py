@@ -83,9 +83,12 @@ class Connect(Protocol):
         ...
 
 
-def connect(path: Path, read_only: bool) -> sqlite3.Connection:
-    """The standard library's connection; transactions are ours to begin and end."""
-    mode = "ro" if read_only and not os.access(path, os.W_OK) else "rw"
+def connect(path: Path, read_only: bool, mode: str = "") -> sqlite3.Connection:
+    """The standard library's connection; transactions are ours to begin and end.
+
+    Without a `mode`, whoever reads may fold in the log that a dead process has left, and empty it.
+    """
+    mode = mode or ("ro" if read_only and not os.access(path, os.W_OK) else "rw")
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,

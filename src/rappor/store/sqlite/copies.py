@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from rappor.errors import StoreError
-from rappor.store.sqlite import checking, schema
+from rappor.store.sqlite import checking, commits, schema
 from rappor.store.sqlite.connection import connect, translating
 from rappor.store.sqlite.lock import FolderLock
 from rappor.store.sqlite.session import sync_file, sync_folder
@@ -30,6 +30,7 @@ def backup(source: Path, target: Path) -> None:
             closing(sqlite3.connect(copy, isolation_level=None)) as writer,
         ):
             reader.backup(writer)  # one step: a snapshot, whoever writes meanwhile
+            commits.finish(writer)  # nobody is writing to a copy
             writer.execute("PRAGMA journal_mode=DELETE").fetchone()  # one file, no log beside it
         verify(copy)
         sync_file(copy)
@@ -54,6 +55,7 @@ def restore(source: Path, target: Path) -> None:
         shutil.copyfile(source, copy)
         verify(copy)
         sync_file(copy)
+        Path(f"{target}{commits.ENDING}").unlink(missing_ok=True)  # of the store before
         try:
             os.link(copy, target)  # unlike a rename, never over a store that came meanwhile
         except FileExistsError:
@@ -63,7 +65,7 @@ def restore(source: Path, target: Path) -> None:
 
 def _check_no_store(target: Path) -> None:
     """StoreError where a copy of that name would take the place of a file that a store uses."""
-    ends = ("-wal", "-shm", "-journal")
+    ends = ("-wal", "-shm", "-journal", commits.ENDING)
     used = target.name.endswith((*ends, ".lock")) or target.with_suffix(".lock").exists()
     if used or any(Path(f"{target}{end}").exists() for end in ends):
         raise StoreError(f"{target}: a name that a store uses; give the backup another")

@@ -32,13 +32,12 @@ class FolderLock:
         return self._descriptor is not None
 
     def alone(self) -> bool:
-        """Take the lock for oneself, if nobody has it; else share it."""
+        """Take the lock for oneself, if nobody has it."""
         if self._descriptor is None:
             return False
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self.share()
             return False
         return True
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rappor.errors import StoreError
 from rappor.store.sqlite.connection import Connection, roll_back
 
-Migration = tuple[str, ...]
+Step = str | Callable[[Connection], None]  # a statement, or what takes more than one
+Migration = tuple[Step, ...]
 
 
 def version_of(connection: Connection, application_id: int, what: str) -> int:
@@ -38,8 +39,8 @@ def migrate(
             if version >= len(migrations):
                 connection.execute("ROLLBACK")
                 return done
-            for statement in migrations[version]:
-                connection.execute(statement)
+            for step in migrations[version]:
+                run(connection, step)
             connection.execute(f"PRAGMA application_id={application_id}")
             connection.execute(f"PRAGMA user_version={version + 1}")
             connection.execute("COMMIT")
@@ -47,6 +48,14 @@ def migrate(
         except BaseException:
             roll_back(connection)
             raise
+
+
+def run(connection: Connection, step: Step) -> None:
+    """One step of a migration, within its transaction."""
+    if callable(step):
+        step(connection)
+    else:
+        connection.execute(step)
 
 
 def check_not_newer(version: int, migrations: Sequence[Migration], what: str) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rappor.collection import Collection, Registry, days_of
 from rappor.errors import ParamsError
 from rappor.store.cells import CellKey
-from rappor.store.sqlite import chunks, definitions, folds, rows, tokens
+from rappor.store.sqlite import chunks, definitions, folds, pages, rows, tokens
 from rappor.store.sqlite.connection import Connection
 from rappor.store.sqlite.rows import Cell
 from rappor.store.types import Retained
@@ -83,23 +83,8 @@ def execute(connection: Connection, found: Plan, today: date) -> None:
         chunks.remove(connection, cell)
         cell.save(connection)
     if found.counts or found.reports:
-        _rewrite(connection, "reports")
+        pages.rewrite(connection, "reports")
     if found.counts:
-        _rewrite(connection, "counts")
+        pages.rewrite(connection, "counts")
     if found.tokens:
         tokens.forget(connection, today, found.weekly)
-
-
-def _rewrite(connection: Connection, table: str) -> None:
-    """Write what is left of a table onto pages that were overwritten as a whole.
-
-    When SQLite shares out rows among pages anew, copies of them stay in the unused part of a page.
-    `secure_delete` overwrites a row where it is deleted, and does not know of copies.
-    """
-    for statement in (
-        f"CREATE TEMP TABLE left_over AS SELECT * FROM {table}",  # noqa: S608 - names of ours
-        f"DELETE FROM {table}",  # noqa: S608 - our own names
-        f"INSERT INTO {table} SELECT * FROM left_over ORDER BY id",  # noqa: S608 - our own names
-        "DROP TABLE left_over",
-    ):
-        connection.execute(statement)

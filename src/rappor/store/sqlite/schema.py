@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from rappor.errors import StoreError
-from rappor.store.sqlite import migrating
+from rappor.store.sqlite import chunks, migrating
 from rappor.store.sqlite.connection import APPLICATION_ID, Connection
 from rappor.store.sqlite.migrating import Migration
 
@@ -50,7 +50,17 @@ MIGRATIONS: tuple[Migration, ...] = (
         " id INTEGER PRIMARY KEY, day INTEGER NOT NULL, data BLOB NOT NULL,"
         " checksum BLOB NOT NULL)",
     ),
+    (  # 4: the number of commits, in one row
+        "CREATE TABLE commits ("
+        " id INTEGER PRIMARY KEY CHECK (id=1), number INTEGER NOT NULL,"
+        " unfinished INTEGER NOT NULL, checksum BLOB NOT NULL)",
+        f"INSERT INTO commits VALUES (1, 0, 0, {_NONE})",  # noqa: S608 - our own names
+    ),
+    (chunks.mix_again,),  # 5: kept reports in one order for a whole cohort, on pages of their own
 )
+
+
+COUNTS_COMMITS = 4  # the first schema that does
 
 
 def version_of(connection: Connection) -> int:
@@ -76,8 +86,8 @@ def verify(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS)
         )
     wanted = sqlite3.connect(":memory:")
     try:
-        for statement in (each for migration in migrations for each in migration):
-            wanted.execute(statement)
+        for step in (each for migration in migrations for each in migration):
+            migrating.run(wanted, step)
         expected = _statements(wanted)
     finally:
         wanted.close()

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rappor.errors import StoreBroken, StoreError
-from rappor.store.sqlite import schema, wal
+from rappor.store.sqlite import commits, loss, schema
 from rappor.store.sqlite.connection import (
     BUSY_MS,
     FAILURES,
@@ -37,19 +37,24 @@ class Session:
     is not known, so nothing is tried again.
     """
 
-    def __init__(self, path: Path, connect: Connect, read_only: bool) -> None:
+    def __init__(
+        self, path: Path, connect: Connect, read_only: bool, accept_loss: bool = False
+    ) -> None:
         self.path = path
         self._log = path.with_name(path.name + "-wal")
         self.read_only = read_only
-        self.note: str | None = None
+        self.finding = loss.Finding()
         self._broken = ""
         self._closed = False
         self._write_lock = threading.RLock()
         self._read_lock = threading.RLock()
         self._try_again_above = LOG_BYTES
         self._unfolded = 0  # commits
+        self._has_written = False
         self.rollbacks = 0  # transactions of which nothing is left
         self._settled_at = time.monotonic()
+        self._record: commits.Record | None = None
+        self._identities: dict[Path, tuple[int, int]] = {}
         if read_only and not path.is_file():
             raise StoreError(f"{path}: there is no store")
         if not read_only:
@@ -59,28 +64,36 @@ class Session:
         try:
             with translating(path):
                 if self._lock.alone():
-                    self.note = wal.inspect(path)
-                if not read_only and _size(self._log):
-                    # What a process has written, and not synced when it was killed, is about to
-                    # count as stored.
-                    sync_file(self._log)
+                    self.finding = loss.inspect(path, accept=accept_loss)
+                else:  # whoever came first has looked
+                    self._lock.share()
+                if not read_only:
+                    self._record = commits.Record(path)
+                    sync_folder(path.parent)
+                    if _size(self._log):
+                        # What a process has written, and not synced when it was killed, is about to
+                        # count as stored.
+                        sync_file(self._log)
                 self._writer = self._connected(connect, read_only)
                 if read_only:
                     schema.verify(self._writer)
                     self._reader = self._writer
                     self._read_lock = self._write_lock
-                else:
+                elif self._record is not None:
                     schema.migrate(self._writer)
                     self._reader = self._connected(connect, True)
+                    self._record.note(commits.read(self._writer).number)
                 self._reader.execute("SELECT count(*) FROM seals").fetchone()  # recovers the log
+            if not read_only:
+                self._identities = _identities(path, self._log)
             self._lock.share()
         except StoreError as error:
-            self.close()
+            self._abandon()
             if str(path) in str(error):
                 raise
             raise type(error)(f"{path}: {error}") from error.__cause__
         except BaseException:
-            self.close()
+            self._abandon()
             raise
 
     def _connected(self, connect: Connect, read_only: bool) -> Connection:
@@ -112,12 +125,40 @@ class Session:
                     self._writer.execute("BEGIN IMMEDIATE")
                     yield self._writer
                     if self._writer.in_transaction:  # else the caller has thought better of it
-                        self._writer.execute("COMMIT")
+                        self._commit(unfinished=True)
                 except BaseException:
                     self.rollbacks += 1
                     roll_back(self._writer)
                     raise
                 self._settle_if_due()
+
+    def _commit(self, *, unfinished: bool) -> None:
+        """Commit durably, and count it where a lost log does not reach."""
+        before, now = commits.count(self._writer, unfinished=unfinished)
+        self._writer.execute("COMMIT")
+        self._has_written = True
+        if self._record is not None:
+            self._record.note(now.number)
+        if now.unfinished and not before.unfinished:
+            self._settle(_QUICK_MS, "PASSIVE")  # the file says so by itself, without its log
+        self.check_in_place()
+
+    def check_in_place(self) -> None:
+        """StoreBroken where the open files are no longer those in the folder.
+
+        What is written to a file that was deleted is gone when the process ends.
+        """
+        if not self.is_in_place:
+            self._broken = f"{self.path}: deleted or replaced while it was open"
+            raise StoreBroken(self._broken)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the open files are still those in the folder. For any thread, at any time."""
+        try:
+            return all(_identity(path) == known for path, known in self._identities.items())
+        except OSError:
+            return self._closed
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -138,6 +179,8 @@ class Session:
             yield
         except FAILURES as error:
             meant = translated(error, self.path)
+            if type(meant) is StoreError and _is_unwritable(error):
+                meant = StoreBroken(f"{self.path}: can no longer be written ({error})")
             if isinstance(meant, StoreBroken):
                 self._broken = str(meant)
             raise meant from error
@@ -182,11 +225,38 @@ class Session:
         with self._write_lock, self._read_lock:
             if self._closed:
                 return
-            self._closed = True
-            for connection in reversed(self._open):
-                with suppress(sqlite3.Error):
-                    connection.close()
-            self._lock.close()
+            if self._has_written and self.usable and self._lock.alone():
+                with suppress(StoreError, *FAILURES):  # else it is found as after a crash
+                    self._writer.execute("BEGIN IMMEDIATE")
+                    self._commit(unfinished=False)
+                roll_back(self._writer)
+            self._abandon()
+
+    def _abandon(self) -> None:
+        """Let go of everything as it is."""
+        self._closed = True
+        for connection in reversed(self._open):
+            with suppress(sqlite3.Error):
+                connection.close()
+        if self._record is not None:
+            self._record.close()
+        self._lock.close()
+
+
+def _is_unwritable(error: Exception) -> bool:
+    """Whether SQLite says that a file which could be written cannot be written any more."""
+    code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+    return code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+def _identities(*paths: Path) -> dict[Path, tuple[int, int]]:
+    """What tells the files that are open from others of the same name, where names have that."""
+    return {path: _identity(path) for path in paths} if os.name == "posix" else {}
 
 
 def _size(path: Path) -> int:
@@ -211,6 +281,7 @@ def _make_file(path: Path) -> None:
     """An empty file that only its owner can read, and its name on disk."""
     if path.exists():
         return
+    loss.check_nothing_left(path)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

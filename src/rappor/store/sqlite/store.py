@@ -39,6 +39,7 @@ from rappor.store.types import (
     StoredCounts,
 )
 
+POSSIBLE_LOSS, ACCEPT_LOSS = "possible-loss", "accept-loss"  # in the audit log
 _PATIENCE_MS = 2_000  # with readers, before retention leaves the log to the next one
 
 
@@ -52,6 +53,7 @@ class SqliteStore:
     Args:
         path: the file; made, with its folder, where it is missing and not `read_only`.
         read_only: only look.
+        accept_loss: who goes on without acknowledged transactions that are missing; None: nobody.
         connect: how a connection is made.
         now: the clock of the audit log.
     """
@@ -61,16 +63,28 @@ class SqliteStore:
         path: Path,
         *,
         read_only: bool = False,
+        accept_loss: str | None = None,
         connect: Connect = connect,
         now: Callable[[], datetime] = _utc_now,
     ) -> None:
         self.path = path
         self._now = now
-        self._session = Session(path, connect, read_only)
+        self._session = Session(path, connect, read_only, accept_loss is not None)
         self._fresh, self._known = Fresh(), Known()
         self._as_of: tuple[int, int] | None = None  # these two
-        if self._session.note is not None and not read_only:
-            self.audit("store", "recovered", self._session.note)
+        self.accepted: str | None = None
+        if read_only:
+            return
+        finding = self._session.finding
+        if finding.note is not None:
+            self.audit("store", "recovered", finding.note)
+        if finding.doubt is not None:
+            self.audit("store", POSSIBLE_LOSS, finding.doubt)
+        if accept_loss is not None:
+            missing = [*self.losses(), *filter(None, [finding.accepted])]
+            if missing:
+                self.accepted = "; ".join(missing)
+                self.audit(accept_loss, ACCEPT_LOSS, self.accepted)
 
     def add(
         self,
@@ -216,7 +230,28 @@ class SqliteStore:
     def check(self) -> list[str]:
         """Read everything, and say each thing that is wrong; an empty list where nothing is."""
         with self._session.reading() as connection:
-            return checking.problems(connection)
+            found = checking.problems(connection)
+        with suppress(StoreError):  # a damaged audit log is among the problems
+            found += self.losses()
+        return found
+
+    def losses(self) -> list[str]:
+        """What is missing, or may be, and nobody has accepted yet."""
+        found: list[str] = []
+        for entry in self.audit_log():
+            if entry.action == ACCEPT_LOSS:
+                found = []
+            elif entry.action == POSSIBLE_LOSS:
+                found.append(f"{entry.detail} (noticed {entry.when})")
+        doubt = self._session.finding.doubt
+        if doubt is not None and self._session.read_only:  # else it is in the audit log
+            found.append(doubt)
+        return found
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the open files are still those in the folder."""
+        return self._session.is_in_place
 
     def backup(self, path: str | PathLike[str]) -> None:
         """Write a whole, verified and synced copy, also while others write."""

@@ -3,12 +3,14 @@
 At the first frame whose checksum is wrong, recovery stops and drops all that follows: right after a
 power cut, where nothing that follows was acknowledged, and wrong where a disk has damaged
 transactions that were. Two witnesses tell: commits that others followed had been synced, and the
-log's index (-shm) says how far the log was valid. Format: sqlite.org/fileformat2.html, section 4.
+log's index (-shm) says how far the log was valid. A third does not need either (see `commits`).
+Format: sqlite.org/fileformat2.html, section 4.
 """
 
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -17,11 +19,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rappor.errors import StoreError
+from rappor.errors import StoreLost
 
 Words = NDArray[np.uint32]
 
 _HEADER, _FRAME = 32, 24
+_INDEX_BYTES = 100  # two copies of its header, and how many frames are folded into the file
 _MAGIC = 0x377F0682  # the last bit: checksums over big-endian words
 _MASK = 2**32 - 1
 _ROUNDS = 2**16  # of a log that was written again from its start, each with a salt of its own
@@ -35,40 +38,72 @@ class Log(NamedTuple):
         later: commits after that, by the look of them.
         left: bytes after that, without what an earlier round has left at the end of the file.
         salt: what marks the frames of this log.
+        is_valid: whether its header is what SQLite wrote.
     """
 
     committed: int
     later: int
     left: int
     salt: bytes
+    is_valid: bool = False
 
 
-def inspect(path: Path) -> str | None:
+class Index(NamedTuple):
+    """What the index of a log says: valid frames, how many are in the file too, their salt."""
+
+    frames: int
+    folded: int
+    salt: bytes
+
+
+class Finding(NamedTuple):
+    """What there is to say about a log.
+
+    Attributes:
+        note: what an unfinished transaction has left in it, or None.
+        lost: what the log's index promises and the log does not have, or None. After a power cut
+            the index may be out of date: whoever has a better witness need not believe it.
+        confirmed: whether the index says that the log is as long as it was.
+    """
+
+    note: str | None = None
+    lost: str | None = None
+    confirmed: bool = False
+
+
+def inspect(path: Path) -> Finding:
     """Look at the log of a file that nobody has open.
 
-    Returns:
-        What is to be noted about it, or None.
-
     Raises:
-        StoreError: transactions that were acknowledged are damaged.
+        StoreLost: transactions that were acknowledged are damaged.
     """
     wal, shm = Path(f"{path}-wal"), Path(f"{path}-shm")
-    witness = _index(shm.read_bytes()[:96]) if shm.exists() else None
+    index = _index(shm.read_bytes()[:_INDEX_BYTES]) if shm.exists() else None
     data = wal.read_bytes() if wal.exists() else b""
-    if not data:
-        if witness is not None and witness[0]:
-            return "the write-ahead log is gone, though its index is there"
-        return None
-    log = read_log(data)
-    promised = witness[0] if witness is not None and witness[1] == log.salt else 0
-    if log.later > 1 or promised > log.committed:
-        raise StoreError(
+    log = read_log(data) if data else Log(0, 0, 0, b"")
+    promised = 0 if index is None else index.frames
+    same_round = index is not None and index.salt == log.salt
+    if log.later > 1 or (same_round and promised > log.committed):
+        raise StoreLost(
             f"{wal}: damaged after frame {log.committed}: transactions that were acknowledged "
-            "cannot be read; restore a backup, or move the file away to go on without them"
+            "cannot be read"
+        )
+    note = lost = None
+    if (
+        index is not None
+        and promised > index.folded
+        and not same_round
+        # A log of a later round than the index knows is what a power cut leaves.
+        and not (log.is_valid and _is_older(index.salt, log.salt))
+    ):
+        lost = (
+            f"{wal}: transactions that were acknowledged are missing: its index names {promised} "
+            "frames of them"
         )
     if log.left:
-        return f"the write-ahead log ended with {log.left} bytes of an unfinished transaction"
-    return None
+        note = f"the write-ahead log ended with {log.left} bytes of an unfinished transaction"
+    confirmed = index is not None and promised == log.committed and (same_round or not promised)
+    return Finding(note, lost, confirmed)
 
 
 def read_log(data: bytes) -> Log:
@@ -81,9 +116,10 @@ def read_log(data: bytes) -> Log:
         and int.from_bytes(data[:4], "big") | 1 == _MAGIC | 1
         and state == struct.unpack(">II", data[24:32])
     )
+    is_valid = valid
     if not valid:
         size = size if size in {2**n for n in range(9, 17)} else 4096
-    salt = data[16:24] if valid else data[_HEADER + 8 : _HEADER + 16]
+    salt = data[16:24] if valid else _usual_salt(data, size)
     committed = later = number = last = 0
     for number, (frame, page) in enumerate(_frames(data, size), 1):
         ours = frame[8:16] == salt
@@ -97,7 +133,14 @@ def read_log(data: bytes) -> Log:
         if not _is_older(frame[8:16], salt):
             last = number
     torn = max(len(data) - _HEADER - number * (_FRAME + size), 0) if last == number else 0
-    return Log(committed, later, (last - committed) * (_FRAME + size) + torn, salt)
+    return Log(committed, later, (last - committed) * (_FRAME + size) + torn, salt, is_valid)
+
+
+def _usual_salt(data: bytes, size: int) -> bytes:
+    """What marks most frames of a log whose header is damaged."""
+    salts = Counter(frame[8:16] for frame, _ in _frames(data, size))
+    salts.pop(bytes(8), None)
+    return salts.most_common(1)[0][0] if salts else bytes(8)
 
 
 def _is_older(salt: bytes, than: bytes) -> bool:
@@ -136,11 +179,11 @@ def _weights(pairs: int) -> tuple[Words, tuple[int, int, int, int]]:
     return table, (a, b, c, d)
 
 
-def _index(data: bytes) -> tuple[int, bytes] | None:
-    """How many frames were valid, and their salt, as the index of the log says; None if unsure."""
-    if len(data) < 96 or data[:48] != data[48:96] or data[12] != 1:
+def _index(data: bytes) -> Index | None:
+    """What the index of the log says; None if unsure."""
+    if len(data) < _INDEX_BYTES or data[:48] != data[48:96] or data[12] != 1:
         return None
-    native = np.frombuffer(data[:40], np.uint32)
-    if _checksum(native) != struct.unpack("=II", data[40:48]):
+    native = np.frombuffer(data[:_INDEX_BYTES], np.uint32)
+    if _checksum(native[:10]) != struct.unpack("=II", data[40:48]):
         return None
-    return int(native[4]), data[32:40]
+    return Index(int(native[4]), int(native[24]), data[32:40])
