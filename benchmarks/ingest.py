@@ -30,6 +30,7 @@ from pathlib import Path
 
 from rappor import Params
 from rappor.collection import Collection
+from rappor.collector.keys import new_key
 from rappor.wire import BINARY, JSON, Batch, encode_batch
 
 PARAMS = Params(k=128, h=2, m=32, f=0.5, p=0.5, q=0.75)
@@ -47,6 +48,7 @@ local head, tail = body:sub(1, 4), body:sub(21)
 local noise = io.open("/dev/urandom", "rb")
 wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/vnd.rappor.batch"
+wrk.headers["Authorization"] = "Bearer " .. os.getenv("KEY")
 local path = os.getenv("ROUTE")
 request = function()
   return wrk.format(nil, path, nil, head .. noise:read(16) .. tail)
@@ -69,13 +71,23 @@ def batch_of(reports: int, today: datetime.date) -> bytes:
     )
 
 
+COLLECT = ("-m", "rappor", "collect", "--bench")
+
+
+def gateway(folder: Path) -> tuple[str, tuple[str, ...]]:
+    """A gateway key, for batches of many reports, and a collector's command that knows it."""
+    keys = folder / "keys.json"
+    key = new_key(keys, "bench", role="gateway")
+    return key, (*COLLECT, "--keys", str(keys), "--keys-optional")
+
+
 @contextmanager
 def collector(folder: Path, *program: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A collector process, or another program with the same options; and its port."""
     collections = folder / "collections"
     collections.mkdir(parents=True, exist_ok=True)
     (collections / "bench.toml").write_text(Collection("bench", 1, PARAMS).to_toml(), "utf-8")
-    command = [sys.executable, *(program or ("-m", "rappor", "collect", "--bench"))]
+    command = [sys.executable, *(program or COLLECT)]
     command += ["--port", "0", "--data", str(folder / "data"), "--collections", str(collections)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
@@ -94,7 +106,9 @@ def collector(folder: Path, *program: str) -> Iterator[tuple[subprocess.Popen[st
         process.wait()
 
 
-def wrk(url: str, route: str, batch: Path, script: Path, seconds: float) -> dict[str, float]:
+def wrk(
+    url: str, key: str, route: str, batch: Path, script: Path, seconds: float
+) -> dict[str, float]:
     """Requests a second, requests that failed, and the 99th percentile of the latency in ms."""
     command = [
         "wrk",
@@ -108,7 +122,7 @@ def wrk(url: str, route: str, batch: Path, script: Path, seconds: float) -> dict
         str(script),
         url,
     ]
-    env = os.environ | {"BATCH": str(batch), "ROUTE": route}
+    env = os.environ | {"BATCH": str(batch), "ROUTE": route, "KEY": key}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     found = re.search(r"RESULT (\d+) (\d+) (\d+) (\d+)", done.stdout)
     if found is None:
@@ -132,11 +146,12 @@ def measure(seconds: float, rounds: int) -> dict[str, dict[str, float]]:
             "durable, 1 report": ("/v1/reports", one),
             f"durable, {LARGE:,} reports": ("/v1/reports", many),
         }
-        with collector(folder) as (_, port):
+        key, options = gateway(folder)
+        with collector(folder, *options) as (_, port):
             url = f"http://127.0.0.1:{port}"
             for _ in range(rounds):
                 for what, (route, batch) in contest.items():
-                    found = wrk(url, route, batch, script, seconds)
+                    found = wrk(url, key, route, batch, script, seconds)
                     print(f"\r  {what}: {found['rate']:,.0f}/s     ", end="", file=sys.stderr)
                     if what not in best or found["rate"] > best[what]["rate"]:
                         best[what] = found

@@ -18,6 +18,7 @@ _EXAMPLE = """examples:
   rappor collect --data data --collections collections --host :: --port 443 \\
       --tls-cert chain.pem --tls-key key.pem
   rappor collect --keys keys.json --new-key my-app
+  rappor collect --keys keys.json --new-key importer --gateway
 
 The log goes to standard error, one JSON object a line. SIGTERM stops it, SIGHUP reads collections
 and keys again. docs/operate.md is the operator's guide."""
@@ -34,7 +35,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     )
     add_options(parser)
     parser.add_argument("--bench", action="store_true", help="serve POST /v1/noop for load tests")
-    new = parser.add_argument_group("ingest keys")
+    new = parser.add_argument_group("keys")
     new.add_argument(
         "--new-key", metavar="NAME", help="make a key, add it to --keys, print it, end"
     )
@@ -46,7 +47,12 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         help="a collection that the new key may send to (repeat it; default: all)",
     )
     new.add_argument(
-        "--key-rate", metavar="N", type=count, help="batches a second with the new key"
+        "--key-rate", metavar="N", type=count, help="reports a second with the new key"
+    )
+    new.add_argument(
+        "--gateway",
+        action="store_true",
+        help="make a gateway key: secret, for importers and relays, with batches of any size",
     )
     new.add_argument("--json", action="store_true", help="print the new key as JSON")
     parser.set_defaults(run=run)
@@ -67,13 +73,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--tls-cert", metavar="FILE", help="PEM certificate chain, for HTTPS")
     parser.add_argument("--tls-key", metavar="FILE", help="its private key")
-    parser.add_argument("--keys", metavar="FILE", help="ask for an ingest key of this file")
+    parser.add_argument("--keys", metavar="FILE", help="ask for a key of this file")
+    parser.add_argument(
+        "--keys-optional",
+        action="store_true",
+        help="take reports without a key too; gateways have one of --keys",
+    )
     parser.add_argument(
         "--rate",
         type=_rate,
         default=50.0,
         metavar="N",
-        help="batches a second from one address prefix, 0: any number (default: %(default)s)",
+        help="reports a second from one address prefix, 0: any number (default: %(default)s)",
     )
     parser.add_argument(
         "--forwarded",
@@ -114,7 +125,8 @@ def options_again(args: argparse.Namespace) -> list[str]:
         "--keys": args.keys,
     }.items():
         made += [] if value is None else [option, value]
-    return [*made, "--forwarded"] if args.forwarded else made
+    flags = {"--forwarded": args.forwarded, "--keys-optional": args.keys_optional}
+    return [*made, *(option for option, given in flags.items() if given)]
 
 
 def check_options(args: argparse.Namespace) -> None:
@@ -124,14 +136,16 @@ def check_options(args: argparse.Namespace) -> None:
         raise UsageError(f"missing: {', '.join(missing)}")
     if (args.tls_cert is None) != (args.tls_key is None):
         raise UsageError("--tls-cert and --tls-key go together")
+    if args.keys_optional and args.keys is None:
+        raise UsageError("--keys-optional goes with --keys FILE")
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until stopped, or make a key."""
     if args.new_key is not None:
         return _new_key(args)
-    if args.key_for or args.key_rate or args.json:
-        raise UsageError("--key-for, --key-rate and --json go with --new-key")
+    if args.key_for or args.key_rate or args.gateway or args.json:
+        raise UsageError("--key-for, --key-rate, --gateway and --json go with --new-key")
     check_options(args)
     if hasattr(signal, "SIGHUP"):  # what is to be read again has not been read yet
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -156,6 +170,7 @@ def run(args: argparse.Namespace) -> int:
             tls_cert=_file(args.tls_cert),
             tls_key=_file(args.tls_key),
             keys=_file(args.keys),
+            keys_optional=args.keys_optional,
             rate=args.rate,
             forwarded=args.forwarded,
             queue_batches=args.queue,
@@ -173,14 +188,17 @@ def run(args: argparse.Namespace) -> int:
 def _new_key(args: argparse.Namespace) -> int:
     if args.keys is None:
         raise UsageError("--new-key needs --keys FILE, where its digest is kept")
-    from rappor.collector.keys import new_key
+    from rappor.collector.keys import Role, new_key
 
-    key = new_key(args.keys, args.new_key, tuple(args.key_for), float(args.key_rate or 0))
+    role: Role = "gateway" if args.gateway else "ingest"
+    key = new_key(args.keys, args.new_key, tuple(args.key_for), float(args.key_rate or 0), role)
     if args.json:
-        say_json({"name": args.new_key, "key": key})
+        say_json({"name": args.new_key, "role": role, "key": key})
     else:
         say(key)
         note(f"this is the only time it is shown: {args.keys} keeps a digest of it")
+        if args.gateway:
+            note("keep it secret: whoever has it can have any number of reports counted")
     return 0
 
 

@@ -32,8 +32,10 @@ class Settings:
         port: the port; 0 takes a free one, which the log names.
         tls_cert: a PEM certificate chain; with `tls_key` the collector speaks HTTPS.
         tls_key: its private key.
-        keys: the file of ingest keys; None accepts batches without a key.
-        rate: batches a second from one address prefix (/24, /56); 0 does not limit.
+        keys: the file of keys; None accepts batches without a key.
+        keys_optional: whether clients may do without a key of that file; gateways may not.
+        rate: reports a second from one address prefix (/24, /56), and requests for pages; 0 does
+            not limit.
         forwarded: whether the last entry of X-Forwarded-For is the sender's address, as a reverse
             proxy of ours writes it.
         queue_batches: batches that may wait for the writer.
@@ -51,6 +53,7 @@ class Settings:
     tls_cert: str | Path | None = None
     tls_key: str | Path | None = None
     keys: str | Path | None = None
+    keys_optional: bool = False
     rate: float = 50.0
     forwarded: bool = False
     queue_batches: int = 4096
@@ -68,6 +71,8 @@ class Settings:
         checks.whole("most_connections", self.most_connections, 1)
         if self.rate != 0:
             checks.positive("rate", self.rate)
+        if self.keys_optional and self.keys is None:
+            raise ParamsError("keys_optional goes with keys")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ParamsError("tls_cert and tls_key go together")
         if self.log_level not in LEVELS:
