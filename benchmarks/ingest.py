@@ -14,6 +14,7 @@ import argparse
 import datetime
 import gzip
 import http.client
+import itertools
 import json
 import os
 import re
@@ -314,17 +315,17 @@ def seconds_beside_hostile_cells(folder: Path, seconds: float) -> dict[str, floa
         large = Collection(f"large{number}", 1, HOSTILE_CELLS)
         (folder / "collections" / f"{number}.toml").write_text(large.to_toml(), "utf-8")
     key, options = gateway(folder)
+    bodies = itertools.cycle([hostile_batch(today, number) for number in range(400)])
     with collector(folder, *options) as (process, port):
         until = time.perf_counter() + seconds
 
-        def send(first: int) -> None:
-            client, number = Client(port), first
+        def send() -> None:
+            client = Client(port)
             headers = {"authorization": f"Bearer {key}", "content_encoding": "gzip"}
             while time.perf_counter() < until:
-                client.send(hostile_batch(today, number), **headers)
-                number += 1
+                client.send(next(bodies), **headers)
 
-        senders = [threading.Thread(target=send, args=(first,)) for first in range(32)]
+        senders = [threading.Thread(target=send) for _ in range(32)]
         for sender in senders:
             sender.start()
         client = Client(port)
