@@ -172,7 +172,12 @@ BUGS: dict[str, dict[str, Any]] = {
 DAYS_OFF = {"clock-ahead": 2, "clock-behind": -2}
 # No bugs: the times that a collector keeps, so short or so long that no test waits for them.
 TIMES: dict[str, dict[tuple[ModuleType, str], float]] = {
-    "impatient": {(protocol, "HEADER_SECONDS"): 0.3, (protocol, "BODY_SECONDS"): 0.6},
+    "impatient": {
+        (protocol, "HEADER_SECONDS"): 0.3,
+        (protocol, "BODY_SECONDS"): 0.6,
+        (protocol, "ANSWER_SECONDS"): 0.5,
+        (process, "HANDSHAKE_SECONDS"): 0.3,
+    },
     "short-drain": {(process, "DRAIN_SECONDS"): 1.0},
     "gated-disk": {(process, "DRAIN_SECONDS"): 300.0, (writer, "_PATIENCE_SECONDS"): math.inf},
 }

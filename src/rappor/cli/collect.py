@@ -12,6 +12,7 @@ from typing import Any
 from rappor.cli.arguments import UsageError, count, port
 from rappor.cli.output import note, say, say_json
 from rappor.errors import MissingExtraError
+from rappor.host import no_core_dumps
 
 _EXAMPLE = """examples:
   rappor collect --data data --collections collections
@@ -99,6 +100,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="connections at once (default: %(default)s)",
     )
     parser.add_argument(
+        "--prefix-connections",
+        type=count,
+        default=128,
+        metavar="N",
+        help="connections at once from one address prefix; not with --forwarded "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
         "--queue",
         type=count,
         default=4096,
@@ -118,6 +127,7 @@ def options_again(args: argparse.Namespace) -> list[str]:
     made = ["--data", args.data, "--collections", args.collections]
     made += ["--host", args.host, "--port", str(args.port), "--rate", repr(args.rate)]
     made += ["--connections", str(args.connections), "--queue", str(args.queue)]
+    made += ["--prefix-connections", str(args.prefix_connections)]
     made += ["--log-level", args.log_level]
     for option, value in {
         "--tls-cert": args.tls_cert,
@@ -147,6 +157,7 @@ def run(args: argparse.Namespace) -> int:
     if args.key_for or args.key_rate or args.gateway or args.json:
         raise UsageError("--key-for, --key-rate, --gateway and --json go with --new-key")
     check_options(args)
+    no_core_dumps()
     if hasattr(signal, "SIGHUP"):  # what is to be read again has not been read yet
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     for each in (args.tls_cert, args.tls_key):
@@ -175,6 +186,7 @@ def run(args: argparse.Namespace) -> int:
             forwarded=args.forwarded,
             queue_batches=args.queue,
             most_connections=args.connections,
+            prefix_connections=args.prefix_connections,
             bench=args.bench,
             log_level=args.log_level,
         )

@@ -16,7 +16,7 @@ from rappor.collector import log, pages
 from rappor.collector.admit import Admission, Admitted
 from rappor.collector.body import Disconnected, Fields, fields_of, parse, read_body
 from rappor.collector.keys import Key, digest_of
-from rappor.collector.limit import KeyLimit, RateLimit
+from rappor.collector.limit import LOOPBACK, KeyLimit, RateLimit
 from rappor.collector.metrics import CONTENT_TYPE, Metrics
 from rappor.collector.refusal import Headers, Refusal
 from rappor.collector.settings import Settings
@@ -30,7 +30,6 @@ Answer = tuple[int, Headers, bytes]
 
 _BINARY = BINARY.encode()
 REPORTS, NOOP = "/v1/reports", "/v1/noop"
-LOOPBACK = frozenset(("127.0.0.1", "::1", "::ffff:127.0.0.1"))
 _MOST_REPORTS = f"at most {MAX_REPORTS} reports in a batch without a gateway key"
 _STORED = {"type": "http.response.start", "status": 204, "headers": []}
 _NOTHING = {"type": "http.response.body", "body": b""}
@@ -135,7 +134,7 @@ class App:
         if self.settings.forwarded:
             last = fields.forwarded.rpartition(b",")[2].strip()
             return last.decode("latin-1") or address
-        return "" if address in LOOPBACK else address  # a reverse proxy, or someone here
+        return "" if address in LOOPBACK else address
 
     def _key(self, fields: Fields) -> Key | None:
         """The key of a request; None if it has none that is known."""

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
@@ -30,7 +31,12 @@ from rappor.collector.calendar import Calendar
 from rappor.collector.keys import read_keys
 from rappor.collector.metrics import Metrics
 from rappor.collector.protocol import GuardedProtocol, guarded
-from rappor.collector.settings import DRAIN_SECONDS, IDLE_SECONDS, Settings
+from rappor.collector.settings import (
+    DRAIN_SECONDS,
+    HANDSHAKE_SECONDS,
+    IDLE_SECONDS,
+    Settings,
+)
 from rappor.collector.writer import Writer
 from rappor.errors import ParamsError, RapporError
 from rappor.host import bound
@@ -64,11 +70,12 @@ class Collector(uvicorn.Server):
         self._retained_on: datetime.date | None = None
         self._retry_at = math.inf
         self._probing = False
+        self._ticked_at = math.inf
         self._housekeeping: asyncio.Task[None] | None = None
         super().__init__(
             uvicorn.Config(
                 self.app,
-                http=guarded(self.metrics, settings.most_connections),
+                http=guarded(self.metrics, settings),
                 ws="none",
                 lifespan="off",
                 interface="asgi3",
@@ -87,13 +94,37 @@ class Collector(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the writer, then listen."""
         self.writer.start(asyncio.get_running_loop())
-        await super().startup(sockets)
+        await self._listen(sockets or [])
         self._housekeeping = asyncio.create_task(self._keep_house())
         gc.freeze()  # what is there now stays: no need to look through it again and again
         gc.set_threshold(50_000, 20, 50)
         for each in self.servers:
             host, port = each.sockets[0].getsockname()[:2]
             log.event("listening", host=host, port=port, tls=self.settings.tls_cert is not None)
+
+    async def _listen(self, sockets: list[socket.socket]) -> None:
+        """What uvicorn does, and a limit on the time of TLS handshakes."""
+        config, loop = self.config, asyncio.get_running_loop()
+        limits: dict[str, Any] = {}
+        if config.ssl is not None:
+            limits = dict.fromkeys(
+                ("ssl_handshake_timeout", "ssl_shutdown_timeout"), HANDSHAKE_SECONDS
+            )
+
+        def connection() -> asyncio.Protocol:
+            made: Any = config.http_protocol_class
+            protocol: asyncio.Protocol = made(
+                config=config, server_state=self.server_state, app_state={}
+            )
+            return protocol
+
+        self.servers = [
+            await loop.create_server(
+                connection, sock=each, ssl=config.ssl, backlog=config.backlog, **limits
+            )
+            for each in sockets
+        ]
+        self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting, let requests end, commit what waits."""
@@ -164,10 +195,8 @@ class Collector(uvicorn.Server):
             await asyncio.sleep(_TICK_SECONDS)
 
     def _tick(self) -> None:
-        now = asyncio.get_running_loop().time()
-        for connection in list(self.server_state.connections):
-            if isinstance(connection, GuardedProtocol):
-                connection.check_time(now)
+        self._check_connections(asyncio.get_running_loop().time())
+        log.report_left_out()
         if not self.writer.alive and not self.should_exit:  # however it died
             self.writer.give_up([])
         today = self.app.admission.today()
@@ -180,6 +209,16 @@ class Collector(uvicorn.Server):
         if self.writer.full and not self._probing:
             self._probing = True
             self.writer.ask("probe", self._probe)
+
+    def _check_connections(self, now: float) -> None:
+        """Cut off who is late; time in which this process did not run does not count."""
+        slept = now - self._ticked_at - _TICK_SECONDS
+        self._ticked_at = now
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, GuardedProtocol):
+                if slept > _TICK_SECONDS:
+                    connection.forgive(slept)
+                connection.check_time(now)
 
     def _retain(self, store: Store) -> None:
         self._retry_at = time.monotonic() + _RETRY_SECONDS  # in case that it does not get through

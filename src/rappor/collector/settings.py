@@ -15,6 +15,8 @@ MOST_URL = 8 * KIB
 MOST_PIPELINED = 8  # requests of one connection that wait behind another
 MOST_MESSAGE = 4 * MIB  # bytes of a request on the wire, chunk sizes and trailers included
 HEADER_SECONDS, BODY_SECONDS, IDLE_SECONDS = 5.0, 10.0, 15.0
+ANSWER_SECONDS = 10.0  # until an answer must have been read, or fit the system's buffers
+HANDSHAKE_SECONDS = 5.0  # of TLS, at the beginning and at the end
 DRAIN_SECONDS = 8.0  # from SIGTERM to the last acknowledgement; ten seconds to the exit
 WINDOW_DAYS, SKEW_DAYS = 14, 1  # accepted periods: today - 14 days to today + 1 day, UTC
 
@@ -42,6 +44,8 @@ class Settings:
         queue_bytes: and their bytes.
         group_batches: batches of one commit.
         most_connections: connections at once.
+        prefix_connections: of those from one address prefix; nothing is limited with `forwarded`,
+            where all come from the proxy, nor for this machine itself.
         bench: whether POST /v1/noop exists, beside which the load test measures.
         log_level: debug, info, warning or error.
     """
@@ -60,6 +64,7 @@ class Settings:
     queue_bytes: int = 64 * MIB
     group_batches: int = 1024
     most_connections: int = 1024
+    prefix_connections: int = 128
     bench: bool = False
     log_level: str = "info"
 
@@ -69,6 +74,7 @@ class Settings:
         checks.whole("queue_bytes", self.queue_bytes, MAX_INFLATED)
         checks.whole("group_batches", self.group_batches, 1)
         checks.whole("most_connections", self.most_connections, 1)
+        checks.whole("prefix_connections", self.prefix_connections, 1)
         if self.rate != 0:
             checks.positive("rate", self.rate)
         if self.keys_optional and self.keys is None:
