@@ -121,3 +121,28 @@ def test_reports_through_http_and_through_memory_are_the_same_counts(
     assert (found.totals == direct.totals).all()
     assert (found.ones == direct.ones).all()
     assert datetime.date.fromisoformat(found.cell.period)
+
+
+@pytest.mark.parametrize("wrong", ["clock-ahead", "clock-weeks-ahead", "clock-weeks-behind"])
+def test_a_clock_that_was_wrong_and_is_right_again_counts_nothing_twice(
+    tmp_path: Path, wrong: str
+) -> None:
+    """While it is weeks ahead, retention forgets tokens; a replay of their batches must not count.
+
+    The collector may refuse for a few days what it cannot know, and takes what is newer.
+    """
+    sent = {offset: batch(period=day(offset)) for offset in (-13, -7, -1, 0, 1)}
+    statuses: list[list[int]] = []
+    for bug in ("none", wrong, "none", wrong):
+        with running(planted_command(bug, tmp_path)) as process, client_of(process) as client:
+            process.wait_for_event("retention")
+            statuses.append([client.send(each).status for each in sent.values()])
+            if bug == wrong == "clock-weeks-ahead":
+                assert client.send(batch(period=day(20))).status == 204
+            assert process.end() == 0
+        is_back = len(statuses) == 3 if "ahead" in wrong else bug == wrong
+        assert ("clock-went-back" in process.events()) == is_back
+    assert statuses[0] == [204] * 5
+    assert {status for each in statuses for status in each} <= {204, 422}
+    counted = stored(tmp_path)
+    assert {counted[day(offset), ""] for offset in sent} == {1}

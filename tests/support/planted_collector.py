@@ -168,9 +168,16 @@ BUGS: dict[str, dict[str, Any]] = {
     "impatient": {},
     "short-drain": {},
     "clock-ahead": {},
+    "clock-weeks-ahead": {},
+    "clock-weeks-behind": {},
     "clock-behind": {},
 }
-DAYS_OFF = {"clock-ahead": 2, "clock-behind": -2}
+DAYS_OFF = {
+    "clock-ahead": 2,
+    "clock-behind": -2,
+    "clock-weeks-ahead": 20,
+    "clock-weeks-behind": -20,
+}
 # No bugs: the times that a collector keeps, so short or so long that no test waits for them.
 TIMES: dict[str, dict[tuple[ModuleType, str], float]] = {
     "impatient": {

@@ -38,7 +38,7 @@ from rappor.collector.settings import (
     Settings,
 )
 from rappor.collector.writer import Writer
-from rappor.errors import ParamsError, RapporError
+from rappor.errors import ParamsError, RapporError, StoreError
 from rappor.host import bound
 from rappor.store import Store, open_store
 
@@ -46,6 +46,7 @@ _TICK_SECONDS = 0.5
 _RETRY_SECONDS = 600.0  # after retention that a reader kept from finishing
 _PROBE = bytes(2**16)
 ACTOR = "collector"
+RETAINED = "retain-as-of"  # an audit entry: what was removed later was too old on this day
 
 
 class Collector(uvicorn.Server):
@@ -64,7 +65,10 @@ class Collector(uvicorn.Server):
         self.metrics = Metrics()
         self.writer = writer(store, settings, self.metrics, today, self.fail)
         keys = None if settings.keys is None else read_keys(settings.keys)
-        self.app = App(settings, Admission(registry, today), self.writer, self.metrics, keys)
+        admission = Admission(registry, today, last_retention(store))
+        if admission.retained is not None and admission.retained > today():
+            log.event("clock-went-back", logging.ERROR, retained=admission.retained.isoformat())
+        self.app = App(settings, admission, self.writer, self.metrics, keys)
         self.exit_code = 0
         self._calendar = Calendar(today())
         self._retained_on: datetime.date | None = None
@@ -179,7 +183,8 @@ class Collector(uvicorn.Server):
             except ParamsError as error:
                 _reload_failed(error)
                 return
-            self.app.admission = Admission(registry, self.app.admission.today)
+            before = self.app.admission
+            self.app.admission = Admission(registry, before.today, before.retained)
             self.app.keys = keys
             log.event("reloaded", collections=len(registry.all()))
             warn_of(registry, self.app.admission.today())
@@ -222,7 +227,11 @@ class Collector(uvicorn.Server):
 
     def _retain(self, store: Store) -> None:
         self._retry_at = time.monotonic() + _RETRY_SECONDS  # in case that it does not get through
-        removed = store.retain(self.app.admission.today(), self.app.admission.registry)
+        today, admission = self.app.admission.today(), self.app.admission
+        if admission.retained is None or today > admission.retained:
+            store.audit(ACTOR, RETAINED, today.isoformat())  # first: tokens are not brought back
+            admission.retain(today)
+        removed = store.retain(today, admission.registry)
         if removed.settled:  # else a reader was in the way, and the bytes are still in the log
             self._retry_at = math.inf
         log.event(
@@ -247,6 +256,18 @@ class Collector(uvicorn.Server):
             return
         finally:
             file.unlink(missing_ok=True)
+
+
+def last_retention(store: Store) -> datetime.date | None:
+    """The latest day by which something was removed, by the clock of that time; None: never."""
+    try:
+        entries = store.audit_log()
+    except StoreError as error:  # `rappor status` says more; reports are collected all the same
+        log.failure("audit-damaged", error)
+        return None
+    days = [entry.when[:10] for entry in entries if entry.action == "retain"]
+    days += [entry.detail for entry in entries if entry.action == RETAINED]
+    return max(map(datetime.date.fromisoformat, days), default=None)
 
 
 def save_definitions(store: Store, registry: Registry) -> None:

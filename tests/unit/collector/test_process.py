@@ -13,6 +13,7 @@ from rappor.collection import Collection, Registry
 from rappor.collector import log, process
 from rappor.collector.settings import Settings
 from rappor.store import Retained
+from rappor.store.types import AuditEntry
 
 MONDAY = datetime.date(2026, 11, 16)
 
@@ -44,6 +45,11 @@ def test_retention_that_a_reader_kept_from_finishing_is_tried_again(
     class Read:
         def retain(self, today: datetime.date, registry: Registry) -> Retained:
             return Retained(today, reports=1, settled=settled)
+
+        def audit(self, *_: str) -> None: ...
+
+        def audit_log(self) -> list[AuditEntry]:
+            return []
 
     (tmp_path / "collections").mkdir()
     settings = Settings(tmp_path / "data", tmp_path / "collections")
