@@ -4,10 +4,13 @@ Addresses of 127.0.0.0/8 but for 127.0.0.1 are strangers to a collector, each /2
 """
 
 import contextlib
+import http.client
 import itertools
 import os
 import select
 import socket
+import ssl
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -198,3 +201,43 @@ def test_a_neighbourhood_gets_its_connections_back(tmp_path: Path) -> None:
         wait_for(is_answered)
         for client in clients:
             client.close()
+
+
+def certificate(folder: Path) -> Path:
+    """A certificate for localhost and its key, in one file beside a planted collector's data."""
+    file = folder / "tls.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-nodes", "-days", "2"]
+    command += ["-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    command += ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    if subprocess.run(command, capture_output=True).returncode != 0:
+        pytest.skip("openssl made no certificate")
+    file.write_bytes((folder / "cert.pem").read_bytes() + (folder / "key.pem").read_bytes())
+    return file
+
+
+@pytest.mark.parametrize("number", [30, pytest.param(200, marks=pytest.mark.long)])
+def test_handshakes_that_never_end_keep_nobody_out(tmp_path: Path, number: int) -> None:
+    """With 0.3 s for a handshake; `rappor collect` leaves 5 s."""
+    trusted = ssl.create_default_context(cafile=str(certificate(tmp_path)))
+
+    def is_answered() -> bool:
+        connection = http.client.HTTPSConnection(
+            "localhost", process.port, context=trusted, timeout=PATIENCE
+        )
+        with contextlib.closing(connection), contextlib.suppress(OSError):
+            connection.request("GET", "/healthz")
+            return connection.getresponse().status == 200
+        return False
+
+    with running(planted_command("impatient", tmp_path)) as process:
+        before = sockets_of(process)
+        hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"  # the beginning of one
+        held = [dial(process.port, f"{STRANGERS}.1") for _ in range(number)]
+        for each in held:
+            each.sendall(hello)
+        wait_for(is_answered)
+        wait_for(lambda: sockets_of(process) <= before + 1)
+        for each in held:
+            each.close()
+        assert process.end() == 0

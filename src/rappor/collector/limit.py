@@ -2,7 +2,7 @@
 
 A token bucket for each prefix (/24 of IPv4, /56 of IPv6), found by a keyed hash. The key is drawn
 in memory and replaced every ten minutes. Buckets under the old key are looked up until each would
-be full again, then dropped with it: nobody gains by a new key, and no address outlives it.
+be full again, then dropped with it: nobody gains by a new key, and no address outlives its own.
 """
 
 from __future__ import annotations
