@@ -1,4 +1,4 @@
-"""What a process asks of the machine that it runs on: a port, a socket, an end with its parent."""
+"""What a process asks of the machine that it runs on: ports, limits, an end with its parent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import ctypes
 import signal
 import socket
 import sys
+
+try:
+    import resource
+except ImportError:  # there is none on Windows
+    resource = None  # type: ignore[assignment]
 
 LOOPBACK = "127.0.0.1"
 
@@ -28,6 +33,12 @@ def free_port(host: str = LOOPBACK) -> int:
     """A port that nobody listens on at this moment."""
     with bound(host, 0) as found:
         return int(found.getsockname()[1])
+
+
+def no_core_dumps() -> None:
+    """From now on a crash of this process, or of one that it starts, leaves no memory on disk."""
+    if resource is not None:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def die_with_parent() -> None:

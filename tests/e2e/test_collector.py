@@ -16,7 +16,7 @@ from rappor.collection import Collection, period_of
 from rappor.collector.keys import new_key
 from rappor.collector.openapi import document
 from rappor.store import open_store
-from rappor.wire import PROBLEMS, Batch, encode_batch, encode_batch_json
+from rappor.wire import MAX_REPORTS, PROBLEMS, Batch, encode_batch, encode_batch_json
 from support.collecting import (
     PARAMS,
     PATIENCE,
@@ -27,10 +27,12 @@ from support.collecting import (
     client_of,
     collector,
     day,
+    gateway,
     stored,
     today,
     write_collections,
 )
+from support.command import rappor
 
 COLLECTIONS = (
     Collection("homepage", 1, PARAMS, dimensions={"country": ("NZ", "AU")}),
@@ -49,9 +51,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def process(folder: Path) -> Iterator[Process]:
-    with collector(folder) as running:
+def process(folder: Path, key: str) -> Iterator[Process]:
+    del key  # it is in the file by now
+    with collector(folder, "--keys", str(folder / "keys.json"), "--keys-optional") as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def key(folder: Path) -> str:
+    """A gateway's."""
+    return gateway(folder)[0]
 
 
 @pytest.fixture
@@ -90,25 +99,26 @@ def test_json_and_gzip_are_understood(folder: Path, client: Client) -> None:
     assert stored(folder)[period, "country=NZ"] == 3
 
 
-def test_a_large_batch_in_chunks_is_taken(folder: Path, client: Client) -> None:
+def test_a_gateways_large_batch_in_chunks_is_taken(folder: Path, client: Client, key: str) -> None:
     sent = encode_batch(good(*[Report(i % 4, i % 2**16) for i in range(10_000)], period=day(-3)))
     client.connection.request(
         "POST",
         "/v1/reports",
         iter([sent[:7], sent[7:60_000], sent[60_000:]]),
-        {"content-type": "application/vnd.rappor.batch"},
+        {"content-type": "application/vnd.rappor.batch", "authorization": f"Bearer {key}"},
         encode_chunked=True,
     )
     assert client.connection.getresponse().status == 204
     assert stored(folder)[day(-3), "country=NZ"] == 10_000
 
 
-def test_a_week_and_kept_reports_are_stored(folder: Path, client: Client) -> None:
+def test_a_week_and_kept_reports_are_stored(folder: Path, client: Client, key: str) -> None:
     week = period_of("week", today())
     assert client.send(batch(collection="weekly", version=2, period=week)).status == 204
     assert stored(folder, "weekly") == {(week, ""): 1}
     reports = [Report(2, bits) for bits in range(1, 101)]
-    assert client.send(batch(reports, collection="kept")).status == 204
+    sent = batch(reports, collection="kept")
+    assert client.send(sent, authorization=f"Bearer {key}").status == 204
     store = open_store(folder / "data", read_only=True)
     ((_, cohort, kept),) = store.reports("kept")
     store.close()
@@ -131,6 +141,7 @@ BAD: dict[str, tuple[object, dict[str, str]]] = {
     "unsupported-encoding": (lambda: encode_batch(good()), {"content_encoding": "br"}),
     "unsupported-media-type": (lambda: encode_batch(good()), {"content_type": "text/plain"}),
     "body-too-large": (lambda: bytes(256 * 1024 + 1), {}),
+    "too-many-reports": (lambda: good(*[Report(1, 5)] * (MAX_REPORTS + 1)), {}),
 }
 
 
@@ -324,6 +335,53 @@ def test_an_ingest_key_is_asked_for_where_there_are_some(tmp_path: Path) -> None
         assert client.send(batch(), authorization=f"Bearer {new}").status == 204
         said = "".join(process.text)
     assert not [key for key in (one, slow, new) if key in said]
+
+
+def test_a_gateway_key_is_made_by_the_command_and_opens_large_batches(tmp_path: Path) -> None:
+    keys = str(tmp_path / "keys.json")
+    made = rappor("collect", "--keys", keys, "--new-key", "importer", "--gateway")
+    key = made.stdout.strip()
+    assert key.startswith("rpg_")
+    assert "secret" in made.stderr
+    assert key not in (tmp_path / "keys.json").read_text()
+    large = [Report(i % 4, i) for i in range(MAX_REPORTS + 1)]
+    with collector(tmp_path, "--keys", keys) as process, client_of(process) as client:
+        assert client.send(batch(large)).code == "unauthorized"
+        assert client.send(batch(large), authorization=f"Bearer {key}").status == 204
+    options = ("--keys", keys, "--keys-optional")
+    with collector(tmp_path, *options) as process, client_of(process) as client:
+        assert client.send(batch()).status == 204
+        assert client.send(batch(large)).code == "too-many-reports"
+        assert client.send(batch(), authorization="Bearer rpg_wrong").code == "unauthorized"
+    assert stored(tmp_path) == {(day(), ""): MAX_REPORTS + 2}
+
+
+def test_one_address_has_a_burst_counted_and_no_more_however_it_packs_reports(
+    tmp_path: Path,
+) -> None:
+    """At a rate of nearly nothing: a burst is one report, or one batch of a client's size."""
+    write_collections(tmp_path, *(Collection(name, 1, PARAMS) for name in ("homepage", "other")))
+    full = batch([Report(i % 4, i) for i in range(MAX_REPORTS)])
+    again = batch([Report(i % 4, i) for i in range(MAX_REPORTS)], collection="other")
+    with collector(tmp_path, "--rate", "1e-9") as process:
+        with client_of(process, source="127.0.7.1") as client:
+            assert client.send(full).status == 204
+        for number, sent in enumerate((again, batch(), batch(collection="other"))):
+            packed = gzip.compress(encode_batch(sent))
+            with client_of(process, source=f"127.0.7.{number}") as client:
+                assert client.send(sent).code == "rate-limited"
+                assert client.send(packed, content_encoding="gzip").code == "rate-limited"
+                text = encode_batch_json(sent)
+                answer = client.send(text, content_type="application/json")
+                assert answer.code == "rate-limited"
+                assert client.get("/docs").code == "rate-limited"
+        with client_of(process, source="127.0.8.1") as client:
+            assert client.send(batch()).status == 204  # a neighbourhood of its own
+        with client_of(process) as client:
+            assert client.get("/healthz").status == 200
+            assert client.get("/metrics").status == 200
+    assert stored(tmp_path) == {(day(), ""): MAX_REPORTS + 1}
+    assert stored(tmp_path, "other") == {}
 
 
 def test_one_prefix_is_slowed_down_and_others_are_not(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import rappor
 from rappor import Params, Report
 from rappor.collection import Collection
 from rappor.store import open_store
-from rappor.wire import Batch, encode_batch
+from rappor.wire import MAX_REPORTS, Batch, encode_batch
 from support.collecting import (
     PARAMS,
     Client,
@@ -20,6 +20,7 @@ from support.collecting import (
     client_of,
     collector,
     day,
+    gateway,
     planted_command,
     running,
     stored,
@@ -63,7 +64,7 @@ def test_many_writers_count_as_one_would(tmp_path: Path) -> None:
         period, pairs = cells[number % len(cells)]
         rows = [
             Report(int(dice.integers(4)), int(dice.integers(2**16)))
-            for _ in range(int(dice.integers(1, 60)))
+            for _ in range(int(dice.integers(1, MAX_REPORTS + 1)))
         ]
         for cohort, bits in rows:
             expected[period, f"os={pairs[0][1]}"][cohort] += [bits >> i & 1 for i in range(16)]
@@ -103,7 +104,8 @@ def test_reports_through_http_and_through_memory_are_the_same_counts(
     write_collections(tmp_path, Collection("homepage", 1, params))
     packed = np.frombuffer(os.urandom(reports * 16), np.uint8).reshape(-1, 16)
     cohorts = (np.arange(reports) * 7 % params.m).astype("<u2")
-    with collector(tmp_path) as process, client_of(process) as client:
+    key, options = gateway(tmp_path)
+    with collector(tmp_path, *options) as process, client_of(process, key) as client:
         for start in range(0, reports, 10_000):
             part = slice(start, start + 10_000)
             sent = Batch(
@@ -119,3 +121,30 @@ def test_reports_through_http_and_through_memory_are_the_same_counts(
     assert (found.totals == direct.totals).all()
     assert (found.ones == direct.ones).all()
     assert datetime.date.fromisoformat(found.cell.period)
+
+
+@pytest.mark.parametrize("wrong", ["clock-ahead", "clock-weeks-ahead", "clock-weeks-behind"])
+def test_a_clock_that_was_wrong_and_is_right_again_counts_nothing_twice(
+    tmp_path: Path, wrong: str
+) -> None:
+    """While it is weeks ahead, retention forgets tokens; a replay of their batches must not count.
+
+    The collector may refuse for a few days what it cannot know, and takes what is newer.
+    """
+    sent = {offset: batch(period=day(offset)) for offset in (-13, -7, -1, 0, 1)}
+    statuses: list[list[int]] = []
+    said: list[bool] = []
+    for bug in ("none", wrong, "none", wrong):
+        with running(planted_command(bug, tmp_path)) as process, client_of(process) as client:
+            process.wait_for_event("retention")
+            statuses.append([client.send(each).status for each in sent.values()])
+            if bug == wrong == "clock-weeks-ahead":
+                assert client.send(batch(period=day(20))).status == 204
+            assert process.end() == 0
+        said.append("clock-went-back" in process.events())
+    assert statuses[0] == [204] * 5
+    assert {status for each in statuses for status in each} <= {204, 422}
+    counted = stored(tmp_path)
+    assert {counted[day(offset), ""] for offset in sent} == {1}
+    is_ahead = "ahead" in wrong
+    assert said == [False, not is_ahead, is_ahead, not is_ahead]

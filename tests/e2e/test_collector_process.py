@@ -1,5 +1,6 @@
 """One collector as a process: start, stop, restart, TLS, the log, the daily round."""
 
+import contextlib
 import dataclasses
 import http.client
 import itertools
@@ -7,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -18,7 +20,9 @@ import pytest
 
 from rappor import Report
 from rappor.collection import Collection
+from rappor.host import bound
 from rappor.store import open_store
+from rappor.wire import BINARY, encode_batch
 from support.collecting import (
     PARAMS,
     PATIENCE,
@@ -344,3 +348,76 @@ def test_a_process_of_the_support_code_says_when_it_does_not_listen(tmp_path: Pa
     with pytest.raises(AssertionError, match="no collector"):
         process.wait_until_listening()
     process.close()
+
+
+def core_limit(pid: int) -> list[str]:
+    """The soft and the hard limit on core files of a process."""
+    limits = Path(f"/proc/{pid}/limits").read_text().splitlines()
+    (line,) = [line for line in limits if line.startswith("Max core file size")]
+    return line.split()[4:6]
+
+
+@pytest.mark.parametrize("verb", ["collect", "serve"])
+def test_a_crash_leaves_no_reports_in_a_core_file(tmp_path: Path, verb: str) -> None:
+    with running(collect_command(tmp_path, verb=verb)) as process:
+        pids = [process.process.pid]
+        pids += [line["pid"] for line in process.log if line["event"] == "started"]
+        assert len(pids) == (2 if verb == "serve" else 1)
+        assert [core_limit(pid) for pid in pids] == [["0", "0"]] * len(pids)
+        assert process.end() == 0
+
+
+def test_ipv6_is_listened_on_and_limited_by_its_prefix(tmp_path: Path) -> None:
+    if not socket.has_ipv6:
+        pytest.skip("no IPv6")
+    try:
+        bound("::1", 0).close()
+    except OSError:
+        pytest.skip("this machine has no ::1")
+
+    def send(path: str, forwarded: str) -> int:
+        connection = http.client.HTTPConnection("::1", process.port, timeout=PATIENCE)
+        method, body = ("POST", encode_batch(batch())) if path == "/v1/reports" else ("GET", None)
+        headers = {"content-type": BINARY} | ({"x-forwarded-for": forwarded} if forwarded else {})
+        connection.request(method, path, body, headers)
+        status = connection.getresponse().status
+        connection.close()
+        return status
+
+    with collector(tmp_path, "--host", "::1", "--rate", "1e-9", "--forwarded") as process:
+        assert [line["host"] for line in process.log if line["event"] == "listening"] == ["::1"]
+        assert send("/v1/reports", "2001:db8:1:2:3::4") == 204
+        assert send("/v1/reports", "2001:db8:1:2:ffff::9") == 429  # a neighbour in its /64
+        assert send("/v1/reports", "2001:db8:2:2::1") == 204
+        assert [send("/healthz", "") for _ in range(3)] == [200] * 3
+        assert process.end() == 0
+    assert stored(tmp_path) == {(day(), ""): 2}
+
+
+def test_junk_makes_a_bounded_log(tmp_path: Path) -> None:
+    junk = (
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64),  # TLS to a plain port
+        b"NONSENSE\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /v1/reports HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n",  # and goes away
+        b"GET /docs HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET //[x HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"CONNECT a:b HTTP/1.1\r\nHost: a\r\n\r\n" + bytes(90),
+        b"GET / HTTP/1.1\r\n\r\n" * 40,
+    )
+    with collector(tmp_path) as process, client_of(process) as client:
+        before = len(process.text)
+        for number in range(60 * len(junk)):
+            with socket.create_connection(("127.0.0.1", process.port), PATIENCE) as connection:
+                connection.sendall(junk[number % len(junk)])
+                if number % 2:  # else it goes away with what was said unread: a reset
+                    connection.settimeout(PATIENCE)
+                    with contextlib.suppress(OSError):
+                        connection.shutdown(socket.SHUT_WR)
+                        connection.recv(65536)
+        assert client.send(batch()).status == 204
+        assert process.end() == 0
+    lines = process.text[before:]
+    assert len(lines) < 60
+    assert sum(map(len, lines)) < 20_000

@@ -12,7 +12,7 @@ from rappor.collection import Collection
 from rappor.simulate.files import ParquetReports
 from rappor.store import open_store
 from rappor.wire import Batch, encode_batch
-from support.collecting import client_of, collector, day, write_collections
+from support.collecting import client_of, collector, day, gateway, write_collections
 
 PARAMS = Params(k=128, h=2, m=32, f=0.5, p=0.5, q=0.75)
 AT_ONCE = 10_000
@@ -26,7 +26,8 @@ def test_reports_count_the_same_over_http_and_from_files(tmp_path: Path, reports
     file = ParquetReports(tmp_path / "reports.parquet", PARAMS.k)
     file.write(made)
     file.close()
-    with collector(tmp_path, "--rate", "0") as process, client_of(process) as client:
+    key, options = gateway(tmp_path)
+    with collector(tmp_path, *options) as process, client_of(process, key) as client:
         for start in range(0, reports, AT_ONCE):
             part = slice(start, start + AT_ONCE)
             sent = Batch(

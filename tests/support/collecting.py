@@ -16,6 +16,7 @@ from typing import Any
 
 from rappor import Params, Report
 from rappor.collection import Collection
+from rappor.collector.keys import new_key
 from rappor.store import open_store
 from rappor.wire import BINARY, Batch, encode_batch
 from support.command import COMMAND, environment
@@ -85,8 +86,13 @@ class Answer:
 class Client:
     """One kept-alive connection, or another where it was closed between two requests."""
 
-    def __init__(self, port: int, timeout: float = PATIENCE) -> None:
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    def __init__(
+        self, port: int, timeout: float = PATIENCE, key: str = "", source: str = "127.0.0.1"
+    ) -> None:
+        self.key = key
+        self.connection = http.client.HTTPConnection(
+            "127.0.0.1", port, timeout=timeout, source_address=(source, 0)
+        )
 
     def send(
         self,
@@ -100,6 +106,8 @@ class Client:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if data is not None:
             named = {"content-type": content_type} | named
+        if self.key:
+            named = {"authorization": f"Bearer {self.key}"} | named
         if self._was_closed():
             self.close()  # the next request opens another
         self.connection.request(method, path, data, named)
@@ -225,6 +233,12 @@ def running(command: Sequence[str | Path]) -> Iterator[Process]:
         process.close()
 
 
+def gateway(folder: Path) -> tuple[str, list[str]]:
+    """A new gateway key, and the options of a collector that knows it and asks for none."""
+    keys = folder / "keys.json"
+    return new_key(keys, "gateway", role="gateway"), ["--keys", str(keys), "--keys-optional"]
+
+
 @contextlib.contextmanager
 def collector(folder: Path, *options: str) -> Iterator[Process]:
     """`rappor collect` on a free port."""
@@ -233,8 +247,8 @@ def collector(folder: Path, *options: str) -> Iterator[Process]:
 
 
 @contextlib.contextmanager
-def client_of(process: Process) -> Iterator[Client]:
-    client = Client(process.port)
+def client_of(process: Process, key: str = "", source: str = "127.0.0.1") -> Iterator[Client]:
+    client = Client(process.port, key=key, source=source)
     try:
         yield client
     finally:

@@ -9,6 +9,7 @@ start then takes milliseconds, and a fork killed with -9 is as dead as any other
 import contextlib
 import math
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +22,7 @@ from rappor.collector import process, protocol, writer
 from rappor.collector.settings import Settings
 from rappor.collector.writer import Waiting, Writer
 from rappor.errors import StoreBroken, StoreFull
-from rappor.host import die_with_parent
+from rappor.host import bound, die_with_parent
 from rappor.store import Fold, Store, open_store
 from rappor.store.sqlite import fresh
 from rappor.store.sqlite.connection import Connection
@@ -167,15 +168,34 @@ BUGS: dict[str, dict[str, Any]] = {
     "impatient": {},
     "short-drain": {},
     "clock-ahead": {},
+    "clock-weeks-ahead": {},
+    "clock-weeks-behind": {},
     "clock-behind": {},
 }
-DAYS_OFF = {"clock-ahead": 2, "clock-behind": -2}
+DAYS_OFF = {
+    "clock-ahead": 2,
+    "clock-behind": -2,
+    "clock-weeks-ahead": 20,
+    "clock-weeks-behind": -20,
+}
 # No bugs: the times that a collector keeps, so short or so long that no test waits for them.
 TIMES: dict[str, dict[tuple[ModuleType, str], float]] = {
-    "impatient": {(protocol, "HEADER_SECONDS"): 0.3, (protocol, "BODY_SECONDS"): 0.6},
+    "impatient": {
+        (protocol, "HEADER_SECONDS"): 0.3,
+        (protocol, "BODY_SECONDS"): 0.6,
+        (protocol, "ANSWER_SECONDS"): 0.5,
+        (process, "HANDSHAKE_SECONDS"): 0.3,
+    },
     "short-drain": {(process, "DRAIN_SECONDS"): 1.0},
     "gated-disk": {(process, "DRAIN_SECONDS"): 300.0, (writer, "_PATIENCE_SECONDS"): math.inf},
 }
+
+
+def small_buffers(host: str, port: int) -> socket.socket:
+    """The system's own buffers hold next to nothing of an answer that is not read."""
+    made = bound(host, port)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)  # its connections inherit it
+    return made
 
 
 def run(bug: str, data: str, collections: str, port: str) -> int:
@@ -185,7 +205,16 @@ def run(bug: str, data: str, collections: str, port: str) -> int:
     first = date.fromisoformat(Path(data).with_name("today").read_text())
     today = first + timedelta(days=DAYS_OFF.get(bug, 0))
     group = 4 if bug == "narrow-disk" else 1024  # four batches each 50 ms: 80 a second
-    settings = Settings(data=data, collections=collections, port=int(port), group_batches=group)
+    more: dict[str, Any] = {}
+    if bug == "impatient":
+        more = {"most_connections": 64, "prefix_connections": 16}
+        vars(process)["bound"] = small_buffers
+    tls = Path(data).with_name("tls.pem")  # certificate and key, where the test put one
+    if tls.exists():
+        more |= {"tls_cert": tls, "tls_key": tls}
+    settings = Settings(
+        data=data, collections=collections, port=int(port), group_batches=group, **more
+    )
     return process.run(settings, today=lambda: today, **BUGS[bug])
 
 

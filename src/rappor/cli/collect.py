@@ -12,12 +12,14 @@ from typing import Any
 from rappor.cli.arguments import UsageError, count, port
 from rappor.cli.output import note, say, say_json
 from rappor.errors import MissingExtraError
+from rappor.host import no_core_dumps
 
 _EXAMPLE = """examples:
   rappor collect --data data --collections collections
   rappor collect --data data --collections collections --host :: --port 443 \\
       --tls-cert chain.pem --tls-key key.pem
   rappor collect --keys keys.json --new-key my-app
+  rappor collect --keys keys.json --new-key importer --gateway
 
 The log goes to standard error, one JSON object a line. SIGTERM stops it, SIGHUP reads collections
 and keys again. docs/operate.md is the operator's guide."""
@@ -34,7 +36,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     )
     add_options(parser)
     parser.add_argument("--bench", action="store_true", help="serve POST /v1/noop for load tests")
-    new = parser.add_argument_group("ingest keys")
+    new = parser.add_argument_group("keys")
     new.add_argument(
         "--new-key", metavar="NAME", help="make a key, add it to --keys, print it, end"
     )
@@ -46,7 +48,12 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         help="a collection that the new key may send to (repeat it; default: all)",
     )
     new.add_argument(
-        "--key-rate", metavar="N", type=count, help="batches a second with the new key"
+        "--key-rate", metavar="N", type=count, help="reports a second with the new key"
+    )
+    new.add_argument(
+        "--gateway",
+        action="store_true",
+        help="make a gateway key: secret, for importers and relays, with batches of any size",
     )
     new.add_argument("--json", action="store_true", help="print the new key as JSON")
     parser.set_defaults(run=run)
@@ -67,13 +74,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--tls-cert", metavar="FILE", help="PEM certificate chain, for HTTPS")
     parser.add_argument("--tls-key", metavar="FILE", help="its private key")
-    parser.add_argument("--keys", metavar="FILE", help="ask for an ingest key of this file")
+    parser.add_argument("--keys", metavar="FILE", help="ask for a key of this file")
+    parser.add_argument(
+        "--keys-optional",
+        action="store_true",
+        help="take reports without a key too; gateways have one of --keys",
+    )
     parser.add_argument(
         "--rate",
         type=_rate,
         default=50.0,
         metavar="N",
-        help="batches a second from one address prefix, 0: any number (default: %(default)s)",
+        help="reports a second from one address prefix, 0: any number (default: %(default)s)",
     )
     parser.add_argument(
         "--forwarded",
@@ -86,6 +98,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=1024,
         metavar="N",
         help="connections at once (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--prefix-connections",
+        type=count,
+        default=128,
+        metavar="N",
+        help="connections at once from one address prefix; not with --forwarded "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--queue",
@@ -107,6 +127,7 @@ def options_again(args: argparse.Namespace) -> list[str]:
     made = ["--data", args.data, "--collections", args.collections]
     made += ["--host", args.host, "--port", str(args.port), "--rate", repr(args.rate)]
     made += ["--connections", str(args.connections), "--queue", str(args.queue)]
+    made += ["--prefix-connections", str(args.prefix_connections)]
     made += ["--log-level", args.log_level]
     for option, value in {
         "--tls-cert": args.tls_cert,
@@ -114,7 +135,8 @@ def options_again(args: argparse.Namespace) -> list[str]:
         "--keys": args.keys,
     }.items():
         made += [] if value is None else [option, value]
-    return [*made, "--forwarded"] if args.forwarded else made
+    flags = {"--forwarded": args.forwarded, "--keys-optional": args.keys_optional}
+    return [*made, *(option for option, given in flags.items() if given)]
 
 
 def check_options(args: argparse.Namespace) -> None:
@@ -124,15 +146,18 @@ def check_options(args: argparse.Namespace) -> None:
         raise UsageError(f"missing: {', '.join(missing)}")
     if (args.tls_cert is None) != (args.tls_key is None):
         raise UsageError("--tls-cert and --tls-key go together")
+    if args.keys_optional and args.keys is None:
+        raise UsageError("--keys-optional goes with --keys FILE")
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until stopped, or make a key."""
     if args.new_key is not None:
         return _new_key(args)
-    if args.key_for or args.key_rate or args.json:
-        raise UsageError("--key-for, --key-rate and --json go with --new-key")
+    if args.key_for or args.key_rate or args.gateway or args.json:
+        raise UsageError("--key-for, --key-rate, --gateway and --json go with --new-key")
     check_options(args)
+    no_core_dumps()
     if hasattr(signal, "SIGHUP"):  # what is to be read again has not been read yet
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     for each in (args.tls_cert, args.tls_key):
@@ -156,10 +181,12 @@ def run(args: argparse.Namespace) -> int:
             tls_cert=_file(args.tls_cert),
             tls_key=_file(args.tls_key),
             keys=_file(args.keys),
+            keys_optional=args.keys_optional,
             rate=args.rate,
             forwarded=args.forwarded,
             queue_batches=args.queue,
             most_connections=args.connections,
+            prefix_connections=args.prefix_connections,
             bench=args.bench,
             log_level=args.log_level,
         )
@@ -173,14 +200,17 @@ def run(args: argparse.Namespace) -> int:
 def _new_key(args: argparse.Namespace) -> int:
     if args.keys is None:
         raise UsageError("--new-key needs --keys FILE, where its digest is kept")
-    from rappor.collector.keys import new_key
+    from rappor.collector.keys import Role, new_key
 
-    key = new_key(args.keys, args.new_key, tuple(args.key_for), float(args.key_rate or 0))
+    role: Role = "gateway" if args.gateway else "ingest"
+    key = new_key(args.keys, args.new_key, tuple(args.key_for), float(args.key_rate or 0), role)
     if args.json:
-        say_json({"name": args.new_key, "key": key})
+        say_json({"name": args.new_key, "role": role, "key": key})
     else:
         say(key)
         note(f"this is the only time it is shown: {args.keys} keeps a digest of it")
+        if args.gateway:
+            note("keep it secret: whoever has it can have any number of reports counted")
     return 0
 
 

@@ -12,7 +12,7 @@ from rappor.cli.arguments import port
 from rappor.cli.collect import add_options, check_options, options_again
 from rappor.cli.output import note, say
 from rappor.errors import MissingExtraError
-from rappor.host import LOOPBACK, free_port
+from rappor.host import LOOPBACK, free_port, no_core_dumps
 
 _EXAMPLE = """example:
   rappor serve --data data --collections collections --port 8765 --dashboard-port 8766
@@ -50,6 +50,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Supervise until stopped."""
     check_options(args)
+    no_core_dumps()  # of this process and of those that it starts
     with_dashboard = not args.no_dashboard and _has_packages()
     from rappor.collector import log
     from rappor.collector.claim import Claim

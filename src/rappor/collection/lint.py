@@ -32,6 +32,7 @@ CHECKS: tuple[Callable[[Collection, datetime.date], Iterator[Finding]], ...] = (
     soundness.memory,
     soundness.cap,
     soundness.bits,
+    soundness.size,
     soundness.schedule,
     soundness.budget,
 )

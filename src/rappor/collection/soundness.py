@@ -6,12 +6,16 @@ import datetime
 from collections.abc import Iterator
 from itertools import pairwise
 
-from rappor.collection.cautions import LARGE_EPSILON, about
+from rappor.collection.cautions import LARGE_EPSILON, MOST_SLOTS, about
 from rappor.collection.definition import Collection
 from rappor.collection.finding import Finding
 from rappor.collection.periods import days_of, periods_between
 from rappor.privacy import add_up, epsilon_one
 from rappor.privacy.rounding import up
+
+MIB = 2**20
+LARGE_COUNTS = 16 * MIB  # bytes of counts in one period; a collector rewrites what a report touches
+MAX_COUNTS = 64 * MIB
 
 
 def responsibility(collection: Collection, _: datetime.date) -> Iterator[Finding]:
@@ -106,6 +110,24 @@ def bits(collection: Collection, _: datetime.date) -> Iterator[Finding]:
             "two are counted together.",
             "Use kind category with one category more, or null_reports = false.",
         )
+
+
+def size(collection: Collection, _: datetime.date) -> Iterator[Finding]:
+    """The counts of a period are of a size that a collector can write while others wait."""
+    room = collection.cells * collection.params.m * 8 * (collection.params.k + 1)
+    if room <= LARGE_COUNTS or collection.cells * collection.params.m > MOST_SLOTS:
+        return  # the latter is small-cells
+    too_large = room > MAX_COUNTS
+    yield about(collection)(
+        "large-counts",
+        "error" if too_large else "warning",
+        "R67",
+        f"The counts of one {collection.period} take up to {room / MIB:,.0f} MiB "
+        f"({collection.cells:,} cells, {collection.params.m} cohorts, {collection.params.k} bits), "
+        f"which strangers can have written; {MAX_COUNTS // MIB} MiB are the most that is sensible, "
+        f"{LARGE_COUNTS // MIB} MiB plenty.",
+        "Take fewer bits or cohorts (a new version), or declare fewer dimensions or values.",
+    )
 
 
 def budget(collection: Collection, today: datetime.date) -> Iterator[Finding]:

@@ -17,6 +17,8 @@ from rappor.collector.refusal import Refusal
 from rappor.collector.settings import SKEW_DAYS, WINDOW_DAYS
 from rappor.errors import ParamsError
 from rappor.store import CellKey
+from rappor.store.sqlite.tokens import CLOCK_DAYS
+from rappor.store.types import TOKEN_DAYS
 from rappor.wire import Batch, decode_batch
 
 Today = Callable[[], datetime.date]
@@ -64,6 +66,21 @@ class Admitted(NamedTuple):
     reports: bytes
 
 
+def is_remembered(period: str, retained: datetime.date) -> bool:
+    """Whether no batch of a period can have had a token that retention has forgotten.
+
+    Retention on a day forgets tokens that are 18 days old, 24 where there are weeks. That is too
+    old for any replay, unless the clock was ahead then and is not now.
+
+    >>> retained = datetime.date(2026, 11, 20)
+    >>> [is_remembered(period, retained) for period in ("2026-11-02", "2026-11-03", "2026-W44")]
+    [False, True, False]
+    """
+    first, last = days_of(period)
+    forgotten = TOKEN_DAYS + SKEW_DAYS + CLOCK_DAYS + (last - first).days
+    return first - datetime.timedelta(days=SKEW_DAYS) >= retained - datetime.timedelta(forgotten)
+
+
 def is_open(period: str, today: datetime.date) -> bool:
     """Whether a period has a day from today - 14 days to today + 1 day.
 
@@ -82,12 +99,26 @@ def is_open(period: str, today: datetime.date) -> bool:
 class Admission:
     """The collections, and what they accept today."""
 
-    def __init__(self, registry: Registry, today: Today = utc_today) -> None:
-        """Accept what fits a collection of the registry."""
+    def __init__(
+        self, registry: Registry, today: Today = utc_today, retained: datetime.date | None = None
+    ) -> None:
+        """Accept what fits a collection; `retained` is the latest day of retention."""
+        self._retained = retained
         self.registry = registry
         self.today = today
         self._places: dict[bytes, Place] = {}
         self._day = datetime.date.min
+
+    @property
+    def retained(self) -> datetime.date | None:
+        """The latest day by which tokens were forgotten, on any clock."""
+        return self._retained
+
+    def retain(self, day: datetime.date) -> None:
+        """Tokens are about to be forgotten as of a day."""
+        if self._retained is None or day > self._retained:
+            self._retained = day
+            self._day = datetime.date.min  # what is remembered about places is not true any more
 
     def admit(self, batch: Batch) -> Admitted:
         """A batch that fits its collection in every respect, or Refusal."""
@@ -138,6 +169,8 @@ class Admission:
                 "period-closed",
                 f"periods are taken from {WINDOW_DAYS} days ago to {SKEW_DAYS} day ahead, in UTC",
             )
+        if self._retained is not None and not is_remembered(batch.period, self._retained):
+            raise Refusal("period-closed", "it was closed when the collector's clock was ahead")
         return _place_in(collection, batch)
 
 

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from rappor.collector import log, pages
-from rappor.collector.admit import Admission
+from rappor.collector.admit import Admission, Admitted
 from rappor.collector.body import Disconnected, Fields, fields_of, parse, read_body
 from rappor.collector.keys import Key, digest_of
-from rappor.collector.limit import RateLimit
+from rappor.collector.limit import LOOPBACK, KeyLimit, RateLimit
 from rappor.collector.metrics import CONTENT_TYPE, Metrics
 from rappor.collector.refusal import Headers, Refusal
 from rappor.collector.settings import Settings
 from rappor.collector.writer import Writer
 from rappor.errors import WireError
-from rappor.wire import BINARY
+from rappor.wire import BINARY, MAX_REPORTS
 
 Send = Callable[[Any], Awaitable[None]]
 Receive = Callable[[], Awaitable[Any]]
@@ -30,7 +30,7 @@ Answer = tuple[int, Headers, bytes]
 
 _BINARY = BINARY.encode()
 REPORTS, NOOP = "/v1/reports", "/v1/noop"
-_LOOPBACK = frozenset(("127.0.0.1", "::1", "::ffff:127.0.0.1"))
+_MOST_REPORTS = f"at most {MAX_REPORTS} reports in a batch without a gateway key"
 _STORED = {"type": "http.response.start", "status": 204, "headers": []}
 _NOTHING = {"type": "http.response.body", "body": b""}
 
@@ -45,12 +45,14 @@ class App:
         writer: Writer,
         metrics: Metrics,
         keys: dict[str, Key] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Serve with these parts; `keys` is None where no ingest key is asked for."""
+        """Serve with these parts; `keys` is None if there are none; `clock` times the limits."""
         self.settings, self.admission, self.writer = settings, admission, writer
         self.metrics, self.keys = metrics, keys
         self._limit = RateLimit(settings.rate) if settings.rate else None
-        self._key_limits: dict[Key, RateLimit] = {}
+        self._key_limits: dict[Key, KeyLimit] = {}
+        self._clock = clock
         self._pages: dict[str, Callable[[], Answer]] = {
             "/healthz": self._health,
             "/readyz": self._ready,
@@ -70,6 +72,7 @@ class App:
             elif path == NOOP and scope["method"] == "POST" and self.settings.bench:
                 await read_body(fields_of(scope["headers"]), receive)
             else:
+                self._check_visitor(scope)
                 await _send(send, self._page(path, scope["method"]))
                 return
         except Refusal as refusal:
@@ -86,52 +89,84 @@ class App:
             await send(_NOTHING)
 
     async def _take(self, scope: Any, receive: Receive) -> None:
-        """Take a batch; return when it is on disk."""
+        """Take a batch; return when it is on disk.
+
+        A request costs its sender one report before its body is read, and the other reports of its
+        batch when their number is known.
+        """
         fields = fields_of(scope["headers"])
-        if self._limit is not None:
-            self._check_rate(self._limit, scope["client"], fields)
-        key = None if self.keys is None else self._check_key(fields)
+        key = None if self.keys is None else self._key(fields)
+        gateway = key is not None and key.role == "gateway"
+        limit = None if gateway else self._limit
+        address = ""
+        if limit is not None:
+            address = self._address(scope["client"], fields)
+            _charge(limit.wait(address, self._clock()) if address else 0)
+        if key is None and self._wants_key(fields):
+            raise Refusal("unauthorized")
         body = await read_body(fields, receive)
-        try:
-            if fields.content_type == _BINARY and not fields.encoding:
-                batch = self.admission.admit_bytes(body)
-            else:
-                batch = self.admission.admit(parse(fields, body))
-        except WireError as error:
-            raise Refusal("malformed-batch", str(error)) from None
+        batch = self._parse(fields, body)
+        reports = len(batch.cohorts) // 2
+        if reports > MAX_REPORTS and not gateway:
+            raise Refusal("too-many-reports", _MOST_REPORTS)
         if key is not None and not key.opens(batch.place.cell.collection):
             raise Refusal("forbidden")
+        if limit is not None and address and reports > 1:
+            _charge(limit.wait(address, self._clock(), reports - 1, paid=1))
+        if key is not None and key.rate:
+            _charge(self._limit_of(key).wait(reports, self._clock()))
         outcome = await self.writer.submit(batch)
         if outcome is not None:
             raise Refusal(outcome)
 
-    def _check_rate(self, limit: RateLimit, client: tuple[str, int] | None, fields: Fields) -> None:
-        address = client[0] if client else ""
+    def _parse(self, fields: Fields, body: bytes) -> Admitted:
+        """The batch of a body, if it fits its collection, or Refusal."""
+        try:
+            if fields.content_type == _BINARY and not fields.encoding:
+                return self.admission.admit_bytes(body)
+            return self.admission.admit(parse(fields, body))
+        except WireError as error:
+            raise Refusal("malformed-batch", str(error)) from None
+
+    def _address(self, client: tuple[str, int] | None, fields: Fields) -> str:
+        """Whom a request is charged to; empty: nobody, because it comes from this machine."""
+        address = client[0] if client else "unknown"
         if self.settings.forwarded:
             last = fields.forwarded.rpartition(b",")[2].strip()
-            address = last.decode("latin-1") or address
-        elif address in _LOOPBACK:  # a reverse proxy, or someone at this machine
-            return
-        if wait := limit.wait(address, time.monotonic()):
-            raise Refusal("rate-limited", retry_after=wait)
+            return last.decode("latin-1") or address
+        return "" if address in LOOPBACK else address
 
-    def _check_key(self, fields: Fields) -> Key:
-        """The ingest key of a request, or Refusal."""
+    def _key(self, fields: Fields) -> Key | None:
+        """The key of a request; None if it has none that is known."""
         scheme, _, given = fields.authorization.partition(b" ")
-        key = None
-        if scheme.lower() == b"bearer" and self.keys is not None:
-            key = self.keys.get(digest_of(given.strip()))
-        if key is None:
-            raise Refusal("unauthorized")
-        if key.rate:
-            limit = self._key_limits.get(key)
-            if limit is None:  # a key whose rate was changed is another
-                limit = self._key_limits[key] = RateLimit(key.rate)
-            if wait := limit.wait("", time.monotonic()):
-                raise Refusal("rate-limited", retry_after=wait)
-        return key
+        if self.keys is None or scheme.lower() != b"bearer":
+            return None
+        return self.keys.get(digest_of(given.strip()))
+
+    def _wants_key(self, fields: Fields) -> bool:
+        """Whether a request without a key that is known is refused."""
+        if self.keys is None:
+            return False
+        return bool(fields.authorization) or not self.settings.keys_optional
+
+    def _limit_of(self, key: Key) -> KeyLimit:
+        limit = self._key_limits.get(key)
+        if limit is None:  # a key whose rate was changed is another
+            limit = self._key_limits[key] = KeyLimit(key.rate)
+        return limit
 
     # Everything that is not the hot route.
+
+    def _check_visitor(self, scope: Any) -> None:
+        """A page costs as much as a report; health checks from this machine cost nothing."""
+        if self._limit is None:
+            return
+        fields = fields_of(scope["headers"])
+        client = scope["client"]
+        if client is not None and client[0] in LOOPBACK and not fields.forwarded:
+            return
+        if address := self._address(client, fields):
+            _charge(self._limit.wait(address, self._clock()))
 
     def _page(self, path: str, method: str) -> Answer:
         page = self._pages.get(path)
@@ -171,6 +206,12 @@ class App:
             data=Path(self.settings.data).expanduser(),
         )
         return 200, pages.headers(CONTENT_TYPE, body), body
+
+
+def _charge(seconds: int) -> None:
+    """Refusal if the sender has to wait."""
+    if seconds:
+        raise Refusal("rate-limited", retry_after=seconds)
 
 
 def _json(status: int, document: dict[str, str]) -> Answer:

@@ -1,8 +1,10 @@
-"""Ingest keys: what ships in clients to say which application sends (routing and quota only).
+"""Keys: ingest keys, which ship in clients, and gateway keys, which never leave a server.
 
-A key is public: it is in every copy of the application. It keeps strangers' typing errors out and
-lets an operator close one application's door; it proves nothing about a sender. The file holds
-SHA-256 digests of keys with 144 random bits, so reading it gives none away.
+An ingest key is public: it is in every copy of the application. It keeps strangers' typing errors
+out and lets an operator close one application's door; it proves nothing about a sender. A gateway
+key is secret: with it an importer or a relay sends batches of any size, without the limit that an
+address has. The file holds SHA-256 digests of keys of 144 random bits, so that
+reading it gives none away.
 """
 
 from __future__ import annotations
@@ -17,31 +19,36 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rappor import checks
 from rappor.errors import ParamsError
 
-PREFIX = "rpk_"
+Role = Literal["ingest", "gateway"]
+
+PREFIXES: dict[Role, str] = {"ingest": "rpk_", "gateway": "rpg_"}  # a reader knows a secret one
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_FIELDS = dict.fromkeys(("name", "sha256", "collections", "rate", "role"))
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One application's key.
+    """One application's or gateway's key.
 
     Attributes:
         name: whom it was given to.
         digest: SHA-256 of the key, in hexadecimal.
         collections: the collections it may send to; empty: all.
-        rate: batches a second with this key; 0: no limit of its own.
+        rate: reports a second with this key; 0: no limit of its own.
+        role: `ingest`, or `gateway` for batches of more than `rappor.wire.MAX_REPORTS` reports.
     """
 
     name: str
     digest: str
     collections: tuple[str, ...] = ()
     rate: float = 0.0
+    role: Role = "ingest"
 
     def opens(self, collection: str) -> bool:
         """Whether it may send to a collection."""
@@ -56,8 +63,8 @@ def digest_of(key: bytes) -> str:
 def read_keys(path: str | Path) -> dict[str, Key]:
     """The keys of a file by digest, or ParamsError.
 
-    The file is JSON: {"keys": [{"name": …, "sha256": …, "collections": […], "rate": …}, …]}, of
-    which the last two may be left out.
+    The file is JSON: {"keys": [{"name": …, "sha256": …, "collections": […], "rate": …,
+    "role": …}, …]}, of which the last three may be left out.
     """
     file = Path(path).expanduser()
     try:
@@ -79,17 +86,20 @@ def read_keys(path: str | Path) -> dict[str, Key]:
 
 
 def _key(entry: Any) -> Key:
-    if not isinstance(entry, Mapping) or set(entry) - {"name", "sha256", "collections", "rate"}:
-        raise ParamsError("each key is an object with name, sha256, collections, rate")
+    if not isinstance(entry, Mapping) or set(entry) - _FIELDS.keys():
+        raise ParamsError(f"each key is an object with {', '.join(_FIELDS)}")
     name, digest = entry.get("name"), entry.get("sha256")
     collections, rate = entry.get("collections", []), entry.get("rate", 0)
+    role = entry.get("role", "ingest")
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
         raise ParamsError("sha256 of a key must be 64 hexadecimal digits")
     if not isinstance(collections, list) or not all(isinstance(each, str) for each in collections):
         raise ParamsError("collections of a key must be a list of names")
     if rate != 0:
         rate = checks.positive("rate", rate)
-    return Key(_name(name), digest, tuple(collections), float(rate))
+    if not isinstance(role, str) or role not in PREFIXES:
+        raise ParamsError(f"role of a key must be one of {', '.join(PREFIXES)}")
+    return Key(_name(name), digest, tuple(collections), float(rate), role)
 
 
 def _name(name: object) -> str:
@@ -101,7 +111,11 @@ def _name(name: object) -> str:
 
 
 def new_key(
-    path: str | Path, name: str, collections: tuple[str, ...] = (), rate: float = 0.0
+    path: str | Path,
+    name: str,
+    collections: tuple[str, ...] = (),
+    rate: float = 0.0,
+    role: Role = "ingest",
 ) -> str:
     """Make a key, add its digest to the file (made if missing, 0600), and return it: once."""
     file = Path(path).expanduser()
@@ -109,8 +123,8 @@ def new_key(
     known = read_keys(file) if file.exists() else {}
     if any(key.name == name for key in known.values()):
         raise ParamsError(f"{file}: there is a key {name} already; take its entry out first")
-    key = PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(18)).decode("ascii")
-    entries = [*known.values(), Key(name, digest_of(key.encode()), collections, rate)]
+    key = PREFIXES[role] + base64.urlsafe_b64encode(secrets.token_bytes(18)).decode("ascii")
+    entries = [*known.values(), Key(name, digest_of(key.encode()), collections, rate, role)]
     document = {
         "keys": [
             {
@@ -118,6 +132,7 @@ def new_key(
                 "sha256": each.digest,
                 "collections": list(each.collections),
                 "rate": each.rate,
+                "role": each.role,
             }
             for each in entries
         ]

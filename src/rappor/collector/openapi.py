@@ -10,6 +10,7 @@ from rappor.wire import (
     BINARY,
     JSON,
     MAX_BODY,
+    MAX_REPORTS,
     PROBLEM_JSON,
     PROBLEMS,
     Batch,
@@ -20,13 +21,14 @@ from rappor.wire import (
 _INGEST = (
     *("bad-request", "malformed-batch", "bad-encoding", "unauthorized", "forbidden"),
     *("unknown-collection", "request-timeout", "expired-collection", "body-too-large"),
+    "too-many-reports",
     *("unsupported-media-type", "unsupported-encoding", "wrong-params", "wrong-dimensions"),
     *("wrong-period", "period-closed", "rate-limited", "headers-too-large", "internal-error"),
     *("overloaded", "shutting-down", "store-failed", "store-full", "uri-too-long"),
 )
 _ANYWHERE = (
     *("bad-request", "method-not-allowed", "request-timeout", "uri-too-long"),
-    *("headers-too-large", "internal-error", "overloaded"),
+    *("rate-limited", "headers-too-large", "internal-error", "overloaded"),
 )
 
 
@@ -76,7 +78,13 @@ def document() -> dict[str, Any]:
                     "scheme": "bearer",
                     "description": "The ingest key of an application, where the operator asks for "
                     "one. It ships in every copy: it routes and limits, it proves nothing.",
-                }
+                },
+                "gatewayKey": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "The secret key of an importer or a relay: with it a batch may "
+                    "have any number of reports that fits the body.",
+                },
             },
         },
     }
@@ -88,8 +96,9 @@ def _reports() -> dict[str, Any]:
         "summary": "Count a batch of reports, exactly once.",
         "description": "204 says that the batch is on disk. The same token sent again is "
         f"acknowledged and not counted again. A body has at most {MAX_BODY} bytes; gzip is "
-        "understood. A problem says whether to try again (retry) or to drop the batch.",
-        "security": [{}, {"ingestKey": []}],
+        f"understood. A batch has at most {MAX_REPORTS} reports; larger ones need a gateway key. "
+        "Quotas count reports. A problem says whether to try again (retry) or to drop the batch.",
+        "security": [{}, {"ingestKey": []}, {"gatewayKey": []}],
         "requestBody": {
             "required": True,
             "content": {

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
@@ -31,9 +32,14 @@ from rappor.collector.claim import Claim
 from rappor.collector.keys import read_keys
 from rappor.collector.metrics import Metrics
 from rappor.collector.protocol import GuardedProtocol, guarded
-from rappor.collector.settings import DRAIN_SECONDS, IDLE_SECONDS, Settings
+from rappor.collector.settings import (
+    DRAIN_SECONDS,
+    HANDSHAKE_SECONDS,
+    IDLE_SECONDS,
+    Settings,
+)
 from rappor.collector.writer import Writer
-from rappor.errors import ParamsError, RapporError, StoreBroken
+from rappor.errors import ParamsError, RapporError, StoreBroken, StoreError
 from rappor.host import bound
 from rappor.store import Store, open_store
 
@@ -41,6 +47,7 @@ _TICK_SECONDS = 0.5
 _RETRY_SECONDS = 600.0  # after retention that a reader kept from finishing
 _PROBE = bytes(2**16)
 ACTOR = "collector"
+RETAINED = "retain-as-of"  # an audit entry: what was removed later was too old on this day
 
 
 class Collector(uvicorn.Server):
@@ -59,17 +66,21 @@ class Collector(uvicorn.Server):
         self.metrics = Metrics()
         self.writer = writer(store, settings, self.metrics, today, self.fail)
         keys = None if settings.keys is None else read_keys(settings.keys)
-        self.app = App(settings, Admission(registry, today), self.writer, self.metrics, keys)
+        admission = Admission(registry, today, last_retention(store))
+        if admission.retained is not None and admission.retained > today():
+            log.event("clock-went-back", logging.ERROR, retained=admission.retained.isoformat())
+        self.app = App(settings, admission, self.writer, self.metrics, keys)
         self.exit_code = 0
         self._calendar = Calendar(today())
         self._retained_on: datetime.date | None = None
         self._retry_at = math.inf
         self._probing = False
+        self._ticked_at = math.inf
         self._housekeeping: asyncio.Task[None] | None = None
         super().__init__(
             uvicorn.Config(
                 self.app,
-                http=guarded(self.metrics, settings.most_connections),
+                http=guarded(self.metrics, settings),
                 ws="none",
                 lifespan="off",
                 interface="asgi3",
@@ -88,13 +99,37 @@ class Collector(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the writer, then listen."""
         self.writer.start(asyncio.get_running_loop())
-        await super().startup(sockets)
+        await self._listen(sockets or [])
         self._housekeeping = asyncio.create_task(self._keep_house())
         gc.freeze()  # what is there now stays: no need to look through it again and again
         gc.set_threshold(50_000, 20, 50)
         for each in self.servers:
             host, port = each.sockets[0].getsockname()[:2]
             log.event("listening", host=host, port=port, tls=self.settings.tls_cert is not None)
+
+    async def _listen(self, sockets: list[socket.socket]) -> None:
+        """What uvicorn does, and a limit on the time of TLS handshakes."""
+        config, loop = self.config, asyncio.get_running_loop()
+        limits: dict[str, Any] = {}
+        if config.ssl is not None:
+            limits = dict.fromkeys(
+                ("ssl_handshake_timeout", "ssl_shutdown_timeout"), HANDSHAKE_SECONDS
+            )
+
+        def connection() -> asyncio.Protocol:
+            made: Any = config.http_protocol_class
+            protocol: asyncio.Protocol = made(
+                config=config, server_state=self.server_state, app_state={}
+            )
+            return protocol
+
+        self.servers = [
+            await loop.create_server(
+                connection, sock=each, ssl=config.ssl, backlog=config.backlog, **limits
+            )
+            for each in sockets
+        ]
+        self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting, let requests end, commit what waits."""
@@ -149,7 +184,8 @@ class Collector(uvicorn.Server):
             except ParamsError as error:
                 _reload_failed(error)
                 return
-            self.app.admission = Admission(registry, self.app.admission.today)
+            before = self.app.admission
+            self.app.admission = Admission(registry, before.today, before.retained)
             self.app.keys = keys
             log.event("reloaded", collections=len(registry.all()))
             warn_of(registry, self.app.admission.today())
@@ -165,10 +201,8 @@ class Collector(uvicorn.Server):
             await asyncio.sleep(_TICK_SECONDS)
 
     def _tick(self) -> None:
-        now = asyncio.get_running_loop().time()
-        for connection in list(self.server_state.connections):
-            if isinstance(connection, GuardedProtocol):
-                connection.check_time(now)
+        self._check_connections(asyncio.get_running_loop().time())
+        log.report_left_out()
         if not self.writer.alive and not self.should_exit:  # however it died
             self.writer.give_up([])
         if self.writer.alive and not self.store.in_place:
@@ -184,9 +218,23 @@ class Collector(uvicorn.Server):
             self._probing = True
             self.writer.ask("probe", self._probe)
 
+    def _check_connections(self, now: float) -> None:
+        """Cut off who is late; time in which this process did not run does not count."""
+        slept = now - self._ticked_at - _TICK_SECONDS
+        self._ticked_at = now
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, GuardedProtocol):
+                if slept > _TICK_SECONDS:
+                    connection.forgive(slept)
+                connection.check_time(now)
+
     def _retain(self, store: Store) -> None:
         self._retry_at = time.monotonic() + _RETRY_SECONDS  # in case that it does not get through
-        removed = store.retain(self.app.admission.today(), self.app.admission.registry)
+        today, admission = self.app.admission.today(), self.app.admission
+        if admission.retained is None or today > admission.retained:
+            store.audit(ACTOR, RETAINED, today.isoformat())  # first: tokens are not brought back
+            admission.retain(today)
+        removed = store.retain(today, admission.registry)
         if removed.settled:  # else a reader was in the way, and the bytes are still in the log
             self._retry_at = math.inf
         log.event(
@@ -218,6 +266,18 @@ def _check_in_place(store: Store) -> None:
     if not store.in_place:
         log.event("folder-gone", logging.ERROR)
         raise StoreBroken("the store's files were deleted or replaced")
+
+
+def last_retention(store: Store) -> datetime.date | None:
+    """The latest day by which something was removed, by the clock of that time; None: never."""
+    try:
+        entries = store.audit_log()
+    except StoreError as error:  # `rappor status` says more; reports are collected all the same
+        log.failure("audit-damaged", error)
+        return None
+    days = [entry.when[:10] for entry in entries if entry.action == "retain"]
+    days += [entry.detail for entry in entries if entry.action == RETAINED]
+    return max(map(datetime.date.fromisoformat, days), default=None)
 
 
 def save_definitions(store: Store, registry: Registry) -> None:

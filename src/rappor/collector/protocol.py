@@ -1,27 +1,33 @@
 """uvicorn's HTTP protocol with the limits that it lacks: header and body time, size, connections.
 
 A request's headers must arrive in 5 s and its body in 10 s; headers have at most 16 KiB, and all
-that belongs to a request at most 4 MiB. A few requests may follow each other without waiting for
-answers; more would fill the memory, because all that one read brings is parsed at once. One
-sweep over the connections twice a second costs the requests that behave nothing.
+that belongs to a request at most 4 MiB. An answer must be read within 10 s, or fit the system's
+buffers: whoever does not read is cut off. One neighbourhood has a share of the connections only.
+A few requests may follow each other without waiting for answers; more would fill the memory,
+because all that one read brings is parsed at once. One sweep over the connections twice a second
+costs the requests that behave nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections import Counter
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from rappor.collector.limit import LOOPBACK, prefix
 from rappor.collector.metrics import Metrics
 from rappor.collector.refusal import Refusal
 from rappor.collector.settings import (
+    ANSWER_SECONDS,
     BODY_SECONDS,
     HEADER_SECONDS,
     MOST_HEADER,
     MOST_MESSAGE,
     MOST_PIPELINED,
     MOST_URL,
+    Settings,
 )
 
 IN_HEADERS, IN_BODY, ARRIVED = 0, 1, 2
@@ -32,10 +38,11 @@ class _Flood(Exception):
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """One connection; subclasses made by `guarded` know the metrics and the most connections."""
+    """One connection; subclasses made by `guarded` know the metrics and the settings."""
 
     metrics: Metrics
-    most_connections: int
+    settings: Settings
+    neighbours: ClassVar[Counter[bytes]]  # connections by prefix, as long as there are any
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         """As uvicorn calls it."""
@@ -44,13 +51,31 @@ class GuardedProtocol(HttpToolsProtocol):
         self.since = self.loop.time()
         self.taken = 0  # bytes of the current request
         self.url = b""
+        self.unread_since: float | None = None  # since when an answer waits to be read
+        self._network: bytes | None = None
 
     # Typed as uvicorn does; asyncio's stubs say BaseTransport, which a stream's never is.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, unless there are too many."""
         HttpToolsProtocol.connection_made(self, transport)
-        if len(self.connections) > self.most_connections:
+        host = "" if self.client is None else self.client[0]
+        if not self.settings.forwarded and host not in LOOPBACK:
+            self._network = prefix(host) or b""
+            self.neighbours[self._network] += 1
+        if len(self.connections) > self.settings.most_connections or (
+            self._network is not None
+            and self.neighbours[self._network] > self.settings.prefix_connections
+        ):
             self.refuse("overloaded")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone, whoever ended it."""
+        HttpToolsProtocol.connection_lost(self, exc)
+        if self._network is not None:
+            self.neighbours[self._network] -= 1
+            if not self.neighbours[self._network]:
+                del self.neighbours[self._network]
+            self._network = None
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, unless it is too much for one request."""
@@ -115,19 +140,34 @@ class GuardedProtocol(HttpToolsProtocol):
             return False
         return bool(self.pipeline) or self.cycle.response_started or self.phase == IN_HEADERS
 
+    def forgive(self, seconds: float) -> None:
+        """The process slept: that time is nobody's fault."""
+        self.since += seconds
+        if self.unread_since is not None:
+            self.unread_since += seconds
+
     def check_time(self, now: float) -> None:
-        """End the connection if its request is late."""
+        """End the connection if its request is late, or its answer not read."""
+        if not self.transport.get_write_buffer_size():
+            self.unread_since = None
+        elif self.unread_since is None:
+            self.unread_since = now
+        elif now - self.unread_since > ANSWER_SECONDS:
+            self.metrics.refuse("request-timeout")
+            self.transport.abort()  # closing would wait for what is not read
+            return
         if self.phase == ARRIVED:
             return
         if now - self.since > (HEADER_SECONDS if self.phase == IN_HEADERS else BODY_SECONDS):
             self.refuse("request-timeout")
 
 
-def guarded(counted: Metrics, most: int) -> type[GuardedProtocol]:
+def guarded(counted: Metrics, told: Settings) -> type[GuardedProtocol]:
     """The protocol for one server."""
 
     class Guarded(GuardedProtocol):
         metrics = counted
-        most_connections = most
+        settings = told
+        neighbours: ClassVar[Counter[bytes]] = Counter()
 
     return Guarded

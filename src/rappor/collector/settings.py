@@ -15,6 +15,8 @@ MOST_URL = 8 * KIB
 MOST_PIPELINED = 8  # requests of one connection that wait behind another
 MOST_MESSAGE = 4 * MIB  # bytes of a request on the wire, chunk sizes and trailers included
 HEADER_SECONDS, BODY_SECONDS, IDLE_SECONDS = 5.0, 10.0, 15.0
+ANSWER_SECONDS = 10.0  # until an answer must have been read, or fit the system's buffers
+HANDSHAKE_SECONDS = 5.0  # of TLS, at the beginning and at the end
 DRAIN_SECONDS = 8.0  # from SIGTERM to the last acknowledgement; ten seconds to the exit
 WINDOW_DAYS, SKEW_DAYS = 14, 1  # accepted periods: today - 14 days to today + 1 day, UTC
 
@@ -32,14 +34,18 @@ class Settings:
         port: the port; 0 takes a free one, which the log names.
         tls_cert: a PEM certificate chain; with `tls_key` the collector speaks HTTPS.
         tls_key: its private key.
-        keys: the file of ingest keys; None accepts batches without a key.
-        rate: batches a second from one address prefix (/24, /56); 0 does not limit.
+        keys: the file of keys; None accepts batches without a key.
+        keys_optional: whether clients may do without a key of that file; gateways may not.
+        rate: reports a second from one address prefix (/24, /56), and requests for pages; 0 does
+            not limit.
         forwarded: whether the last entry of X-Forwarded-For is the sender's address, as a reverse
             proxy of ours writes it.
         queue_batches: batches that may wait for the writer.
         queue_bytes: and their bytes.
         group_batches: batches of one commit.
         most_connections: connections at once.
+        prefix_connections: of those from one address prefix; nothing is limited with `forwarded`,
+            where all come from the proxy, nor for this machine itself.
         bench: whether POST /v1/noop exists, beside which the load test measures.
         log_level: debug, info, warning or error.
     """
@@ -51,12 +57,14 @@ class Settings:
     tls_cert: str | Path | None = None
     tls_key: str | Path | None = None
     keys: str | Path | None = None
+    keys_optional: bool = False
     rate: float = 50.0
     forwarded: bool = False
     queue_batches: int = 4096
     queue_bytes: int = 64 * MIB
     group_batches: int = 1024
     most_connections: int = 1024
+    prefix_connections: int = 128
     bench: bool = False
     log_level: str = "info"
 
@@ -66,8 +74,11 @@ class Settings:
         checks.whole("queue_bytes", self.queue_bytes, MAX_INFLATED)
         checks.whole("group_batches", self.group_batches, 1)
         checks.whole("most_connections", self.most_connections, 1)
+        checks.whole("prefix_connections", self.prefix_connections, 1)
         if self.rate != 0:
             checks.positive("rate", self.rate)
+        if self.keys_optional and self.keys is None:
+            raise ParamsError("keys_optional goes with keys")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ParamsError("tls_cert and tls_key go together")
         if self.log_level not in LEVELS:

@@ -1,7 +1,10 @@
 """The one writer: a bounded queue, one thread, group commits; nothing is acknowledged before.
 
 While a commit is on its way to the disk, the batches of the next one gather: under load a group is
-large, and alone a batch does not wait. A writer that dies takes the process with it; SECURITY, 8.
+large, and alone a batch does not wait. A group is bounded by what it writes, not by what was sent:
+one report of a few bytes rewrites a row of counts, 8 (k + 1) bytes. What waits is weighed the same
+way, so that nobody is let in whose answer would come too late. A writer that dies takes the process
+with it; SECURITY, 8.
 """
 
 from __future__ import annotations
@@ -12,34 +15,49 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from rappor.collector import log
-from rappor.collector.admit import Admitted, Today
-from rappor.collector.fold import folds
+from rappor.collector.admit import Admitted, Place, Today
+from rappor.collector.fold import folds, rows_bytes
 from rappor.collector.metrics import Metrics
 from rappor.collector.refusal import Refusal
 from rappor.collector.settings import MIB, Settings
 from rappor.errors import StoreBroken, StoreBusy, StoreFull
 from rappor.store import Fold, Store
 
-_GROUP_BYTES = 16 * MIB
+_GROUP_BYTES = 16 * MIB  # of reports in one commit
+_GROUP_ROWS = 8 * MIB  # of the rows that one commit writes, unless a single batch has more
 _QUIET_SECONDS = 1.0
-_PATIENCE_SECONDS = 0.5  # whoever would wait longer for an answer is sent away
+_PATIENCE_SECONDS = 0.5  # whoever would wait longer for an answer, by the estimate, is sent away
 _LINGER_SECONDS = 0.005  # a commit is put off by at most this
 _TURN_SECONDS = 0.00005  # that a sender takes to be answered and to come back, after the others
 _NEVER = 2**62
-_PACE_WEIGHT = 0.2  # of the latest commit in the moving average
+_PACE_WEIGHT = 0.2  # of the latest commit in the moving averages
+_SMALL_WORK = MIB  # bytes: a commit of less costs what any commit costs
+_BYTE_SECONDS = 30e-9  # of folding and writing, until it is measured: 33 MB a second
+_SLOWEST_COMMIT = 2 * _PATIENCE_SECONDS  # one that took longer says no more: a machine may sleep
+_SLOWEST_BYTE = 10 * _BYTE_SECONDS
 
 Outcome = str | None  # the code of a problem, or None: it is on disk
 
 
 class Waiting(NamedTuple):
-    """A batch that waits for its commit, its size in bytes, and whoever waits for it."""
+    """A batch that waits for its commit, and whoever waits for it.
+
+    Attributes:
+        batch: what is stored.
+        size: its bytes.
+        work: those, and the bytes of the rows that are written because of it.
+        opens: whether it is the first batch of its group.
+        done: the answer.
+    """
 
     batch: Admitted
     size: int
+    work: int
+    opens: bool
     done: asyncio.Future[Outcome]
 
 
@@ -63,8 +81,10 @@ class Writer:
         metrics: Metrics,
         today: Today,
         on_failure: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make a writer; `start` starts it. `on_failure` is called in the event loop."""
+        self._clock = clock
         self._store, self._settings, self._metrics = store, settings, metrics
         self._today, self._on_failure = today, on_failure
         self._waiting: deque[Waiting] = deque()
@@ -76,7 +96,11 @@ class Writer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._arrivals: deque[float] = deque()  # of those that wait, oldest first
         self.bytes = 0  # of theirs
-        self._pace = 0.0  # seconds of a commit, of late
+        self._work = 0  # and of the rows that they write
+        self._groups = 0  # commits that they take
+        self._last = _Group()  # the one that a newcomer joins
+        self._commit_seconds = 0.0  # of a small commit, of late
+        self._byte_seconds = _BYTE_SECONDS  # of each byte in a large one
         self._crowd = 0  # batches that were on their way together, at the last commit
         self.full = self.failed = self.stopping = False
 
@@ -93,14 +117,18 @@ class Writer:
     @property
     def busy(self) -> bool:
         """Whether a newcomer would be sent away: the queue is full, or moves too slowly."""
-        return bool(self._arrivals) and self._is_slow(time.monotonic())
+        return bool(self._arrivals) and self._is_slow(self._clock())
+
+    @property
+    def wait_seconds(self) -> float:
+        """Until all that waits would be stored, by what commits and bytes have cost of late."""
+        return self._groups * self._commit_seconds + self._work * self._byte_seconds
 
     def _is_slow(self, now: float) -> bool:
         arrivals = self._arrivals
-        ahead = len(arrivals) / self._settings.group_batches + self.bytes / _GROUP_BYTES
         return (
             len(arrivals) >= self._settings.queue_batches
-            or ahead * self._pace > _PATIENCE_SECONDS
+            or self.wait_seconds > _PATIENCE_SECONDS
             or now - arrivals[0] > _PATIENCE_SECONDS
         )
 
@@ -121,7 +149,7 @@ class Writer:
             raise Refusal("store-failed")
         if self.stopping:
             raise Refusal("shutting-down")
-        now = time.monotonic()
+        now = self._clock()
         if self.bytes + size > self._settings.queue_bytes or (
             self._arrivals and self._is_slow(now)
         ):
@@ -129,7 +157,17 @@ class Writer:
         done: asyncio.Future[Outcome] = self._loop.create_future()
         self._arrivals.append(now)
         self.bytes += size
-        self._waiting.append(Waiting(batch, size, done))
+        rows = None
+        if self._waiting:  # else the thread has taken all there was
+            rows = self._last.add(batch, size, self._settings.group_batches)
+        opens = rows is None
+        if opens:
+            self._last = _Group()
+            rows = self._last.add(batch, size, self._settings.group_batches)
+        work = size + (rows or 0)
+        self._work += work
+        self._groups += opens
+        self._waiting.append(Waiting(batch, size, work, opens, done))
         if len(self._waiting) >= self._wanted:  # a thread at work looks for more by itself
             self._wanted = _NEVER
             self._loop.call_soon(self._bell.put, None)  # after all that came at the same time
@@ -184,16 +222,17 @@ class Writer:
         self._wanted = crowd  # before looking again
         if len(self._waiting) < crowd:
             with contextlib.suppress(queue.Empty):
-                self._bell.get(timeout=min(_LINGER_SECONDS, self._pace + _TURN_SECONDS * crowd))
+                self._bell.get(timeout=self._linger(crowd))
         self._wanted = _NEVER
+
+    def _linger(self, crowd: int) -> float:
+        return min(_LINGER_SECONDS, self._commit_seconds + _TURN_SECONDS * crowd)
 
     def _next_group(self) -> list[Waiting]:
         """Those that have waited longest: as many as one commit takes."""
         group: list[Waiting] = []
-        size = 0
-        while self._waiting and len(group) < self._settings.group_batches and size < _GROUP_BYTES:
+        while self._waiting and not (group and self._waiting[0].opens):
             group.append(self._waiting.popleft())
-            size += group[-1].size
         return group
 
     def _do(self, job: Job) -> None:
@@ -210,7 +249,7 @@ class Writer:
     def _commit(self, group: list[Waiting]) -> None:
         """Store a group in one transaction and let its senders know."""
         group.sort(key=_token)  # an order that says nothing about who came first
-        started = time.perf_counter()
+        started = self._clock()
         try:
             new = self._add(group)
         except StoreFull:
@@ -229,11 +268,11 @@ class Writer:
             log.failure("commit-failed", error)
             self._call(self._answer, group, "internal-error")
         else:
-            self._acknowledge(group, new, time.perf_counter() - started)
+            self._acknowledge(group, new, self._clock() - started)
 
     def _add(self, group: Sequence[Waiting]) -> list[bool]:
-        def fold(new: Sequence[int]) -> list[Fold]:
-            return list(folds(group[index].batch for index in new))
+        def fold(new: Sequence[int]) -> Iterator[Fold]:
+            return folds(group[index].batch for index in new)  # folded as they are written
 
         return self._store.add([each.batch.token for each in group], fold, self._today())
 
@@ -241,12 +280,21 @@ class Writer:
         self.full = False
         self._unsettled = True
         self._crowd = len(group) + len(self._waiting)
-        self._pace += _PACE_WEIGHT * (seconds - self._pace)
+        self._learn(sum(waiting.work for waiting in group), seconds)
         accepted = sum(new)
         cohorts = (each.batch.cohorts for each, is_new in zip(group, new, strict=True) if is_new)
         reports = sum(map(len, cohorts)) // 2
         self._metrics.commit(seconds, accepted, len(group) - accepted, reports)
         self._call(self._answer, group, None)
+
+    def _learn(self, work: int, seconds: float) -> None:
+        """Remember what a commit of so many bytes took."""
+        if work < _SMALL_WORK:
+            sample = min(seconds, _SLOWEST_COMMIT)
+            self._commit_seconds += _PACE_WEIGHT * (sample - self._commit_seconds)
+        else:
+            sample = min(max(seconds - self._commit_seconds, 0.0) / work, _SLOWEST_BYTE)
+            self._byte_seconds += _PACE_WEIGHT * (sample - self._byte_seconds)
 
     def _is_full(self) -> None:
         if not self.full:
@@ -264,6 +312,8 @@ class Writer:
         for waiting in group:
             self._arrivals.popleft()  # groups are answered in the order in which they came
             self.bytes -= waiting.size
+            self._work -= waiting.work
+            self._groups -= waiting.opens
             if not waiting.done.done():
                 waiting.done.set_result(outcome)
 
@@ -273,11 +323,38 @@ class Writer:
         left = [*group, *self._waiting]
         self._waiting.clear()
         self._arrivals.clear()
-        self.bytes = 0
+        self.bytes = self._work = self._groups = 0
         for waiting in left:
             if not waiting.done.done():  # some of a group that was tried one by one have an answer
                 waiting.done.set_result("store-failed")
         self._on_failure()
+
+
+class _Group:
+    """The batches that one commit takes: how many, and what they make it write."""
+
+    __slots__ = ("batches", "bytes", "reports", "rows")
+
+    def __init__(self) -> None:
+        self.batches = self.bytes = self.rows = 0
+        self.reports: dict[Place, int] = {}
+
+    def add(self, batch: Admitted, size: int, most: int) -> int | None:
+        """Take a batch: the bytes of rows that it adds; None: it is for the next group."""
+        place, count = batch.place, len(batch.cohorts) // 2
+        before = self.reports.get(place, 0)
+        rows = rows_bytes(place, before + count) - rows_bytes(place, before)
+        if self.batches and (
+            self.batches >= most
+            or self.bytes + size > _GROUP_BYTES
+            or self.rows + rows > _GROUP_ROWS
+        ):
+            return None
+        self.reports[place] = before + count
+        self.batches += 1
+        self.bytes += size
+        self.rows += rows
+        return rows
 
 
 def _token(waiting: Waiting) -> bytes:

@@ -37,6 +37,7 @@ class Task:
         url: the collector's address.
         definitions: the collections as TOML: homepage, theme, start time.
         periods: one for each day.
+        gateway_key: for batches of many people.
     """
 
     people: int
@@ -46,6 +47,7 @@ class Task:
     url: str
     definitions: tuple[str, ...]
     periods: tuple[str, ...]
+    gateway_key: str
 
     def to_json(self) -> str:
         """One line."""
@@ -63,7 +65,7 @@ def work(task: Task, tell: Told) -> None:
     collections = {
         each.name: each for each in (Collection.from_toml(text) for text in task.definitions)
     }
-    mail, truth = Mail(task.url), Truth()
+    mail, truth = Mail(task.url, task.gateway_key), Truth()
     for number in range(task.first, population.chunks, task.step):
         made = encode(population.chunk(number), collections)
         for (name, day, country), (reports, values) in made.items():

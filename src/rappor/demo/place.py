@@ -37,6 +37,11 @@ class Place:
         return self.folder / "server.log"
 
     @property
+    def keys(self) -> Path:
+        """The collector's keys: the crowd sends with one of a gateway."""
+        return self.folder / "keys.json"
+
+    @property
     def truth(self) -> Path:
         """What the homepages really were: written where the folder is kept, read by no server."""
         return self.folder / "truth.csv"

@@ -91,6 +91,7 @@ def collect(
             server.url,
             tuple(each.to_toml() for each in collections),
             periods,
+            server.gateway_key,
         )
         for number in range(steps)
     ]

@@ -25,12 +25,13 @@ class Mail:
     def __init__(
         self,
         url: str,
+        gateway_key: str | None = None,
         patience: float = PATIENCE_SECONDS,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Take the collector's address."""
+        """Take the collector's address, and a key for batches of more than a client's size."""
         self._clock = SystemClock()
-        self._transport = HttpTransport(url, clock=self._clock)
+        self._transport = HttpTransport(url, clock=self._clock, ingest_key=gateway_key)
         self._patience, self._sleep = patience, sleep
 
     def send(

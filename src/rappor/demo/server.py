@@ -15,6 +15,7 @@ import time
 from types import TracebackType
 from typing import Any
 
+from rappor.collector.keys import new_key
 from rappor.demo.errors import DemoError
 from rappor.demo.place import Place
 from rappor.host import LOOPBACK, die_with_parent, free_port
@@ -25,7 +26,11 @@ _TICK_SECONDS = 0.05
 
 
 class Server:
-    """One server; a context that stops it."""
+    """One server; a context that stops it.
+
+    Attributes:
+        gateway_key: sends batches of many people's reports; each start has a new one.
+    """
 
     def __init__(self, where: Place, port: int = 0, dashboard_port: int = 0) -> None:
         """Start it; ports of 0 are chosen here, so that a part that restarts has the same one."""
@@ -33,6 +38,9 @@ class Server:
         self._log = where.log
         options = ["--data", str(where.data), "--collections", str(where.collections)]
         options += ["--host", HOST, "--port", str(self.port)]
+        where.keys.unlink(missing_ok=True)  # of an earlier demo in the same folder
+        self.gateway_key = new_key(where.keys, "crowd", role="gateway")
+        options += ["--keys", str(where.keys), "--keys-optional"]
         options += ["--dashboard-port", str(self.dashboard_port), "--simulated"]
         with where.log.open("wb") as file:
             self._process = subprocess.Popen(  # noqa: S603 - our own command

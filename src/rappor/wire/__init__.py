@@ -1,6 +1,6 @@
 """Reports outside a process: packing, batches, a collector's errors. Standard library only."""
 
-from rappor.wire.batch import MAX_BODY, MAX_INFLATED, Batch, reports_that_fit
+from rappor.wire.batch import MAX_BODY, MAX_INFLATED, MAX_REPORTS, Batch, reports_that_fit
 from rappor.wire.binary import BINARY, decode_batch, encode_batch
 from rappor.wire.cells import OTHER
 from rappor.wire.json_batch import JSON, decode_batch_json, encode_batch_json
@@ -12,6 +12,7 @@ __all__ = [
     "JSON",
     "MAX_BODY",
     "MAX_INFLATED",
+    "MAX_REPORTS",
     "OTHER",
     "PROBLEMS",
     "PROBLEM_JSON",

@@ -19,6 +19,7 @@ from rappor.wire.packing import pack
 
 MAX_BODY = 256 * 1024  # bytes of a message as it is sent
 MAX_INFLATED = 1024 * 1024  # bytes of a message after a content encoding is undone
+MAX_REPORTS = 16  # in a batch from a client; more only with a gateway key (docs/protocol.md)
 MAX_VERSION = 0xFFFF
 TOKEN_BYTES = 16
 _PERIOD = re.compile(r"[0-9]{4}-(?:[0-9]{2}-[0-9]{2}|W[0-9]{2})")

@@ -44,6 +44,7 @@ _LISTED = (
     Problem("request-timeout", 408, "The request did not arrive in time.", True),
     Problem("expired-collection", 410, "The collection has ended.", False),
     Problem("body-too-large", 413, "The body is larger than the limit.", False),
+    Problem("too-many-reports", 413, "The batch has more reports than a client may send.", False),
     Problem("uri-too-long", 414, "The address is longer than the limit.", False),
     Problem("unsupported-media-type", 415, "The content type is not that of a batch.", False),
     Problem("unsupported-encoding", 415, "The content encoding is not supported.", False),

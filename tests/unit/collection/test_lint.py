@@ -252,3 +252,21 @@ def test_dimensions_that_multiply_are_an_error_although_nobody_expects_a_number(
     assert errors_with(2, 30) == []
     assert errors_with(6, 30) == ["small-cells"]
     assert errors_with(8, 100) == ["small-cells"]
+
+
+def test_counts_that_are_too_large_for_a_collector_are_named() -> None:
+    """The definition of an attack: a report of 512 bytes rewrote 32 KB, a batch of them 33 MB."""
+
+    def severities(values: int, **given: int) -> list[str]:
+        large = changed(
+            params=dataclasses.replace(GOOD.params, **given),
+            dimensions={"region": tuple(f"r{i}" for i in range(values))} if values else {},
+            expected_reports=10**9,
+        )
+        return [each.severity for each in lint(large, (), TODAY) if each.code == "large-counts"]
+
+    assert severities(32, k=4096, m=1024) == ["error"]
+    assert severities(0, k=4096, m=1024) == ["warning"]  # 32 MiB
+    assert severities(0, k=4096, m=256) == []  # 8 MiB
+    assert severities(250, k=128, m=32) == []  # countries of the world, as Chrome had it
+    assert severities(250, k=256, m=64) == ["warning"]

@@ -1,6 +1,7 @@
 """Folding: the same counts whichever way, every report kept once, in no order of arrival."""
 
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,3 +69,37 @@ def test_cells_come_apart_and_in_the_order_of_their_keys() -> None:
     keys = [(each.cell.period, each.cohort) for each in fold.folds(batches)]
     assert keys == sorted(keys)
     assert sum(each.total for each in fold.folds(batches)) == 36
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reports", [40, 6000])
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_large_cell_is_folded_by_a_few_cohorts_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, reports: int, keep: bool
+) -> None:
+    """The same folds as at once, and never more than a block of them."""
+    dice = np.random.default_rng(3)
+    batches = [random_batch(dice, reports // 2, place(61, 200, keep)) for _ in range(2)]
+    whole = {each.cohort: (each.total, each.ones.tolist()) for each in fold.folds(batches)}
+    sizes: list[int] = []
+    counted = fold._count
+
+    def count(rows: Any, cohorts: Any, k: int, first: int, block: int) -> Any:
+        found = counted(rows, cohorts, k, first, block)
+        sizes.append(found[2].size * 8)
+        return found
+
+    monkeypatch.setattr(fold, "_count", count)
+    monkeypatch.setattr(fold, "_BLOCK_BYTES", 8 * 64 * 7)  # seven cohorts
+    found = list(fold.folds(batches))
+    assert {each.cohort: (each.total, each.ones.tolist()) for each in found} == whole
+    assert [each.cohort for each in found] == sorted(whole)
+    assert len(sizes) > 3
+    assert max(sizes) <= 8 * 64 * 7
+    assert sum(len(each.reports or b"") for each in found) == (reports * 8 if keep else 0)
+
+
+def test_rows_are_weighed_by_what_is_written_not_by_what_was_sent() -> None:
+    assert fold.rows_bytes(place(4096, 1024), 1) == 8 * 4097
+    assert fold.rows_bytes(place(4096, 1024), 10**6) == 1024 * 8 * 4097
+    assert fold.rows_bytes(place(128, 8, keep=True), 1) == 8 * 129 + 1024 * 16

@@ -38,3 +38,22 @@ def test_memory_is_bounded_whoever_comes() -> None:
     limit._buckets = dict.fromkeys((i.to_bytes(8, "big") for i in range(MOST_BUCKETS)), (0.0, 0.0))
     limit.wait("192.0.2.1", 0.0)
     assert len(limit._buckets) == 1
+
+
+def test_a_new_salt_gives_nobody_another_burst() -> None:
+    limit = RateLimit(2.0)
+    assert limit.wait("192.0.2.1", 0.0, 1) == 0
+    assert limit.wait("192.0.2.1", ROTATE_SECONDS - 0.5, 20) == 0
+    taken = [limit.wait("192.0.2.1", ROTATE_SECONDS + second, 20) for second in (0, 1, 5)]
+    assert taken == [10, 9, 5]
+    assert limit.wait("192.0.2.1", ROTATE_SECONDS + 10, 20) == 0
+
+
+def test_old_buckets_are_gone_when_they_would_be_full_again() -> None:
+    limit = RateLimit(2.0)
+    for host in range(50):
+        limit.wait(f"192.0.{host}.1", ROTATE_SECONDS - 1)
+    assert limit.wait("192.0.2.1", 2 * ROTATE_SECONDS) == 0
+    assert len(limit._old) == 49
+    limit.wait("192.0.2.1", 2 * ROTATE_SECONDS + 10)
+    assert (limit._old, limit._old_salt) == ({}, b"")

@@ -11,8 +11,10 @@ import pytest
 from rappor import Params
 from rappor.collection import Collection, Registry
 from rappor.collector import log, process
+from rappor.collector.protocol import GuardedProtocol
 from rappor.collector.settings import Settings
 from rappor.store import Retained
+from rappor.store.types import AuditEntry
 
 MONDAY = datetime.date(2026, 11, 16)
 
@@ -45,6 +47,11 @@ def test_retention_that_a_reader_kept_from_finishing_is_tried_again(
         def retain(self, today: datetime.date, registry: Registry) -> Retained:
             return Retained(today, reports=1, settled=settled)
 
+        def audit(self, *_: str) -> None: ...
+
+        def audit_log(self) -> list[AuditEntry]:
+            return []
+
     (tmp_path / "collections").mkdir()
     settings = Settings(tmp_path / "data", tmp_path / "collections")
     collector = process.Collector(settings, Read(), Registry(), lambda: MONDAY)  # type: ignore[arg-type]
@@ -53,3 +60,31 @@ def test_retention_that_a_reader_kept_from_finishing_is_tried_again(
         assert collector._retry_at == math.inf
     else:
         assert collector._retry_at - time.monotonic() <= 600
+
+
+def test_a_process_that_slept_holds_it_against_nobody(tmp_path: Path) -> None:
+    """Stopped by a signal or with its machine: a request that was on its way is not late."""
+
+    class Noted(GuardedProtocol):
+        def __init__(self) -> None:
+            self.forgiven, self.checked = 0.0, 0
+
+        def forgive(self, seconds: float) -> None:
+            self.forgiven += seconds
+
+        def check_time(self, now: float) -> None:
+            self.checked += 1
+
+    class Empty:
+        def audit_log(self) -> list[AuditEntry]:
+            return []
+
+    (tmp_path / "collections").mkdir()
+    settings = Settings(tmp_path / "data", tmp_path / "collections")
+    collector = process.Collector(settings, Empty(), Registry(), lambda: MONDAY)  # type: ignore[arg-type]
+    connection = Noted()
+    collector.server_state.connections.add(connection)
+    for now in (100.0, 100.5, 101.1, 161.6, 162.1):
+        collector._check_connections(now)
+    assert connection.checked == 5
+    assert connection.forgiven == pytest.approx(60.0)

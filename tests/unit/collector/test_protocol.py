@@ -11,7 +11,13 @@ from uvicorn.server import ServerState
 
 from rappor.collector.metrics import Metrics
 from rappor.collector.protocol import GuardedProtocol, guarded
-from rappor.collector.settings import BODY_SECONDS, HEADER_SECONDS, MOST_HEADER
+from rappor.collector.settings import (
+    ANSWER_SECONDS,
+    BODY_SECONDS,
+    HEADER_SECONDS,
+    MOST_HEADER,
+    Settings,
+)
 
 POST = b"POST /v1/reports HTTP/1.1\r\nHost: a\r\n"
 
@@ -22,7 +28,14 @@ class Transport(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.written = b""
-        self.closed = False
+        self.closed = self.aborted = False
+        self.unread = 0
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
+    def abort(self) -> None:
+        self.closed = self.aborted = True
 
     def write(self, data: Any) -> None:
         self.written += data
@@ -59,7 +72,7 @@ class Connection:
         self.loop = Loop()
         self.transport = Transport()
         config = uvicorn.Config(silent, interface="asgi3", log_config=None, ws="none")
-        made = guarded(Metrics(), 8)
+        made = guarded(Metrics(), Settings("data", "collections", most_connections=8))
         self.protocol: GuardedProtocol = made(config, ServerState(), {}, self.loop)
         self.protocol.connection_made(self.transport)
 
@@ -136,3 +149,73 @@ def test_headers_without_end_are_refused(connection: Connection) -> None:
     connection.protocol.data_received(POST + b"A: " + b"b" * MOST_HEADER)
     assert connection.transport.closed
     assert connection.transport.written.startswith(b"HTTP/1.1 431 ")
+
+
+def test_an_answer_that_nobody_reads_has_ten_seconds(connection: Connection) -> None:
+    """Also after the end of the connection was asked for: closing waits for what is not read."""
+    connection.protocol.data_received(POST + b"Content-Length: 1\r\n\r\nx")
+    connection.transport.unread = 5000
+    assert not connection.after(100)  # seen for the first time
+    connection.transport.unread = 1  # a little was read: that buys no time
+    assert not connection.after(100 + ANSWER_SECONDS)
+    connection.transport.closed = True
+    connection.after(100 + ANSWER_SECONDS + 0.001)
+    assert connection.transport.aborted
+    assert ANSWER_SECONDS == 10
+
+
+def test_an_answer_that_is_read_in_time_begins_anew(connection: Connection) -> None:
+    connection.protocol.data_received(POST + b"Content-Length: 1\r\n\r\nx")
+    for second in range(0, 1000, 9):
+        connection.transport.unread = 5000 if second % 2 else 0
+        assert not connection.after(second)
+    assert not connection.transport.aborted
+
+
+def test_time_in_which_the_process_slept_does_not_count(connection: Connection) -> None:
+    connection.protocol.data_received(POST)
+    assert not connection.after(4)
+    connection.protocol.forgive(3600)
+    assert not connection.after(3605)
+    assert connection.after(3605.001)
+
+
+class Peer(Transport):
+    """A connection from an address."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__()
+        self.address = address
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return (self.address, 4000) if name == "peername" else default
+
+
+@pytest.mark.parametrize(
+    ("addresses", "forwarded", "refused"),
+    [
+        ([f"192.0.2.{i}" for i in range(5)], False, 2),
+        ([f"2001:db8:0:1:{i}::1" for i in range(5)], False, 2),  # neighbours in one /64
+        ([f"::ffff:192.0.2.{i}" for i in range(5)], False, 2),
+        ([f"192.0.{i}.2" for i in range(5)], False, 0),
+        (["127.0.0.1"] * 5, False, 0),
+        (["::1"] * 5, False, 0),
+        (["10.0.0.1"] * 5, True, 0),  # a proxy's
+    ],
+)
+def test_a_neighbourhood_has_its_share_of_connections(
+    addresses: list[str], forwarded: bool, refused: int
+) -> None:
+    config = uvicorn.Config(silent, interface="asgi3", log_config=None, ws="none")
+    settings = Settings("data", "collections", prefix_connections=3, forwarded=forwarded)
+    made, state = guarded(Metrics(), settings), ServerState()
+    peers = [Peer(address) for address in addresses]
+    protocols: list[GuardedProtocol] = []
+    for peer in peers:
+        protocols.append(made(config, state, {}, Loop()))
+        protocols[-1].connection_made(peer)
+    assert [peer.closed for peer in peers] == [False] * (5 - refused) + [True] * refused
+    assert all(peer.written.startswith(b"HTTP/1.1 503") for peer in peers if peer.closed)
+    for protocol in protocols:
+        protocol.connection_lost(None)
+    assert not made.neighbours  # nothing of an address is kept

@@ -131,6 +131,6 @@ def test_a_person_stays_in_one_cohort_and_the_noise_has_no_seed(
 
 
 def test_a_task_survives_its_way_to_another_process() -> None:
-    task = Task(10, 1, 0, 2, "http://127.0.0.1:1", ("a", "b"), ("2026-11-16",))
+    task = Task(10, 1, 0, 2, "http://127.0.0.1:1", ("a", "b"), ("2026-11-16",), "key")
     read = Task.from_json(task.to_json())
     assert (read.people, tuple(read.definitions), read.url) == (10, ("a", "b"), task.url)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from hashlib import blake2b
-from itertools import islice
 from operator import xor as xor_numbers
 
 import numpy as np
@@ -26,17 +25,30 @@ Seal = Callable[[int, bytes], bytes]
 
 _WORD = np.dtype("<u8")
 _LARGEST = 2**63 - 1
-_AT_ONCE = 4096  # folds: bounds the memory of an import
+_AT_ONCE = 4096  # folds: with their bytes, bounds the memory of an import or a commit
+_BYTES_AT_ONCE = 4 * 2**20
 _FEW = 4  # of up to a quarter of the cohorts, each is looked up by itself
 
 
 def apply(connection: Connection, folds: Iterable[Fold], known: Known) -> int:
     """Add folds to their cells within an open transaction; how many reports that were."""
     coming, added = iter(folds), 0
-    while some := list(islice(coming, _AT_ONCE)):
+    while some := _next(coming):
         added += _apply(connection, some, known)
         known.shrink()
     return added
+
+
+def _next(folds: Iterator[Fold]) -> list[Fold]:
+    """The next folds, as many as are held in memory at once."""
+    taken: list[Fold] = []
+    size = 0
+    for fold in folds:
+        taken.append(fold)
+        size += getattr(fold.ones, "nbytes", 0) + len(fold.reports or b"")
+        if len(taken) >= _AT_ONCE or size >= _BYTES_AT_ONCE:
+            break
+    return taken
 
 
 def _apply(connection: Connection, folds: Iterable[Fold], known: Known) -> int:
