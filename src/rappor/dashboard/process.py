@@ -134,7 +134,7 @@ def desk_of(settings: Settings) -> Desk:
     state = State(settings.state_file, settings.collections)
     return Desk(
         settings=settings,
-        catalogue=Catalogue(settings.data, settings.collections),
+        catalogue=Catalogue(settings.data, settings.collections, stored=state.keep_results_of),
         state=state,
         jobs=Jobs(state),
         assets=Assets(Path(settings.data) / CACHE),

@@ -88,12 +88,12 @@ def test_an_hour_is_remembered_and_no_more(collector: Collector) -> None:
 
 def test_a_restarted_collector_does_not_take_reports_back(collector: Collector) -> None:
     collector.watch.look()
-    collector.go(30, reports_a_second=10)
+    collector.go(60, reports_a_second=10)
     collector.metrics = Metrics()
-    collector.go(30, reports_a_second=10)
+    collector.go(60, reports_a_second=10)
     figures = collector.watch.figures()
     assert figures.rate == 10.0
-    assert figures.batches == 60
+    assert figures.batches == 100  # 60 and 60, each in whole steps of 50
 
 
 def test_rejects_are_counted_by_reason_and_anew_each_day(collector: Collector) -> None:
@@ -101,10 +101,10 @@ def test_rejects_are_counted_by_reason_and_anew_each_day(collector: Collector) -
     collector.metrics.refuse("period-closed")
     collector.metrics.refuse("period-closed")
     collector.metrics.refuse("rate-limited")
-    collector.go(5)
+    collector.go(50)
     figures = collector.watch.figures()
     assert figures.refused == {"period-closed": 2, "rate-limited": 1}
-    assert figures.refused_share == 3 / 8
+    assert figures.refused_share == 3 / 53
     collector.now += 86_400
     collector.watch.look()
     assert collector.watch.figures().refused_share is None
@@ -148,7 +148,7 @@ def test_percentiles_are_read_between_bounds() -> None:
 
 def test_the_page_shows_the_figures(collector: Collector, operator: Browser) -> None:
     collector.watch.look()
-    collector.queue = 7
+    collector.queue = 57
     collector.metrics.refuse("wrong-params")
     collector.go(60, reports_a_second=1240)
     text = operator.get("/ingest").text
@@ -156,7 +156,7 @@ def test_the_page_shows_the_figures(collector: Collector, operator: Browser) -> 
     assert "Ingest Healthy No addresses, ids or exact times are kept" in plain
     assert "Reports per second 1,240 " in plain
     assert "Commit, 99th percentile 5 ms" in plain
-    assert "Waiting for a commit 7 batches" in plain
+    assert "Waiting for a commit 50 batches" in plain
     assert f"wrong-params 1 {PROBLEMS['wrong-params'].title} drops the batch" in plain
     assert 'data-chart="rates-spec"' in text
     document = json.loads(operator.get("/ingest.json").body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -205,6 +205,18 @@ class State:
         """Keep a result; meta is a JSON object whose "collection" says whose it is."""
         with self._file.writing() as file:
             results.save(file, key, kind, meta, table, text_of(self._now()))
+
+    def keep_results_of(self, stored: Set[tuple[str, int]]) -> None:
+        """Delete results of versions whose counts are gone from the store: retention's other half.
+
+        Args:
+            stored: names and versions of collections that have counts.
+        """
+        with self._file.reading() as file:
+            gone = results.not_of(file, stored)
+        if gone:
+            with self._file.writing() as file:
+                results.delete(file, gone)
 
     def result(self, key: str) -> SavedResult | None:
         """A result by its key, or None."""
