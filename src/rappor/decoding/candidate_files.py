@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rappor.checks import plural
+from rappor.csv_cells import original
 from rappor.decoding.candidates import quoted
 from rappor.errors import DecodeError, MissingExtraError
 
@@ -76,7 +77,7 @@ def from_csv(text: str, path: str | PathLike[str]) -> _Found:
     for line, row in rows:
         if len(row) > column:
             if row[column] and not row[column].isspace():
-                strings.append(row[column])
+                strings.append(original(row[column]))
                 continue
         elif row:
             raise DecodeError(

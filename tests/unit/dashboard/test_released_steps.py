@@ -127,7 +127,7 @@ def said(browser: Browser, address: str) -> str:
             document = {name: each for name, each in document.items() if name not in UNSTABLE}
         return json.dumps(document)
     if "csv" in kind:
-        text = re.sub(r"disk_free_bytes,,[0-9]+", "", text)
+        text = re.sub(r'"disk_free_bytes","",[0-9]+', "", text)
     if "html" in kind:
         text = text.partition('<section class="block" id="jobs"')[0]  # of Ingest
         text = re.sub(r'name="csrf" value="[^"]*"', "", text)
@@ -174,7 +174,15 @@ def test_no_route_tells_any_role_of_fewer_than_50_arrivals(
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    return [address for address, text in before.items() if after[address] != text]
+    """The addresses that say something else, each with where it begins to."""
+    found = []
+    for address, text in before.items():
+        if after[address] != text:
+            pairs = enumerate(zip(text, after[address], strict=False))
+            at = next((at for at, (old, new) in pairs if old != new), 0)
+            here = slice(max(at - 60, 0), at + 60)
+            found.append(f"{address}: {text[here]!r} and then {after[address][here]!r}")
+    return found
 
 
 def test_a_new_cell_shows_nothing_before_its_first_50(
