@@ -25,6 +25,7 @@ from rappor.dashboard.catalogue import Catalogue
 from rappor.dashboard.desk import Desk
 from rappor.dashboard.ingest.watch import Watch
 from rappor.dashboard.jobs import Jobs
+from rappor.dashboard.limits import no_core_dumps
 from rappor.dashboard.results.kept import prepare as prepare_tables
 from rappor.dashboard.settings import Settings
 from rappor.dashboard.state import State
@@ -95,6 +96,7 @@ def run(settings: Settings, log_level: str = "info") -> int:
         StoreError: state that cannot be opened.
         OSError: an address that cannot be listened on.
     """
+    no_core_dumps()
     set_up_log(log_level)
     sys.setswitchinterval(_SWITCH_SECONDS)
     address = bound(settings.host, settings.port)
