@@ -26,6 +26,7 @@ from rappor.dashboard.desk import Desk
 from rappor.dashboard.ingest.watch import Watch
 from rappor.dashboard.jobs import Jobs
 from rappor.dashboard.limits import no_core_dumps
+from rappor.dashboard.patience import MOST_CONNECTIONS, PatientProtocol
 from rappor.dashboard.results.kept import prepare as prepare_tables
 from rappor.dashboard.settings import Settings
 from rappor.dashboard.state import State
@@ -113,6 +114,8 @@ def run(settings: Settings, log_level: str = "info") -> int:
         ahead.start()
     config = uvicorn.Config(
         build(desk),
+        http=PatientProtocol,
+        limit_concurrency=MOST_CONNECTIONS,
         ws="none",
         lifespan="off",
         log_config=None,

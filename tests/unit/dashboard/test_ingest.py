@@ -17,7 +17,7 @@ from rappor.dashboard.ingest.metrics import Sample, parse, quantile
 from rappor.dashboard.ingest.watch import EVERY_SECONDS, Watch
 from rappor.dashboard.jobs.job import Job
 from rappor.wire import PROBLEMS
-from support.dashboard_desk import Browser, made_desk, until_over
+from support.dashboard_desk import Browser, entered, made_desk, until_over
 
 NOON = 1_794_830_400.0  # 2026-11-16 12:00 UTC
 
@@ -180,6 +180,45 @@ def test_an_operator_makes_a_token_that_works_and_is_shown_once(
     ]
 
 
+def escalations(desk: Desk, operator: Browser) -> list[int]:
+    """Every way for an operator to get at the powers of another role: what each is answered."""
+    found = [
+        operator.post("/ingest/accounts", {"name": "mine", "role": "privacy officer"}).status_code,
+        operator.post("/ingest/links", {"name": "olga"}).status_code,
+        operator.post("/ingest/revoke", {"name": "olga"}).status_code,
+        operator.post("/ingest/accounts", {"name": "mine", "role": "analyst"}).status_code,
+        operator.post("/ingest/links", {"name": "anna"}).status_code,
+    ]
+    assert desk.state.account_role("mine") is None
+    return found
+
+
+def test_nobody_gives_a_role_that_they_do_not_have(desk: Desk, operator: Browser) -> None:
+    desk.state.add_account("olga", Role.OFFICER, "test")
+    desk.state.add_account("anna", Role.ANALYST, "test")
+    assert escalations(desk, operator) == [400] * 5
+    assert desk.state.account_role("olga") is Role.OFFICER
+    desk.state.revoke("olga", "test")  # also a role whose last account is gone was somebody's
+    desk.state.revoke("anna", "test")
+    assert escalations(desk, operator) == [400] * 5
+    answer = operator.post("/ingest/accounts", {"name": "otto", "role": "operator"})
+    assert answer.status_code == 200
+    assert "privacy officer" not in re.findall(r'<option value="([^"]+)"', answer.text)
+
+
+def test_officers_give_their_role_and_see_every_grant(desk: Desk, operator: Browser) -> None:
+    officer = entered(desk, Role.OFFICER)
+    operator.post("/ingest/accounts", {"name": "otto", "role": "operator"})
+    answer = officer.post("/ingest/accounts", {"name": "olga", "role": "privacy officer"})
+    assert answer.status_code == 200
+    assert officer.post("/ingest/accounts", {"name": "x", "role": "operator"}).status_code == 400
+    assert officer.post("/ingest/revoke", {"name": "olga"}).status_code == 303
+    desk.state.new_link("lena", "user root", Role.ANALYST)
+    seen = officer.get("/ingest/audit.csv").text
+    for grant in ("otto: operator", "olga: privacy officer", "lena: analyst"):
+        assert f'"access-new","{grant}"' in seen
+
+
 def test_an_operator_makes_a_link_and_revokes(desk: Desk, operator: Browser) -> None:
     desk.state.add_account("ada", Role.VIEWER, "test")
     answer = operator.post("/ingest/links", {"name": "ada"})
@@ -212,13 +251,13 @@ def test_what_cannot_be_done_is_said_on_the_page(
     assert operator.get(f"/ingest/{path}").headers["location"] == "/ingest"
 
 
-def test_an_officer_sees_the_page_without_its_forms(desk: Desk) -> None:
-    officer = Browser(desk)
-    officer.log_in(Role.OFFICER)
-    text = officer.get("/ingest").text
+def test_an_officer_is_offered_no_grant_but_their_own(desk: Desk) -> None:
+    for role in Role:
+        desk.state.add_account(f"some-{role.value.replace(' ', '-')}", role, "test")
+    text = entered(desk, Role.OFFICER).get("/ingest").text
     assert "Audit log" in text
-    assert "/ingest/accounts" not in text
-    assert "/ingest/revoke" not in text
+    assert re.findall(r'<option value="([^"]+)"', text) == ["viewer", "privacy officer"]
+    assert 'aria-label="One-time link for some-operator"' not in text
 
 
 def test_the_audit_log_is_that_of_store_and_dashboard_newest_first(

@@ -22,7 +22,6 @@ MOST_MEMORY = 2**30  # bytes beyond what the process has when it begins to read
 MOST_SECONDS = 60
 AT_ONCE = 2
 _SMALL = 2**20  # bytes of text: not worth a process
-_WAIT_SECONDS = 30.0
 _reading = threading.BoundedSemaphore(AT_ONCE)
 
 TOO_MUCH = (
@@ -47,7 +46,7 @@ def read_upload(
     """
     if len(data) <= _SMALL and not data.startswith(PARQUET):
         return read_draft(data, form)
-    if not _reading.acquire(timeout=_WAIT_SECONDS):
+    if not _reading.acquire(blocking=False):  # a thread that waits is one that pages need
         raise ParamsError(f"{AT_ONCE} lists are being read: try again later")
     try:
         return _read_elsewhere(data, form, memory, seconds)
