@@ -7,9 +7,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-HEADER_SECONDS = (
-    10.0  # from the first byte of a request, or a connection, to the end of its headers
-)
+HEADER_SECONDS = 10.0  # from the start of a connection or a request to the end of its headers
 BODY_SECONDS = 120.0  # to send a form; the largest list has 64 MB
 READING_SECONDS = 60.0  # without taking a byte of an answer that waits
 MOST_CONNECTIONS = 512  # at once; a browser opens six
@@ -36,7 +34,8 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Wait no more."""
-        self._headers = _cancelled(self._headers)
+        _cancel(self._headers)
+        self._headers = None
         super().on_headers_complete()
 
     def pause_writing(self) -> None:
@@ -47,12 +46,14 @@ class PatientProtocol(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         """Wait no more."""
-        self._reader = _cancelled(self._reader)
+        _cancel(self._reader)
+        self._reader = None
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait for nothing."""
-        self._headers, self._reader = _cancelled(self._headers), _cancelled(self._reader)
+        _cancel(self._headers)
+        _cancel(self._reader)
         super().connection_lost(exc)
 
     def _wait_for_headers(self) -> None:
@@ -62,6 +63,6 @@ class PatientProtocol(HttpToolsProtocol):
         self.transport.abort()
 
 
-def _cancelled(timer: asyncio.TimerHandle | None) -> None:
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
     if timer is not None:
         timer.cancel()
