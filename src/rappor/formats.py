@@ -26,10 +26,16 @@ _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 Numbers = Mapping[str, int | float]
 
 
-def read_text(path: str | PathLike[str]) -> str:
-    """The text of a small UTF-8 file (a byte order mark is dropped), or ParamsError."""
+def read_text(path: str | PathLike[str], newline: str | None = None) -> str:
+    """The text of a small UTF-8 file (a byte order mark is dropped), or ParamsError.
+
+    Args:
+        path: the file.
+        newline: as for `open`; "" leaves line ends as they are, also those within cells.
+    """
     try:
-        return Path(path).expanduser().read_text(encoding="utf-8-sig")
+        with Path(path).expanduser().open(encoding="utf-8-sig", newline=newline) as file:
+            return file.read()
     except UnicodeDecodeError:
         raise ParamsError(f"{path} is not UTF-8 text") from None
     except OSError as error:

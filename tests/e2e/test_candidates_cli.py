@@ -1,5 +1,6 @@
 """`rappor candidates` in real processes, with google/rappor's own files."""
 
+import csv
 import json
 import os
 import subprocess
@@ -75,7 +76,7 @@ def test_what_was_done_to_the_list_is_said_on_standard_error(tmp_path):
     done = rappor("candidates", file, *SIX)
     assert done.returncode == 0
     # The order of the file, each string once. Four bits hold six pairs: eleven cannot all differ.
-    assert [line.split(",")[0] for line in done.stdout.splitlines()] == ["zz", *texts, " b"]
+    assert [row[0] for row in csv.reader(done.stdout.splitlines())] == ["zz", *texts, " b"]
     notes = done.stderr.splitlines()
     assert notes[:3] == [
         "note: 1 blank line was skipped",

@@ -276,3 +276,35 @@ def test_a_form_of_another_kind_is_refused(running: Dashboard) -> None:
         assert answer.status in (400, 403), kind
     line.close()
     assert visit.get("/").status == 200
+
+
+@pytest.mark.skipif(not Path("/proc/self/limits").exists(), reason="limits are read from /proc")
+def test_neither_the_pages_nor_the_worker_leave_core_dumps(running: Dashboard) -> None:
+    analyst = running.browser(Role.ANALYST)
+    analyst.get("/collections/browser")  # has the worker started
+    pages = running.process.process.pid
+    children = Path(f"/proc/{pages}/task/{pages}/children")
+    wait_for(lambda: any("spawn_main" in _words(each) for each in _threads_children(pages)))
+    assert children.exists()
+    for process in (pages, *_threads_children(pages)):
+        if process == pages or "spawn_main" in _words(process):
+            wait_for(lambda process=process: _core_limit(process) == ["0", "0"])
+
+
+def _threads_children(process: int) -> list[int]:
+    found = []
+    for file in Path(f"/proc/{process}/task").glob("*/children"):
+        found += [int(each) for each in file.read_text().split()]
+    return found
+
+
+def _words(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def _core_limit(process: int) -> list[str]:
+    lines = Path(f"/proc/{process}/limits").read_text().splitlines()
+    return next(line for line in lines if line.startswith("Max core")).split()[4:6]

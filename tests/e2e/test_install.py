@@ -75,9 +75,7 @@ def test_wheel_metadata_require_nothing_without_an_extra(wheel: Path) -> None:
         "all",
         "analysis",
         "dev",
-        "postgres",
         "server",
-        "spark",
     }
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"

@@ -153,7 +153,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         note("interrupted")
         return INTERRUPTED
-    except (RapporError, OSError) as error:
+    except (RapporError, OSError, MemoryError) as error:
         if args.debug:
             traceback.print_exc()
         note(f"rappor {args.verb}: {_message(error)}")
@@ -173,6 +173,8 @@ def _give_up_output() -> None:
 
 
 def _message(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this: is an input damaged, or far too large?"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return str(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from contextlib import closing
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rappor.cli.output import note, say, say_json
@@ -56,6 +57,8 @@ def run(args: argparse.Namespace) -> int:
         if day > today() and not args.dry_run:
             note(f"note: {day} is not here yet: a batch whose token goes early can count twice")
         done = store.retain(day, registry, dry_run=args.dry_run, actor=actor())
+        if not args.dry_run:
+            _forget_results(args.data, {each.cell[:2] for each in store.cells()})
     if args.json:
         say_json(_document(done))
     else:
@@ -66,6 +69,18 @@ def run(args: argparse.Namespace) -> int:
     if not done.settled and not done.dry_run:
         note("note: a reader kept the log: the bytes go when it has left")
     return 0
+
+
+def _forget_results(data: str, stored: set[tuple[str, int]]) -> None:
+    """Delete what the dashboard made of counts that are gone; a running one does it by itself."""
+    from rappor.dashboard.settings import STATE_FILE
+
+    file = Path(data).expanduser() / STATE_FILE
+    if file.exists():
+        from rappor.dashboard.state import State
+
+        with closing(State(file)) as state:
+            state.keep_results_of(stored)
 
 
 def _lines(done: Retained) -> list[str]:

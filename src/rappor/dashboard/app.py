@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -20,6 +21,7 @@ from rappor.dashboard.access.visitor import Visitor
 from rappor.dashboard.desk import Desk
 from rappor.dashboard.forms import BadForm, TooLarge, read_form
 from rappor.dashboard.headers import SafeHeaders
+from rappor.dashboard.patience import BODY_SECONDS
 from rappor.dashboard.problems import (
     forbidden,
     log_in_first,
@@ -88,7 +90,11 @@ def _guarded(desk: Desk, page: Page) -> Handler:
             return await run_in_threadpool(forbidden, desk, request, visitor, page.roles)
         if request.method == "POST":
             try:
-                request.state.form = await read_form(request, page.most_bytes)
+                async with asyncio.timeout(BODY_SECONDS):
+                    request.state.form = await read_form(request, page.most_bytes)
+            except TimeoutError:
+                text = f"It did not arrive within {BODY_SECONDS:.0f} seconds."
+                return problem(desk, request, visitor, 408, "This took too long", text)
             except TooLarge:
                 text = f"It may have {bytes_text(page.most_bytes)}."
                 return problem(desk, request, visitor, 413, "This is too much at once", text)

@@ -1,4 +1,7 @@
-"""Catalogue: what the store holds, read once for each change of it and shared by all pages.
+"""Catalogue: what may be shown of a store, read once for each change of it, shared by all pages.
+
+It is the only place where the dashboard reads the store, and it reads released counts: those of
+periods that still accept reports go up in steps (`rappor.store.released`).
 
 The store is opened for each reading and closed after it: a dashboard that kept it open would keep
 a restarted collector from inspecting its log.
@@ -6,7 +9,8 @@ a restarted collector from inspecting its log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -17,13 +21,23 @@ from rappor.collection import Collection
 from rappor.dashboard.changes import Stamp, folder_stamp, store_stamp
 from rappor.dashboard.fresh import Fresh
 from rappor.dashboard.painter import Painter
-from rappor.dashboard.picture import Entry, PeriodCount, Picture, Unreadable, read_folder
+from rappor.dashboard.picture import (
+    Entry,
+    PeriodCount,
+    Picture,
+    Unreadable,
+    VersionKey,
+    read_folder,
+)
 from rappor.errors import ParamsError, StoreError
 from rappor.store import AuditEntry, SeenCells, Store, StoredCounts, open_store
 from rappor.store.open import FILE_NAME
+from rappor.store.released import Released
 
 if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
+
+_LOG = logging.getLogger("rappor.dashboard")
 
 
 def utc_today() -> date:
@@ -39,12 +53,26 @@ class Catalogue:
     """
 
     def __init__(
-        self, data: Path, collections: Path | None = None, today: Callable[[], date] = utc_today
+        self,
+        data: Path,
+        collections: Path | None = None,
+        today: Callable[[], date] = utc_today,
+        stored: Callable[[Set[VersionKey]], None] = lambda _: None,
     ) -> None:
-        """Look at a data folder; nothing is read before it is asked for."""
+        """Look at a data folder; nothing is read before it is asked for.
+
+        Args:
+            data: the folder.
+            collections: the folder of collection files, for drafts.
+            today: the day that periods close by.
+            stored: told which versions of collections have counts, whenever that changes: what was
+                made of the others goes too.
+        """
         self.data, self.folder, self.today = data, collections, today
+        self._stored, self._last_stored = stored, frozenset[VersionKey]()
         self._file = data / FILE_NAME
         self._painter, self._seen = Painter(), SeenCells()
+        self._released = Released(data)
         self._pictures = Fresh(self._stamp, self._look)
         self._audit: tuple[Stamp, list[AuditEntry]] | None = None
 
@@ -144,7 +172,7 @@ class Catalogue:
     ) -> list[StoredCounts]:
         asked = set((dimensions or {}).items())
         with self._opened() as store:
-            cells = store.counts(name, version, periods=periods)
+            cells = self._released.counts(store, self.today(), name, version, periods)
         return [cell for cell in cells if asked <= set(cell.cell.pairs)]
 
     def unreadable(self) -> tuple[Unreadable, ...]:
@@ -191,13 +219,25 @@ class Catalogue:
             if not self.has_store:
                 return self._painter.paint((), (), drafts, wrong)
             with self._opened() as store:
-                definitions, cells = store.definitions(), store.cells(self._seen)
+                definitions = store.definitions()
+                live = store.cells(self._seen)
+                cells = self._released.cells(store, live, self.today())
         except OSError as error:
             raise StoreError(f"{self.data}: cannot be read ({error.strerror})") from error
+        self._tell({each.cell[:2] for each in live})
         return self._painter.paint(definitions, cells, drafts, wrong)
+
+    def _tell(self, stored: Set[VersionKey]) -> None:
+        if stored != self._last_stored:
+            try:
+                self._stored(stored)
+                self._last_stored = frozenset(stored)
+            except StoreError as error:  # no room: it is tried again with the next change
+                _LOG.warning("results of what is gone could not be deleted: %s", error)
 
     def _opened(self) -> closing[Store]:
         return closing(open_store(self.data, read_only=True))
 
     def _stamp(self) -> Stamp:
-        return self.stamp + (() if self.folder is None else folder_stamp(self.folder))
+        day = ((self.today().toordinal(), 0, 0),)  # periods close by the calendar alone
+        return self.stamp + day + (() if self.folder is None else folder_stamp(self.folder))

@@ -25,6 +25,8 @@ from rappor.dashboard.catalogue import Catalogue
 from rappor.dashboard.desk import Desk
 from rappor.dashboard.ingest.watch import Watch
 from rappor.dashboard.jobs import Jobs
+from rappor.dashboard.limits import no_core_dumps
+from rappor.dashboard.patience import MOST_CONNECTIONS, PatientProtocol
 from rappor.dashboard.results.kept import prepare as prepare_tables
 from rappor.dashboard.settings import Settings
 from rappor.dashboard.state import State
@@ -95,6 +97,7 @@ def run(settings: Settings, log_level: str = "info") -> int:
         StoreError: state that cannot be opened.
         OSError: an address that cannot be listened on.
     """
+    no_core_dumps()
     set_up_log(log_level)
     sys.setswitchinterval(_SWITCH_SECONDS)
     address = bound(settings.host, settings.port)
@@ -111,6 +114,8 @@ def run(settings: Settings, log_level: str = "info") -> int:
         ahead.start()
     config = uvicorn.Config(
         build(desk),
+        http=PatientProtocol,
+        limit_concurrency=MOST_CONNECTIONS,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -134,7 +139,7 @@ def desk_of(settings: Settings) -> Desk:
     state = State(settings.state_file, settings.collections)
     return Desk(
         settings=settings,
-        catalogue=Catalogue(settings.data, settings.collections),
+        catalogue=Catalogue(settings.data, settings.collections, stored=state.keep_results_of),
         state=state,
         jobs=Jobs(state),
         assets=Assets(Path(settings.data) / CACHE),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -11,33 +9,15 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-_RUNNABLE = ("=", "+", "-", "@", "\t", "\r")  # how a formula begins (SECURITY: pages)
+from rappor import csv_cells
+
 PAGE_ROWS = 200
-
-
-def safe_cell(value: object) -> str:
-    """A cell that no spreadsheet takes for a formula; numbers stay numbers.
-
-    >>> safe_cell("=1+1"), safe_cell(-1.5), safe_cell(None), safe_cell(math.inf)
-    ("'=1+1", '-1.5', '', 'inf')
-    """
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
-    text = str(value)
-    return f"'{text}" if text.startswith(_RUNNABLE) else text
 
 
 def csv_response(header: Sequence[str], rows: Iterable[Sequence[object]], name: str) -> Response:
     """A CSV file to save under a name."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([safe_cell(cell) for cell in row] for row in rows)
-    body = text.getvalue().encode("utf-8", "replace")
+    lines = [",".join(header) + "\n", *map(csv_cells.line, rows)]
+    body = "".join(lines).encode("utf-8", "replace")
     return Response(body, headers=_saved(name), media_type="text/csv; charset=utf-8")
 
 

@@ -23,6 +23,7 @@ from rappor.dashboard.words import (
     rhythm,
     time_text,
 )
+from rappor.store.released import STEP
 
 if TYPE_CHECKING:
     from rappor.dashboard.desk import Desk
@@ -106,6 +107,7 @@ def frame(desk: Desk, request: Request, visitor: Visitor) -> dict[str, Any]:
         "tabs": [(name, word) for name, word in TABS if may(name)],
         "csrf_field": FIELD,
         "simulated": desk.settings.simulated,
+        "step": STEP,
         "here": request.url.path + (f"?{request.url.query}" if request.url.query else ""),
         "path": request.url.path,
     }

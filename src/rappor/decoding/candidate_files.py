@@ -7,9 +7,10 @@ import io
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from rappor.checks import plural
+from rappor.csv_cells import original
 from rappor.decoding.candidates import quoted
 from rappor.errors import DecodeError, MissingExtraError
 
@@ -76,7 +77,7 @@ def from_csv(text: str, path: str | PathLike[str]) -> _Found:
     for line, row in rows:
         if len(row) > column:
             if row[column] and not row[column].isspace():
-                strings.append(row[column])
+                strings.append(original(row[column]))
                 continue
         elif row:
             raise DecodeError(
@@ -113,30 +114,35 @@ def _named(names: list[str]) -> int | None:
 
 
 def _from_parquet(path: str | PathLike[str]) -> _Found:
+    with Path(path).expanduser().open("rb") as handle:
+        return from_parquet(handle, path)
+
+
+def from_parquet(handle: BinaryIO, path: str | PathLike[str]) -> _Found:
+    """The strings of an open Parquet file, and notes on what was skipped; `path` is for errors."""
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
         raise MissingExtraError("candidates", "analysis") from None
-    with Path(path).expanduser().open("rb") as handle:
-        try:
-            file = parquet.ParquetFile(handle)
-            schema = file.schema_arrow
-            texts = [number for number, kind in enumerate(schema.types) if _is_text(kind)]
-            column = _named(schema.names)
-            if column is None and len(texts) == 1:
-                column = texts[0]
-            if column is None or column not in texts:
-                raise DecodeError(
-                    f"{path}: expected a text column named {', '.join(COLUMNS[:-1])} or "
-                    f"{COLUMNS[-1]}, or one text column only; found {_listed(schema)}"
-                )
-            values = file.read(columns=[schema.names[column]]).column(0)
-            # As bytes, because Arrow does not check that its strings are UTF-8.
-            cells = values.cast(pa.large_binary()).to_pylist()
-        except (pa.ArrowException, OSError) as error:
-            reason = str(error).splitlines()[0]
-            raise DecodeError(f"{path}: cannot be read as Parquet: {reason}") from None
+    try:
+        file = parquet.ParquetFile(handle)
+        schema = file.schema_arrow
+        texts = [number for number, kind in enumerate(schema.types) if _is_text(kind)]
+        column = _named(schema.names)
+        if column is None and len(texts) == 1:
+            column = texts[0]
+        if column is None or column not in texts:
+            raise DecodeError(
+                f"{path}: expected a text column named {', '.join(COLUMNS[:-1])} or "
+                f"{COLUMNS[-1]}, or one text column only; found {_listed(schema)}"
+            )
+        values = file.read(columns=[schema.names[column]]).column(0)
+        # As bytes, because Arrow does not check that its strings are UTF-8.
+        cells = values.cast(pa.large_binary()).to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise DecodeError(f"{path}: cannot be read as Parquet: {reason}") from None
     strings = []
     for row, cell in enumerate(cells, 1):
         try:

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from os import PathLike
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from rappor import csv_cells
 from rappor.decoding import frames
 from rappor.decoding.result import Decoded
 from rappor.errors import DecodeError
@@ -83,26 +84,8 @@ def csv_lines(table: dict[str, list[Any]]) -> Iterator[str]:
     ['string,snr,detected\n', '"a,b",,true\n']
     """
     yield ",".join(table) + "\n"
-    for string, *numbers in zip(*table.values(), strict=True):
-        yield ",".join((_cell(string), *map(_number, numbers))) + "\n"
-
-
-def _cell(text: str) -> str:
-    """A string in quotes where it would not be read back without them."""
-    if (
-        not text
-        or any(mark in text for mark in ',"\r\n')
-        or text[0] in "\ufeff "
-        or text[-1] == " "
-    ):
-        return '"' + text.replace('"', '""') + '"'
-    return text
-
-
-def _number(value: float | bool) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "" if math.isnan(value) else repr(value)
+    for row in zip(*table.values(), strict=True):
+        yield csv_cells.line(row)
 
 
 def write_parquet(table: dict[str, list[Any]], path: str | PathLike[str] | BinaryIO) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rappor.checks import plural, show
+from rappor.csv_cells import map_cell, original
 from rappor.decoding.candidate_files import csv_rows, read_utf8
 from rappor.decoding.candidates import collected
 from rappor.decoding.design import Design, design_of
@@ -56,7 +57,7 @@ def read_map(path: str | PathLike[str], params: Params) -> Design:
                 f"{path}, line {line}: {len(row) - 1} positions after the string; params ask for "
                 f"m * h = {params.m} * {params.h} = {width}"
             )
-        strings.append(row.pop(0))
+        strings.append(original(row.pop(0)))
         lines.append(line)
         joined = ",".join(row)
         if not numbers(joined):
@@ -145,14 +146,4 @@ def map_lines(design: Design, order: ArrayLike | None = None) -> Iterator[str]:
         chunk = which[start : start + CHUNK]
         rows = (placed[:, chunk].T + starts).tolist()
         for number, row in zip(chunk.tolist(), rows, strict=True):
-            yield f"{csv_cell(strings[number])},{','.join(map(text_of, row))}\r\n"
-
-
-def csv_cell(text: str) -> str:
-    """A string as a CSV cell, in quotes where it would not be read back without them.
-
-    The byte order mark is one: at the start of a file it would be dropped.
-    """
-    if any(character in text for character in ',"\r\n') or text.startswith("\ufeff"):
-        return '"' + text.replace('"', '""') + '"'
-    return text
+            yield f"{map_cell(strings[number])},{','.join(map(text_of, row))}\r\n"

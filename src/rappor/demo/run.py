@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import datetime
 import os
 import time
@@ -10,6 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from rappor import csv_cells
 from rappor.collection import Collection, period_of
 from rappor.demo import definitions, devices
 from rappor.demo.crowd import Task
@@ -125,4 +125,4 @@ def write_truth(where: Place, truth: Truth) -> None:
     """What the reports on homepages held, as `rappor decode --truth` reads it."""
     held = sorted(truth.of(definitions.HOMEPAGE).items(), key=lambda each: (-each[1], each[0]))
     with where.truth.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([("string", "count"), *held])
+        file.writelines(["string,count\n", *map(csv_cells.line, held)])

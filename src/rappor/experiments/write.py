@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from pathlib import Path
 
+from rappor import csv_cells
 from rappor.charts.render import render
 from rappor.errors import ParamsError
 from rappor.experiments.experiment import Figure, Outcome, Table
@@ -62,6 +62,5 @@ def _write_figure(figure: Figure, folder: Path) -> None:
 
 def _write_table(table: Table, folder: Path) -> None:
     with (folder / f"{table.name}.csv").open("w", encoding="utf-8", newline="") as handle:
-        writer = csv.writer(handle, lineterminator="\n")
-        writer.writerow(table.columns)
-        writer.writerows(table.rows)
+        handle.write(csv_cells.line(table.columns))
+        handle.writelines(map(csv_cells.line, table.rows))

@@ -6,7 +6,6 @@ Ours: Parquet with a cohort and a packed report a row, no client. google/rappor'
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from rappor import csv_cells
 from rappor.errors import MissingExtraError
 from rappor.simulate.filters import Bytes
 from rappor.simulate.run import Reports
@@ -100,17 +100,18 @@ def write_truth(path: str | PathLike[str], truth: Mapping[str, int]) -> None:
     """The columns string, count, proportion: how many reports really hold each string."""
     reports = max(1, sum(truth.values()))
     with Path(path).expanduser().open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(("string", "count", "proportion"))
-        rows.writerows((name, held, repr(held / reports)) for name, held in truth.items())
+        file.write("string,count,proportion\n")
+        file.writelines(
+            csv_cells.line((name, held, held / reports)) for name, held in truth.items()
+        )
 
 
 def write_candidates(path: str | PathLike[str], candidates: Sequence[str]) -> None:
     """One candidate a line; as CSV with the header `string` where the name ends so."""
     with Path(path).expanduser().open("w", encoding="utf-8", newline="") as file:
         if str(path).lower().endswith(".csv"):
-            rows = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
-            rows.writerows([("string",), *((each,) for each in candidates)])
+            file.write("string\n")
+            file.writelines(csv_cells.line((each,)) for each in candidates)
         else:
             file.writelines(f"{each}\n" for each in candidates)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple
 
 from rappor.checks import is_whole, show
+from rappor.csv_cells import original
 from rappor.errors import ParamsError
 from rappor.formats import read_text
 
@@ -139,7 +141,7 @@ def judge_shares(found: Found, listed: Iterable[str], truth: Mapping[str, int]) 
 
 def read_truth(path: str | PathLike[str]) -> dict[str, int]:
     """The truth.csv that `rappor simulate` writes: `string,count`, and columns that are skipped."""
-    reader = csv.reader(read_text(path).splitlines(keepends=True))
+    reader = csv.reader(io.StringIO(read_text(path, newline=""), newline=""))
     head = next(reader, [])
     if head[:2] != ["string", "count"]:
         raise ParamsError(f"{path}: a truth.csv begins with string,count; got {show(head)}")
@@ -150,5 +152,5 @@ def read_truth(path: str | PathLike[str]) -> dict[str, int]:
                 f"{path}: line {reader.line_num} must be a string and a whole number, got "
                 f"{show(','.join(row))}"
             )
-        truth[row[0]] = int(row[1])
+        truth[original(row[0])] = int(row[1])
     return truth

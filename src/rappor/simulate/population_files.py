@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 
 from rappor.checks import show, whole
+from rappor.csv_cells import original
 from rappor.errors import ParamsError
 from rappor.formats import read_text
 from rappor.simulate.populations import MOST, Population, with_list
@@ -37,7 +38,7 @@ def read_population(
     Raises:
         ParamsError: the file, the line and what is wrong with it.
     """
-    content = read_text(path)
+    content = read_text(path, newline="")
     name = Path(path).name
     if name.lower().endswith(".csv"):
         weights = dict(_rows(content, str(path)))
@@ -72,10 +73,11 @@ def _rows(content: str, path: str) -> Iterator[tuple[str, float]]:
                 continue
             if len(cells) != 2:
                 raise ParamsError(f"{where}: expected a string and a frequency, in two fields")
-            if cells[0] in seen:
-                raise ParamsError(f"{where}: {show(cells[0])} is listed twice")
-            seen.add(cells[0])
-            yield cells[0], _frequency(cells[1], where)
+            text = original(cells[0])
+            if text in seen:
+                raise ParamsError(f"{where}: {show(text)} is listed twice")
+            seen.add(text)
+            yield text, _frequency(cells[1], where)
     except csv.Error as error:
         raise ParamsError(f"{path}, line {lines.line_num}: not CSV: {error}") from None
 

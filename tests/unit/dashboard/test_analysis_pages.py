@@ -211,7 +211,7 @@ def test_a_draft_is_added_to_the_present_list_or_replaces_it(desk, analyst):
     assert (before["version"], before["added"], before["removed"]) == (2, 1, 0)
     assert newest["actor"] == "analyst analyst"
     old = analyst.get("/collections/homepage/candidates.csv?candidates=1").text
-    assert old.splitlines() == ["string", *NAMES]
+    assert old.splitlines() == ["string", *(f'"{name}"' for name in NAMES)]
 
 
 @pytest.mark.parametrize("digest", ["", "0" * 32, "../../etc/passwd", "A" * 32])

@@ -69,8 +69,8 @@ def test_truth_has_counts_and_exact_proportions(tmp_path):
     assert (tmp_path / "truth.csv").read_text("utf-8").splitlines() == [
         "string,count,proportion",
         '"a,b",3,0.75',
-        "c,1,0.25",
-        "nobody,0,0.0",
+        '"c",1,0.25',
+        '"nobody",0,0.0',
     ]
 
 

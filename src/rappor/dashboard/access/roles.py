@@ -35,6 +35,15 @@ class Role(StrEnum):
         """
         return f"{'an' if self.value[0] in 'ao' else 'a'} {self.value}"
 
+    @property
+    def held(self) -> frozenset[Role]:
+        """The roles that one has with this one: everybody sees what a viewer sees.
+
+        >>> sorted(Role.OPERATOR.held)
+        [<Role.OPERATOR: 'operator'>, <Role.VIEWER: 'viewer'>]
+        """
+        return frozenset({self, Role.VIEWER})
+
 
 class _Public(frozenset[Any]):
     """A set of no roles that is meant: an empty set by mistake is not equal to it by identity."""

@@ -6,16 +6,15 @@ out, so that one bad line does not cost the rest.
 
 from __future__ import annotations
 
-import tempfile
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from pathlib import Path
 from typing import NamedTuple
 
 from rappor.checks import encodable, plural
 from rappor.dashboard.analysis.unpacking import check_size
-from rappor.decoding.candidate_files import from_csv, from_lines, read_strings
+from rappor.decoding.candidate_files import from_csv, from_lines, from_parquet
 from rappor.decoding.candidates import Candidates
 from rappor.errors import DecodeError, ParamsError
 
@@ -24,7 +23,7 @@ MOST_BYTES = 32 * 10**6
 MOST_LETTERS = 4096  # of one string: longer ones are a file in the wrong place
 FORMS = {"lines": "One string on each line", "csv": "CSV"}
 LISTED = 20  # lines that are reported by number
-_PARQUET = b"PAR1"
+PARQUET = b"PAR1"
 _MARK = b"\xef\xbb\xbf"  # of UTF-8, before the first line
 
 
@@ -96,8 +95,12 @@ def read_draft(data: bytes, form: str = "lines") -> Draft:
             f"a list may have {MOST_BYTES // 10**6} MB; this one has {len(data) / 1e6:,.1f} MB"
         )
     try:
-        if data.startswith(_PARQUET):
+        if data.startswith(PARQUET):
             texts, notes = _from_parquet(data)
+            if sum(map(len, texts)) > MOST_BYTES:  # whatever the file says about itself
+                raise ParamsError(
+                    f"a list may have {MOST_BYTES // 10**6} MB; this one unpacks to more"
+                )
             good, bad = _rows(texts)
         elif form == "csv":
             texts, notes = from_csv(_csv(data), "the list")
@@ -163,13 +166,7 @@ def _csv(data: bytes) -> str:
 
 def _from_parquet(data: bytes) -> tuple[list[str], list[str]]:
     check_size(data, MOST_STRINGS, MOST_BYTES)
-    with tempfile.TemporaryDirectory(prefix="rappor-list-") as folder:
-        file = Path(folder) / "list.parquet"
-        file.write_bytes(data)
-        try:
-            return read_strings(file)
-        except DecodeError as error:
-            raise ParamsError(str(error).replace(f"{file}", "the list")) from None
+    return from_parquet(io.BytesIO(data), "the list")
 
 
 def _first(bad: Sequence[Unreadable]) -> str:

@@ -125,6 +125,7 @@ def needed(desk: Desk, trend: TrendView, saved: SavedResult | None) -> Needed:
         strings = None if listed is None else list(listed.strings)
         return {
             "data": str(desk.settings.data),
+            "today": desk.catalogue.today().isoformat(),
             "collection": view.collection,
             "spans": [[span.period, span.version] for span in trend.spans],
             "dimensions": [list(pair) for pair in view.dimensions],

@@ -14,6 +14,7 @@ from rappor.dashboard.ingest.watch import Figures
 from rappor.store import AuditEntry
 from rappor.wire import PROBLEMS
 
+_GRAIN = 16_000_000  # bytes: the log grows with each commit, by some 20 kB
 FEW_BYTES = 1e9  # free space below which a disk is nearly full
 
 
@@ -29,7 +30,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """Space where the data folder is."""
+    """Space where the data folder is, in steps of 16 MB: exact sizes would tell of each commit."""
 
     free: int
     store: int
@@ -56,19 +57,19 @@ def disk_of(desk: Desk) -> Disk:
     """Free space, and what store and dashboard take."""
     data = desk.settings.data
     return Disk(
-        shutil.disk_usage(data).free,
+        shutil.disk_usage(data).free // _GRAIN * _GRAIN,
         _size_of(data.glob("store.sqlite*")),
-        _size_of(data.glob("dashboard.sqlite*")),
+        _size_of([*data.glob("dashboard.sqlite*"), *data.glob("released.sqlite*")]),
     )
 
 
 def _size_of(files: Iterable[Path]) -> int:
-    """Bytes of files, some of which may vanish meanwhile: a log that was folded into its file."""
+    """Bytes of files, rounded up; some may vanish meanwhile: a log that was folded in."""
     size = 0
     for file in files:
         with suppress(FileNotFoundError):
             size += file.stat().st_size
-    return size
+    return -(-size // _GRAIN) * _GRAIN
 
 
 def audit_of(desk: Desk) -> list[AuditEntry]:

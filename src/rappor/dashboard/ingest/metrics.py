@@ -10,8 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from rappor.store.released import STEP
+
 _LINE = re.compile(r"([a-zA-Z_]\w*)(?:\{(\w+)=\"([^\"]*)\"\})? (\S+)")
 _SECONDS = 2.0
+REPORTS, BATCHES, REFUSED = "rappor_reports_total", "rappor_batches_total", "rappor_refused_total"
+COMMITS = "rappor_commit_seconds_bucket"
+QUEUE, QUEUE_BYTES = "rappor_queue_batches", "rappor_queue_bytes"
+_STEPS = {REPORTS: STEP, BATCHES: STEP, COMMITS: STEP, QUEUE: STEP, QUEUE_BYTES: 65_536}
 _MOST_BYTES = 2**20
 
 
@@ -60,6 +66,29 @@ def parse(text: str, at: float) -> Sample:
         else:
             labelled.setdefault(name, {})[label] = value
     return Sample(at, values, labelled)
+
+
+def stepped(sample: Sample) -> Sample:
+    """A sample as pages may show it: whatever counts arrivals goes up in steps.
+
+    Of a collector with one collection, exact totals would tick with each report (SECURITY: open
+    periods). What is refused, and whether the collector is well, tells nothing about reports.
+
+    >>> stepped(Sample(0.0, {"rappor_reports_total": 149})).value("rappor_reports_total")
+    100.0
+    """
+    values = {name: _down(name, value) for name, value in sample.values.items()}
+    labelled = {
+        name: {label: _down(name, value) for label, value in labels.items()}
+        for name, labels in sample.labelled.items()
+    }
+    return Sample(sample.at, values, labelled)
+
+
+def _down(name: str, value: float) -> float:
+    """A figure, rounded down to a whole number of steps where it counts arrivals."""
+    step = _STEPS.get(name)
+    return value if step is None or not math.isfinite(value) else float(value // step * step)
 
 
 def fetch(collector: str, at: float) -> Sample:

@@ -10,13 +10,23 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
-from rappor.dashboard.ingest.metrics import Sample, fetch, grown, quantile
+from rappor.dashboard.ingest.metrics import (
+    BATCHES,
+    COMMITS,
+    QUEUE,
+    QUEUE_BYTES,
+    REFUSED,
+    REPORTS,
+    Sample,
+    fetch,
+    grown,
+    quantile,
+    stepped,
+)
 
 EVERY_SECONDS = 5.0
 MINUTES = 60
 _RECENT_SECONDS = 30.0
-REPORTS, BATCHES, REFUSED = "rappor_reports_total", "rappor_batches_total", "rappor_refused_total"
-COMMITS = "rappor_commit_seconds_bucket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +116,7 @@ class Watch:
             return
         now = self._clock()
         try:
-            sample = self._look_at(self._collector, now)
+            sample = stepped(self._look_at(self._collector, now))
         except OSError as error:
             with self._guard:
                 self._error = str(error) or type(error).__name__
@@ -169,8 +179,8 @@ class Watch:
                 "" if healthy else "Batches cannot be stored: the disk is full, or failed.",
                 rate=rate,
                 commit=quantile(last.labels(COMMITS), 0.99),
-                queue_batches=int(last.value("rappor_queue_batches")),
-                queue_bytes=int(last.value("rappor_queue_bytes")),
+                queue_batches=int(last.value(QUEUE)),
+                queue_bytes=int(last.value(QUEUE_BYTES)),
             )
 
     def _all_minutes(self) -> tuple[tuple[float, float], ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rappor.dashboard.jobs.job import Progress, Result
@@ -52,6 +51,7 @@ def trend(arguments: dict[str, Any], progress: Progress) -> Result:
         "collection": arguments["collection"],
         "dimensions": arguments["dimensions"],
         "list": arguments["list"],
+        "versions": sorted({each.version for each in found.values()}),
         "decoded": len(fresh),
     }
     return kept.pack([found[period] for period in sorted(found)], about)
@@ -78,10 +78,10 @@ class _Periods:
     """What one trend reads and decodes."""
 
     def __init__(self, arguments: dict[str, Any]) -> None:
-        from rappor.dashboard.catalogue import Catalogue
+        from rappor.dashboard.jobs.decoding import catalogue_of
 
         self._given = arguments
-        self._catalogue: Catalogue = Catalogue(Path(arguments["data"]))
+        self._catalogue: Catalogue = catalogue_of(arguments)
         self._asked = dict(arguments["dimensions"])
         self._designs: dict[Any, Any] = {}
         self._counts: dict[tuple[str, int], list[Counts]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from rappor.errors import DecodeError
 if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
     from rappor.collection import Collection
+    from rappor.dashboard.catalogue import Catalogue
     from rappor.decoding.histogram import Histogram
     from rappor.decoding.result import Decoded
 
@@ -75,16 +77,25 @@ def _about(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: arguments.get(name) for name in names}
 
 
+def catalogue_of(arguments: dict[str, Any]) -> Catalogue:
+    """What a task reads: the released counts of the day that the dashboard goes by."""
+    from rappor.dashboard.catalogue import Catalogue
+
+    data, day = Path(arguments["data"]), arguments.get("today")
+    if day is None:
+        return Catalogue(data)
+    today = date.fromisoformat(day)
+    return Catalogue(data, today=lambda: today)
+
+
 class Work:
     """One task: what it reads, and how far it is."""
 
     def __init__(self, arguments: dict[str, Any], progress: Progress, parts: int = 1) -> None:
-        from rappor.dashboard.catalogue import Catalogue
-
         self._given, self._progress = arguments, progress
         self._part, self._parts = 0, parts
         self._design: Any = None
-        self._catalogue = Catalogue(Path(arguments["data"]))
+        self._catalogue = catalogue_of(arguments)
         self.collection: Collection = self._catalogue.get(
             arguments["collection"], arguments["version"]
         )

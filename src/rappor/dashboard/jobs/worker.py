@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from rappor.dashboard.limits import no_core_dumps
 from rappor.errors import RapporError
 
 _THREAD_LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -41,6 +42,7 @@ def threads(cores: int | None) -> int:
 
 def main(connection: Connection) -> None:
     """Serve tasks until the other end closes."""
+    no_core_dumps()
     for name in _THREAD_LIMITS:
         os.environ.setdefault(name, str(threads(os.cpu_count())))
     with suppress(OSError, AttributeError):

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from rappor.dashboard.access.roles import EVERYONE
 from rappor.dashboard.access.visitor import Visitor
 from rappor.dashboard.analysis.boxes import careful, said
-from rappor.dashboard.analysis.draft import FORMS, MOST_BYTES, MOST_STRINGS, read_draft
+from rappor.dashboard.analysis.draft import FORMS, MOST_BYTES, MOST_STRINGS
 from rappor.dashboard.analysis.lists import (
     ADD,
     REPLACE,
@@ -22,6 +22,7 @@ from rappor.dashboard.analysis.lists import (
     versions_of,
 )
 from rappor.dashboard.analysis.stage import Needed, Stage, begin, stage
+from rappor.dashboard.analysis.upload import read_upload
 from rappor.dashboard.desk import Desk
 from rappor.dashboard.forms import FORM_BYTES, LIST_BYTES
 from rappor.dashboard.problems import problem, refusal
@@ -48,7 +49,7 @@ def check(desk: Desk, request: Request, visitor: Visitor) -> Response:
     try:
         if desk.catalogue.get(view.collection, view.version).kind != "string":
             raise ParamsError("only collections of strings have candidates")
-        draft = read_draft(_data(form), _text(form, "form", "lines"))
+        draft = read_upload(_data(form), _text(form, "form", "lines"))
         digest = keep_draft(desk, view.collection, draft, _text(form, "how", ADD))
     except ParamsError as error:
         return _show(desk, request, visitor, wrong=str(error), typed=_text(form, "text", ""))

@@ -52,7 +52,9 @@ def _page(
         retention=last_retention(desk),
         kept=kept_by(desk),
         accounts=desk.state.accounts(),
-        roles=list(Role),
+        roles=desk.state.grantable(_role(visitor)),
+        enters=lambda role: role in _role(visitor).held,
+        ends=lambda role: role is not Role.OFFICER or visitor.role is Role.OFFICER,
         operates=visitor.may(OPERATORS),
         audit=paged(audit_of(desk), request.query_params.get("page"), _AUDIT_ROWS),
         audit_link=lambda page: f"/ingest?page={page}#audit",
@@ -118,7 +120,8 @@ def new_account(desk: Desk, request: Request, visitor: Visitor) -> Response:
     form = request.state.form
     name = str(form.get("name", "")).strip()
     try:
-        token = desk.state.add_account(name, role_of(str(form.get("role", ""))), visitor.actor)
+        role = role_of(str(form.get("role", "")))
+        token = desk.state.add_account(name, role, visitor.actor, granter=_role(visitor))
     except ParamsError as error:
         return _page(desk, request, visitor, 400, wrong=str(error))
     return _page(desk, request, visitor, token=token, account=name)
@@ -128,7 +131,7 @@ def new_link(desk: Desk, request: Request, visitor: Visitor) -> Response:
     """Make a one-time link for an account."""
     name = str(request.state.form.get("name", ""))
     try:
-        secret = desk.state.new_link(name, visitor.actor)
+        secret = desk.state.new_link(name, visitor.actor, granter=_role(visitor))
     except ParamsError as error:
         return _page(desk, request, visitor, 400, wrong=str(error))
     link = login_link(desk.settings.address, secret)
@@ -139,13 +142,18 @@ def revoke(desk: Desk, request: Request, visitor: Visitor) -> Response:
     """End an account."""
     name = str(request.state.form.get("name", ""))
     if name == visitor.name:
-        wrong = "You cannot revoke yourself: another operator can"
+        wrong = f"You cannot revoke yourself: another {visitor.role} can"
         return _page(desk, request, visitor, 400, wrong=wrong)
     try:
-        desk.state.revoke(name, visitor.actor)
+        desk.state.revoke(name, visitor.actor, granter=_role(visitor))
     except ParamsError as error:
         return _page(desk, request, visitor, 400, wrong=str(error))
     return RedirectResponse("/ingest#accounts", 303)
+
+
+def _role(visitor: Visitor) -> Role:
+    """The role of a visitor, who has one: routes without roles are none of these."""
+    return visitor.role or Role.VIEWER
 
 
 def again(_: Desk, __: Request, ___: Visitor) -> Response:
@@ -161,19 +169,19 @@ PAGES = (
     Page(
         path="/ingest/accounts",
         endpoint=new_account,
-        roles=OPERATORS,
+        roles=LOOKERS,
         name="new_account",
         methods=("POST",),
     ),
-    Page(path="/ingest/accounts", endpoint=again, roles=OPERATORS, name="new_account_again"),
+    Page(path="/ingest/accounts", endpoint=again, roles=LOOKERS, name="new_account_again"),
     Page(
         path="/ingest/links",
         endpoint=new_link,
-        roles=OPERATORS,
+        roles=LOOKERS,
         name="new_link",
         methods=("POST",),
     ),
-    Page(path="/ingest/links", endpoint=again, roles=OPERATORS, name="new_link_again"),
-    Page(path="/ingest/revoke", endpoint=revoke, roles=OPERATORS, name="revoke", methods=("POST",)),
-    Page(path="/ingest/revoke", endpoint=again, roles=OPERATORS, name="revoke_again"),
+    Page(path="/ingest/links", endpoint=again, roles=LOOKERS, name="new_link_again"),
+    Page(path="/ingest/revoke", endpoint=revoke, roles=LOOKERS, name="revoke", methods=("POST",)),
+    Page(path="/ingest/revoke", endpoint=again, roles=LOOKERS, name="revoke_again"),
 )

@@ -10,7 +10,6 @@ import numpy as np
 
 from rappor.dashboard.results.kept import Kept
 from rappor.dashboard.results.table import matching
-from rappor.dashboard.tables import safe_cell
 from rappor.dashboard.view import View
 from rappor.decoding import exports
 from rappor.decoding.compared import Differences
@@ -33,9 +32,7 @@ def columns(kept: Kept, view: View) -> dict[str, list[Any]]:
 
 def csv_text(kept: Kept, view: View) -> str:
     """A results.csv, safe to open in a spreadsheet."""
-    table = columns(kept, view)
-    safe = table | {"string": [safe_cell(text) for text in table["string"]]}
-    return "".join(exports.csv_lines(safe))
+    return "".join(exports.csv_lines(columns(kept, view)))
 
 
 def parquet_bytes(kept: Kept, view: View) -> bytes:

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rappor import formats
+from rappor.csv_cells import map_cell
 from rappor.decoding.design import Design
-from rappor.decoding.mapfile import csv_cell, map_lines
+from rappor.decoding.mapfile import map_lines
 from rappor.params import FIELDS, Params
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def _one_bit_each(labels: Sequence[str], params: Params) -> Iterator[str]:
     """The map of values that have a bit of their own, the same in each cohort."""
     for bit, label in enumerate(labels):
         places = (str(cohort * params.k + bit + 1) for cohort in range(params.m))
-        yield f"{csv_cell(label)},{','.join(places)}\r\n"
+        yield f"{map_cell(label)},{','.join(places)}\r\n"
 
 
 def _add(archive: zipfile.ZipFile, name: str, text: str) -> None:

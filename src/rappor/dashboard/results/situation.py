@@ -135,6 +135,7 @@ def arguments_of(desk: Desk, view: View) -> dict[str, Any]:
     against = view.against
     return {
         "data": str(desk.settings.data),
+        "today": desk.catalogue.today().isoformat(),
         "collection": view.collection,
         "version": view.version,
         "periods": list(view.periods),

@@ -68,6 +68,26 @@ def add(
     return secret
 
 
+def ever_made(connection: sqlite3.Connection) -> frozenset[Role]:
+    """The roles that any account has or had: also one that was revoked keeps its role taken."""
+    return frozenset(Role(role) for (role,) in connection.execute("SELECT role FROM accounts"))
+
+
+def check_grant(connection: sqlite3.Connection, granter: Role | None, role: Role) -> None:
+    """ParamsError unless a role may be given: one's own, or one that nobody ever had.
+
+    Args:
+        connection: the file, in the transaction that gives it.
+        granter: the role of who gives it; None for whoever holds the data folder.
+        role: what is given.
+    """
+    if granter is not None and role not in granter.held and role in ever_made(connection):
+        raise ParamsError(
+            f"{granter.article} cannot make or enter an account of {role.article}: "
+            f"{role.plural.lower()} can, and `rappor access` on the machine"
+        )
+
+
 def every(connection: sqlite3.Connection, now: datetime) -> list[Account]:
     """All accounts, the good ones first, with the sessions that have not ended."""
     rows = connection.execute(

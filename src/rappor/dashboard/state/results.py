@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterable, Set
 from typing import Any
 
 from rappor.dashboard.state.clock import time_of
@@ -12,6 +13,7 @@ from rappor.dashboard.state.records import SavedJob, SavedResult
 MOST_RESULTS = 50  # of each collection and kind; the oldest go first
 _FEWER = {"draft": 5, "google": 2}  # of kinds that are large, and soon of no use
 MOST_JOBS = 200  # that are remembered
+_LIST = "draft"  # the kind of a list of candidates that is not saved yet: made of no counts
 _COLUMNS = "key, collection, kind, meta, content, made"
 
 
@@ -53,6 +55,27 @@ def latest(connection: sqlite3.Connection, collection: str, kind: str) -> SavedR
         (collection, kind),
     ).fetchone()
     return None if row is None else _result(row)
+
+
+def not_of(connection: sqlite3.Connection, stored: Set[tuple[str, int]]) -> list[str]:
+    """The keys of results that were made of a version which is not stored."""
+    names = {name for name, _ in stored}
+    rows = connection.execute(
+        "SELECT key, collection, json_extract(meta, '$.version'), json_extract(meta, '$.versions') "
+        "FROM results WHERE kind != ?",
+        (_LIST,),
+    )
+    gone = []
+    for key, name, version, versions in rows:
+        made_of = {version, *json.loads(versions or "[]")} - {None}
+        if name not in names or any((name, each) not in stored for each in made_of):
+            gone.append(key)
+    return gone
+
+
+def delete(connection: sqlite3.Connection, keys: Iterable[str]) -> None:
+    """Forget results."""
+    connection.executemany("DELETE FROM results WHERE key=?", [(key,) for key in keys])
 
 
 def _result(row: Any) -> SavedResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -48,12 +48,39 @@ class State:
 
     # Accounts, links, sessions.
 
-    def add_account(self, name: str, role: Role, actor: str, *, token: bool = True) -> str | None:
-        """Make an account; its token is returned once and kept as a digest."""
+    def add_account(
+        self,
+        name: str,
+        role: Role,
+        actor: str,
+        *,
+        token: bool = True,
+        granter: Role | None = None,
+    ) -> str | None:
+        """Make an account; its token is returned once and kept as a digest.
+
+        Args:
+            name: the account.
+            role: what it may do.
+            actor: who asks.
+            token: whether it gets one.
+            granter: the role of who asks, which limits what may be given; None for whoever holds
+                the data folder.
+
+        Raises:
+            ParamsError: a name that is taken or none, or a role that the granter cannot give.
+        """
         with self._file.writing() as file:
+            accounts.check_grant(file, granter, role)
             secret = accounts.add(file, name, role, self._now(), actor, token)
             self._note(file, actor, "access-new", f"{name}: {role}")
         return secret
+
+    def grantable(self, granter: Role) -> list[Role]:
+        """The roles that somebody of a role can give at present."""
+        with self._file.reading() as file:
+            made = accounts.ever_made(file)
+        return [role for role in Role if role in granter.held or role not in made]
 
     def accounts(self) -> list[Account]:
         """All accounts, the good ones first."""
@@ -65,24 +92,42 @@ class State:
         with self._file.reading() as file:
             return accounts.role_of_account(file, name)
 
-    def revoke(self, name: str, actor: str) -> None:
-        """End an account with its token, links and sessions, at once."""
+    def revoke(self, name: str, actor: str, *, granter: Role | None = None) -> None:
+        """End an account with its token, links and sessions, at once.
+
+        Privacy officers see what others do, so that only they end accounts of their role, besides
+        whoever holds the data folder.
+        """
         with self._file.writing() as file:
+            known = accounts.role_of_account(file, name)
+            if granter is not None and known is Role.OFFICER and granter is not Role.OFFICER:
+                raise ParamsError(
+                    f"{granter.article} cannot revoke {Role.OFFICER.article}: another privacy "
+                    "officer can, and `rappor access` on the machine"
+                )
             accounts.revoke(file, name, self._now())
             self._note(file, actor, "access-revoke", name)
 
-    def new_link(self, name: str, actor: str, role: Role | None = None) -> str:
+    def new_link(
+        self, name: str, actor: str, role: Role | None = None, *, granter: Role | None = None
+    ) -> str:
         """The secret of a one-time login link, good for 15 minutes.
 
         Args:
             name: the account; made, without a token, where it is missing and a role is given.
             actor: who asks.
             role: its role; must be that of an account which is there.
+            granter: the role of who asks: a link logs in, so it is given as a role is; None for
+                whoever holds the data folder.
         """
         with self._file.writing() as file:
             known = accounts.role_of_account(file, name)
+            wanted = known or role
+            if wanted is not None:
+                accounts.check_grant(file, granter, wanted)
             if known is None and role is not None:
                 accounts.add(file, name, role, self._now(), actor, False)
+                self._note(file, actor, "access-new", f"{name}: {role}")
             elif known is not None and role not in (None, known):
                 raise ParamsError(f"{name} is {known.article}, not {role and role.article}")
             secret = accounts.add_link(file, name, self._now())
@@ -205,6 +250,18 @@ class State:
         """Keep a result; meta is a JSON object whose "collection" says whose it is."""
         with self._file.writing() as file:
             results.save(file, key, kind, meta, table, text_of(self._now()))
+
+    def keep_results_of(self, stored: Set[tuple[str, int]]) -> None:
+        """Delete results of versions whose counts are gone from the store: retention's other half.
+
+        Args:
+            stored: names and versions of collections that have counts.
+        """
+        with self._file.reading() as file:
+            gone = results.not_of(file, stored)
+        if gone:
+            with self._file.writing() as file:
+                results.delete(file, gone)
 
     def result(self, key: str) -> SavedResult | None:
         """A result by its key, or None."""

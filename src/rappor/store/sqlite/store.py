@@ -13,6 +13,7 @@ from types import TracebackType
 from rappor.collection import Registry
 from rappor.errors import StoreError
 from rappor.store.cells import CellKey
+from rappor.store.released import Released
 from rappor.store.sqlite import (
     audit,
     checking,
@@ -213,6 +214,7 @@ class SqliteStore:
             retention.execute(connection, found, today)
             self._known.forget()
             audit.append(connection, self._entry(actor, "retain", _said(done)))
+        Released(self.path.parent).forget(each.cell for each in self.cells())
         return replace(done, settled=self._session.settle(_PATIENCE_MS))
 
     def settle(self) -> None:
