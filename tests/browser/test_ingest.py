@@ -68,7 +68,7 @@ def test_an_operator_makes_a_token_and_revokes_it(open_as, watched) -> None:
     page = tab.page
     tab.goto("/ingest")
     page.get_by_label("New account").fill("grace")
-    page.get_by_label("Role").select_option("privacy officer")
+    page.get_by_label("Role").select_option("viewer")
     page.get_by_role("button", name="Make a token").click()
     token = page.locator("code.value").inner_text()
     assert token.startswith("rpd_")
