@@ -1,5 +1,7 @@
 """One address for each view: tabs, controls and keys lead to it, and a choice is never lost."""
 
+import os
+import signal
 from urllib.parse import urlsplit
 
 import pytest
@@ -56,6 +58,7 @@ def test_the_address_of_trends_leaves_out_what_is_usual(analyst):
 def test_a_choice_made_while_a_decode_ends_is_not_lost(analyst):
     """The page loads itself again when its job ends, unless it is being left for another one."""
     page = analyst.page
+    worker = analyst.stop_worker(f"{HOME}?alpha=0.022")
     asked, left, loads = [], [], []
     page.route("**/jobs/*.json", lambda route: asked.append(route))
     page.route("**country=NZ*", lambda route: left.append(route))
@@ -70,6 +73,7 @@ def test_a_choice_made_while_a_decode_ends_is_not_lost(analyst):
     left[0].continue_()
     page.wait_for_url(f"**{HOME}?country=NZ&alpha=0.021")
     page.unroute_all(behavior="ignoreErrors")
+    os.kill(worker, signal.SIGCONT)
 
 
 @pytest.mark.long
