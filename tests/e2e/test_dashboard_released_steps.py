@@ -146,7 +146,7 @@ def browsers(world: World) -> dict[Role, Browser]:
 
 @pytest.mark.parametrize(
     "thorough",
-    [pytest.param(False, marks=pytest.mark.slow), pytest.param(True, marks=pytest.mark.long)],
+    [False, pytest.param(True, marks=pytest.mark.long)],
 )
 def test_no_route_tells_any_role_of_fewer_than_50_arrivals(
     world: World, browsers: dict[Role, Browser], thorough: bool
@@ -205,7 +205,6 @@ def test_a_new_cell_shows_nothing_before_its_first_50(
     assert row["reports"] == STEP
 
 
-@pytest.mark.slow
 def test_counts_of_downloads_around_each_arrival_are_equal_or_50_apart(
     world: World, browsers: dict[Role, Browser]
 ) -> None:
