@@ -86,6 +86,7 @@ def test_headers_that_never_come_end_the_connection(hasty: Serving, sent: bytes)
     wait_for(lambda: not hasty.server.server_state.connections)
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_never_read_ends_the_connection(hasty: Serving) -> None:
     with hasty.connect() as line:
         line.sendall(b"GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
@@ -105,6 +106,7 @@ def read(line: socket.socket) -> int:
     return found
 
 
+@pytest.mark.slow
 def test_a_body_that_never_comes_is_answered(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app_module, "BODY_SECONDS", 0.05)
     with closing(Serving(desk, Lasting)) as serving, serving.connect() as line:
@@ -115,6 +117,7 @@ def test_a_body_that_never_comes_is_answered(desk: Desk, monkeypatch: pytest.Mon
         assert line.recv(100).startswith(b"HTTP/1.1 408")
 
 
+@pytest.mark.slow
 def test_a_large_answer_that_is_read_arrives_whole(desk: Desk) -> None:
     with closing(Serving(desk, Lasting)) as serving, serving.connect() as line:
         line.sendall(b"GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import Any
 
 from rappor.dashboard.access.visitor import Visitor
@@ -140,13 +142,14 @@ class Reader:
     def __init__(self, read: Callable[[Any, bytes], Any]) -> None:
         """Take the function that reads facts and a table."""
         self._read = read
-        self._done: OrderedDict[tuple[str, datetime, int], Any] = OrderedDict()
+        self._done: OrderedDict[tuple[str, bytes, str], Any] = OrderedDict()
         self._guard = threading.Lock()
 
     def __call__(self, saved: SavedResult) -> Any:
         """What a kept result holds."""
         table = saved.table or b""
-        key = (saved.key, saved.made, len(table))
+        # By content: two results of one key may be of one second, and equally long.
+        key = (saved.key, blake2b(table, digest_size=16).digest(), json.dumps(saved.meta))
         with self._guard:
             if key in self._done:
                 self._done.move_to_end(key)
