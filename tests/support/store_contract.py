@@ -358,6 +358,15 @@ class StoreContract:
         assert failed == []
         assert totals(reader) == [400]
 
+    def test_chosen_cells_have_the_counts_that_all_have(self, store: Store) -> None:
+        for number, country in enumerate(("DE", "NZ", "US")):
+            store.add([token(number)], always([fold(cell(country=country), 0, [1])]), DAY)
+        first, _, last = store.counts("homepage")
+        gone = cell(country="FR")
+        found = store.counts_of([last.cell, gone, first.cell])
+        assert [each.cell for each in found] == [last.cell, first.cell]
+        assert [each.ones.tolist() for each in found] == [last.ones.tolist(), first.ones.tolist()]
+
     def test_what_is_open_for_reading_refuses_to_write(self, store: Store, open_: Open) -> None:
         reader = open_("a", read_only=True)
         for change in (

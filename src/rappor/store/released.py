@@ -87,7 +87,10 @@ class Released:
             live: `store.cells()`.
             today: the day that periods close by.
         """
-        opened = {each.cell: each for each in live if not is_closed(each.cell.period, today)}
+        closed = {
+            period: is_closed(period, today) for period in {each.cell.period for each in live}
+        }
+        opened = {each.cell: each for each in live if not closed[each.cell.period]}
         known = self._known()
         due = [key for key, each in opened.items() if each.reports - known.get(key, 0) >= STEP]
         old = today - timedelta(days=_FORGET_DAYS)
@@ -145,12 +148,9 @@ class Released:
         with self._writing() as file:
             _delete(file, gone)
             known = _reports(file)
-            for key in due:
-                for now in store.counts(
-                    key.collection, key.version, periods=[key.period], dimensions=key.dimensions
-                ):
-                    if now.reports - known.get(key, 0) >= STEP:
-                        _save(file, now)
+            for now in store.counts_of(due):
+                if now.reports - known.get(now.cell, 0) >= STEP:
+                    _save(file, now)
             return _reports(file)
 
     def _snapshots(self, collection: str, version: int, periods: set[str]) -> list[StoredCounts]:

@@ -193,6 +193,10 @@ class Store(Protocol):
         """The counts of all cells that match, by version, period and dimensions."""
         ...
 
+    def counts_of(self, cells: Iterable[CellKey]) -> list[StoredCounts]:
+        """The counts of these cells, in this order; those that are gone are left out."""
+        ...
+
     def cells(self, seen: SeenCells | None = None) -> list[CellSummary]:
         """All cells, by key.
 

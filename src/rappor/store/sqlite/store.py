@@ -140,6 +140,12 @@ class SqliteStore:
             wanted = rows.matching(connection, collection, version, periods, dimensions)
             return [folding.read(connection, cell) for cell in wanted]
 
+    def counts_of(self, cells: Iterable[CellKey]) -> list[StoredCounts]:
+        """The counts of these cells, in this order; those that are gone are left out."""
+        with self._session.reading() as connection:
+            found = [rows.find(connection, key) for key in cells]
+            return [folding.read(connection, cell) for cell in found if cell is not None]
+
     def cells(self, seen: SeenCells | None = None) -> list[CellSummary]:
         """All cells, by key."""
         with self._session.reading() as connection:
