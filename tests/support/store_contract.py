@@ -359,10 +359,10 @@ class StoreContract:
         assert totals(reader) == [400]
 
     def test_chosen_cells_have_the_counts_that_all_have(self, store: Store) -> None:
-        for number, country in enumerate(("DE", "NZ", "US")):
-            store.add([token(number)], always([fold(cell(country=country), 0, [1])]), DAY)
+        for number, key in enumerate((cell(), cell("2026-11-15"), cell(country="CH"))):
+            store.add([token(number)], always([fold(key, 0, [1 << number])]), DAY)
         first, _, last = store.counts("homepage")
-        gone = cell(country="FR")
+        gone = cell("2026-11-14")
         found = store.counts_of([last.cell, gone, first.cell])
         assert [each.cell for each in found] == [last.cell, first.cell]
         assert [each.ones.tolist() for each in found] == [last.ones.tolist(), first.ones.tolist()]
