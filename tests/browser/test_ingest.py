@@ -113,7 +113,9 @@ def test_nobody_watched_is_said(open_as, other) -> None:
 
 
 @pytest.mark.long
-def test_an_officer_reads_and_changes_nothing(officer) -> None:
+def test_an_officer_reads_the_audit_log_and_gives_no_role_of_others(officer) -> None:
     officer.goto("/ingest")
     assert officer.page.get_by_role("heading", name="Audit log").is_visible()
-    assert officer.page.get_by_role("button", name="Make a token").count() == 0
+    assert officer.page.get_by_role("button", name="Make a token").count() == 1
+    roles = officer.page.get_by_label("Role").locator("option").all_inner_texts()
+    assert "operator" not in roles
