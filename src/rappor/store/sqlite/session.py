@@ -81,6 +81,8 @@ class Session:
                     self._read_lock = self._write_lock
                 elif self._record is not None:
                     schema.migrate(self._writer)
+                    if _size(self._log):  # of one that was killed: it may have no room for more
+                        self._settle(_QUICK_MS)
                     self._reader = self._connected(connect, True)
                     self._record.note(commits.read(self._writer).number)
                 self._reader.execute("SELECT count(*) FROM seals").fetchone()  # recovers the log
