@@ -313,3 +313,13 @@ class Collector:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+def used(directory: Path, clock: FakeClock, *collections: Any) -> FakeTransport:
+    """A directory from which one report was sent."""
+    collector = FakeTransport()
+    given = collections or (homepage(),)
+    with Client.open(directory, given, consent=True, clock=clock, transport=collector) as client:
+        client.report(given[0].name, "a.org")
+        assert client.flush(LIMIT)
+    return collector

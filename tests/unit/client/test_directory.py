@@ -5,7 +5,6 @@ import os
 import shutil
 import stat
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,32 +18,16 @@ from rappor.params import Params
 from support.client import (
     LIMIT,
     FakeClock,
-    FakeTransport,
     MemoryDisk,
     homepage,
     recorder_on,
+    used,
 )
 
 DAY = datetime.timedelta(days=1)
 ONCE = homepage(
     name="once", params=Params(16, 2, 4, 0.0, 0.25, 0.75), one_time=True, most_epsilon=99.0
 )
-
-
-@pytest.fixture
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.delenv("DO_NOT_TRACK", raising=False)
-    return tmp_path / "client"
-
-
-def used(directory: Path, clock: FakeClock, *collections: Any) -> FakeTransport:
-    """A directory from which one report was sent."""
-    collector = FakeTransport()
-    given = collections or (homepage(),)
-    with Client.open(directory, given, consent=True, clock=clock, transport=collector) as client:
-        client.report(given[0].name, "a.org")
-        assert client.flush(LIMIT)
-    return collector
 
 
 def report_again(directory: Path, clock: FakeClock, **options: Any) -> str | None:

@@ -2,7 +2,7 @@
 
 import datetime
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +11,13 @@ import pytest
 from rappor.client import Client
 from rappor.client.folder import Folder
 from rappor.params import Params
-from support.client import LIMIT, MONDAY, FakeClock, FakeTransport, homepage
+from support.client import LIMIT, MONDAY, FakeClock, FakeTransport, homepage, used
 from support.waiting import wait_for
 
 DAY = datetime.timedelta(days=1)
 ONCE = homepage(
     name="once", params=Params(16, 2, 4, 0.0, 0.25, 0.75), one_time=True, most_epsilon=99.0
 )
-
-
-@pytest.fixture
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.delenv("DO_NOT_TRACK", raising=False)
-    return tmp_path / "client"
-
-
-def used(directory: Path, clock: FakeClock, *collections: Any) -> FakeTransport:
-    """A directory from which one report was sent."""
-    collector = FakeTransport()
-    given = collections or (homepage(),)
-    with Client.open(directory, given, consent=True, clock=clock, transport=collector) as client:
-        client.report(given[0].name, "a.org")
-        assert client.flush(LIMIT)
-    return collector
 
 
 def test_forgetting_leaves_no_unfinished_copy_of_the_secret(directory: Path) -> None:
