@@ -7,6 +7,7 @@ validated whole, queued, committed and only then acknowledged with 204.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -52,6 +53,7 @@ class App:
         self.metrics, self.keys = metrics, keys
         self._limit = RateLimit(settings.rate) if settings.rate else None
         self._key_limits: dict[Key, KeyLimit] = {}
+        self._saw_proxy = False
         self._clock = clock
         self._pages: dict[str, Callable[[], Answer]] = {
             "/healthz": self._health,
@@ -134,7 +136,12 @@ class App:
         if self.settings.forwarded:
             last = fields.forwarded.rpartition(b",")[2].strip()
             return last.decode("latin-1") or address
-        return "" if address in LOOPBACK else address
+        if address not in LOOPBACK:
+            return address
+        if fields.forwarded and not self._saw_proxy:
+            self._saw_proxy = True
+            log.event("proxy-without-forwarded", logging.WARNING)
+        return ""
 
     def _key(self, fields: Fields) -> Key | None:
         """The key of a request; None if it has none that is known."""

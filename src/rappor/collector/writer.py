@@ -30,14 +30,14 @@ from rappor.store import Fold, Store
 _GROUP_BYTES = 16 * MIB  # of reports in one commit
 _GROUP_ROWS = 8 * MIB  # of the rows that one commit writes, unless a single batch has more
 _QUIET_SECONDS = 1.0
-_PATIENCE_SECONDS = 0.5  # whoever would wait longer for an answer, by the estimate, is sent away
+_PATIENCE_SECONDS = 0.3  # whoever would wait longer for an answer, by the estimate, is sent away
 _LINGER_SECONDS = 0.005  # a commit is put off by at most this
 _TURN_SECONDS = 0.00005  # that a sender takes to be answered and to come back, after the others
 _NEVER = 2**62
 _PACE_WEIGHT = 0.2  # of the latest commit in the moving averages
 _SMALL_WORK = MIB  # bytes: a commit of less costs what any commit costs
 _BYTE_SECONDS = 30e-9  # of folding and writing, until it is measured: 33 MB a second
-_SLOWEST_COMMIT = 2 * _PATIENCE_SECONDS  # one that took longer says no more: a machine may sleep
+_SLOWEST_COMMIT = 1.0  # one that took longer says no more: a machine may sleep
 _SLOWEST_BYTE = 10 * _BYTE_SECONDS
 
 Outcome = str | None  # the code of a problem, or None: it is on disk

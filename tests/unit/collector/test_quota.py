@@ -198,3 +198,20 @@ def test_health_checks_from_this_machine_are_never_refused(tmp_path: Path, forwa
         bench.counted()
 
     asyncio.run(run())
+
+
+def test_a_proxy_that_hides_its_clients_is_named_in_the_log_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        bench = Bench(tmp_path)
+        for address, forwarded in (("127.0.0.1", {}), ("::1", {"x-forwarded-for": "192.0.2.1"})):
+            for _ in range(2):
+                body, headers = message(1, "one", "binary")
+                assert (await bench.send(body, address, headers | forwarded))[0] == 204
+            said = [each.message for each in caplog.records]
+            assert said == ["proxy-without-forwarded"] * bool(forwarded)
+        assert bench.counted() == 4
+
+    with caplog.at_level("WARNING", "rappor.collector"):
+        asyncio.run(run())

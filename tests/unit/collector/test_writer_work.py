@@ -142,7 +142,7 @@ def test_nobody_is_let_in_whose_answer_would_take_more_than_a_second(
             await asyncio.wait_for(writer.submit(honest(next(numbers))), SECONDS)
         answers = []
         for turn in range(12):
-            sent = [tried(writer, hostile(next(numbers), place, 256)) for place in LARGE[:3]]
+            sent = [tried(writer, hostile(next(numbers), place, 256)) for place in LARGE[:2]]
             taken = [each for each in sent if each is not None]
             assert taken
             before, estimate = store.now, writer.wait_seconds
@@ -177,4 +177,4 @@ def test_a_machine_that_slept_during_a_commit_is_not_thought_slow_for_long() -> 
 
 def test_the_rows_of_one_commit_are_less_than_what_the_guide_says() -> None:
     assert module._GROUP_ROWS == 8 * MIB
-    assert module._PATIENCE_SECONDS == 0.5
+    assert module._PATIENCE_SECONDS == 0.3
