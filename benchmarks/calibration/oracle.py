@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from calibration.draw import Case, label_of, names_of, population
 from rappor.decoding.design import build_design
-from rappor.decoding.observed import observe
+from rappor.decoding.observe import observe
 from rappor.decoding.repeats import design_effect
 from rappor.mechanism import channel
 

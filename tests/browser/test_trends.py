@@ -8,7 +8,7 @@ import pytest
 
 from rappor.dashboard.access.roles import Role
 from rappor.dashboard.catalogue import Catalogue
-from rappor.dashboard.state import State
+from rappor.dashboard.state import DashboardState
 from rappor.decoding.decode import decode
 from support.dashboard import HIJACKER, PAGES, RARE, WEEKS, collections, week
 
@@ -101,7 +101,7 @@ def test_a_new_period_costs_one_decode(dashboard, analyst):
     """What is known is taken over: asking for one more period decodes that one only."""
     analyst.ready(f"{TRENDS}?from={week(3)}&to={week(2)}&correction=holm")
     analyst.ready(f"{TRENDS}?from={week(3)}&to={week(1)}&correction=holm")
-    state = State(dashboard.sample.data / "dashboard.sqlite")
+    state = DashboardState(dashboard.sample.data / "dashboard.sqlite")
     try:
         newest = state.latest_result("homepage", "trend")
     finally:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from rappor.client import Client, clearing
+from rappor.client import Client, outbox_clearing
 from support.client import be_patient, homepage, start
 from support.waiting import LIMIT, wait_for
 from support.watched import Hold, Watched
@@ -25,7 +25,9 @@ from support.watched import Hold, Watched
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     be_patient(monkeypatch.setattr)
-    monkeypatch.setattr(clearing, "AT_EXIT", 0.2)  # opting out says False early, and is repeated
+    monkeypatch.setattr(
+        outbox_clearing, "AT_EXIT", 0.2
+    )  # opting out says False early, and is repeated
     monkeypatch.delenv("DO_NOT_TRACK", raising=False)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rappor.client import PROBLEMS, STATES, Client
-from rappor.client.charging import Answer
+from rappor.client.charging import ChargeDecision
 from rappor.params import Params
 from support.client import LIMIT, Collector, FakeClock, homepage
 from support.command import environment
@@ -58,7 +58,7 @@ def test_every_argument_method_state_and_problem_is_told() -> None:
     methods = {name for name in vars(Client) if not name.startswith("_")} - {"open", "after_fork"}
     told = set(re.findall(r"`([a-z_-]+)", PAGE)) | set(re.findall(r"`([a-z ]+)`", PAGE))
     assert arguments | methods | set(STATES) | set(PROBLEMS) <= told
-    for answer in Answer:
+    for answer in ChargeDecision:
         assert f"`{answer.value}`" in PAGE
 
 

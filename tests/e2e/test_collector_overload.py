@@ -116,7 +116,8 @@ DRIP = {"nothing": b"", "headers": b"A: b\r\n", "body": b"x", "chunks": b"1\r\nx
 @pytest.mark.parametrize("bug", ["impatient", pytest.param("none", marks=pytest.mark.long)])
 def test_slow_senders_are_cut_off_while_others_are_served(tmp_path: Path, bug: str) -> None:
     """With 0.3 s for headers and 0.6 s for a body; in the long programme with the 5 s and
-    10 s of `rappor collect`. That nobody is cut off sooner: tests/unit/collector/test_protocol.py.
+    10 s of `rappor collect`. That nobody is cut off sooner:
+    tests/unit/collector/test_http_protocol.py.
     """
     with running(planted_command(bug, tmp_path)) as process, connected(process) as client:
         raw = {name: socket.create_connection(("127.0.0.1", process.port)) for name in SLOW}

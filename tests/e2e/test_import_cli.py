@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rappor.aggregate.stored import ReportFile
-from rappor.cli import import_, main
+from rappor.aggregate.stored import ImportedReports
+from rappor.cli import main, store
 from rappor.collection import Collection
 from rappor.store import open_store
 from support.collecting import PARAMS, batch, client_of, collector, day, stored, today
@@ -52,14 +52,14 @@ def test_a_file_that_grows_while_it_is_read_is_not_imported(
     """Else it would be known by a digest of lines that were not counted, or the other way round."""
     write(tmp_path, Collection("homepage", 1, PARAMS, keep_reports_days=keep))
     file = csv(tmp_path, "a.csv", 10)
-    read = ReportFile._parts
+    read = ImportedReports._parts
 
-    def growing(self: ReportFile, params: Any) -> Iterator[Any]:
+    def growing(self: ImportedReports, params: Any) -> Iterator[Any]:
         yield from read(self, params)
         with file.open("a") as more:
             more.write("11,1,0000000000000001\n")
 
-    monkeypatch.setattr(ReportFile, "_parts", growing)
+    monkeypatch.setattr(ImportedReports, "_parts", growing)
     assert main.main(["import", *arguments(tmp_path, file)]) == 3
     assert stored(tmp_path) == {}
     monkeypatch.undo()
@@ -83,19 +83,19 @@ def answer_while_a_file_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     """Stop an import while it reads its file, and send a batch: the collector's answer."""
     write(folder, Collection("homepage", 1, PARAMS, keep_reports_days=7))
     file = csv(folder, "a.csv", 1000)
-    read = ReportFile._parts
+    read = ImportedReports._parts
     statuses: list[int] = []
 
     with collector(folder, "--rate", "0") as process, client_of(process) as client:
 
-        def stopping(self: ReportFile, params: Any) -> Iterator[Any]:
+        def stopping(self: ImportedReports, params: Any) -> Iterator[Any]:
             for part in read(self, params):
                 if not statuses:
                     statuses.append(client.send(batch()).status)
                 yield part
 
         assert client.send(batch()).status == 204
-        monkeypatch.setattr(ReportFile, "_parts", stopping)
+        monkeypatch.setattr(ImportedReports, "_parts", stopping)
         assert main.main(["import", *arguments(folder, file)]) == 0
     (status,) = statuses
     assert_sound(folder, 1000 + 1 + (status == 204))
@@ -123,7 +123,7 @@ def test_an_import_that_reads_within_its_transaction_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The collector waits for its turn, then sends the batch away: ten seconds."""
-    monkeypatch.setattr(import_, "_staged", lambda folds: folds)
+    monkeypatch.setattr(store, "_staged", lambda folds: folds)
     assert answer_while_a_file_is_read(tmp_path, monkeypatch) == 503
 
 

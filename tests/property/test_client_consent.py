@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from rappor.client import Client, clearing, processes
+from rappor.client import Client, outbox_clearing, processes
 from rappor.client import client as client_module
 from rappor.client.charging import Caps
 from rappor.client.identity import LEDGER
@@ -227,7 +227,7 @@ class Life:
 
     def on_the_wire(self, body: bytes) -> None:
         reported, made = self.made[decode_batch(body).token]
-        on_its_way = self.disk.held_since[clearing.SENDING_LOCK]
+        on_its_way = self.disk.held_since[outbox_clearing.SENDING_LOCK]
         self.left.append(body)
         for each in self.promises:
             if each.returned == NEVER or each.kept is None:

@@ -13,14 +13,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rappor.collection import Collection, Registry
-from rappor.collector.admit import Admission
+from rappor.collector.admission import Admission
 from rappor.collector.app import App
 from rappor.collector.body import Fields, fields_of, parse
 from rappor.collector.keys import read_keys
-from rappor.collector.limit import RateLimit, prefix
 from rappor.collector.metrics import Metrics
+from rappor.collector.quota import RateLimit, prefix
 from rappor.collector.refusal import Refusal
-from rappor.collector.settings import Settings
+from rappor.collector.settings import CollectorSettings
 from rappor.errors import ParamsError, WireError
 from rappor.wire import BINARY, JSON, PROBLEMS, Batch, encode_batch, encode_batch_json
 from support.collecting import PARAMS, PATIENCE, Process, batch, collector, today
@@ -124,7 +124,7 @@ def ask(app: App, method: str, path: str, headers: list[Any], parts: list[bytes]
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> App:
-    settings = Settings(data=tmp_path_factory.mktemp("data"), collections=".")
+    settings = CollectorSettings(data=tmp_path_factory.mktemp("data"), collections=".")
     registry = Registry([Collection("homepage", 1, PARAMS)])
     return App(settings, Admission(registry, today), Stored(), Metrics())  # type: ignore[arg-type]
 

@@ -18,7 +18,7 @@ from rappor.aggregate import (
     read_csv,
     read_jsonl,
 )
-from rappor.aggregate.part import Part
+from rappor.aggregate.part import FilePart
 
 SMALL = Params(5, 1, 3, 0.5, 0.5, 0.75)
 
@@ -130,15 +130,15 @@ JSON_PIECES = [
 JSON_PIECES += [b"{", b"}", b",", b'"', b" ", b"0", b"\t", b"\r", b"\n", b".5", b"\\u0030"]
 
 
-def from_csv(data: bytes) -> Part:
+def from_csv(data: bytes) -> FilePart:
     return read_csv.parse_piece(data, read_csv.Layout(3, 1, 2), SMALL)
 
 
-def from_json(data: bytes) -> Part:
+def from_json(data: bytes) -> FilePart:
     return read_jsonl.parse_piece(data, SMALL)
 
 
-def facts(part: Part) -> object:
+def facts(part: FilePart) -> object:
     reports = sorted(zip(part.cohorts.tolist(), map(bytes, part.packed), strict=True))
     return reports, part.lines, part.wrong
 
@@ -149,7 +149,7 @@ def facts(part: Part) -> object:
 )
 @given(data=st.data())
 def test_lines_mean_the_same_with_and_without_numba(
-    read: Callable[[bytes], Part], pieces: list[bytes], data: st.DataObject
+    read: Callable[[bytes], FilePart], pieces: list[bytes], data: st.DataObject
 ) -> None:
     written = b"".join(data.draw(st.lists(st.sampled_from(pieces), min_size=1, max_size=30)))
     quick = facts(read(written))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rappor import Params
 from rappor.simulate import reports, simulate, uniform
-from rappor.simulate.distinct import distinct_values
+from rappor.simulate.crowd import distinct_values
 from rappor.simulate.memos import memos_of
 from support.params_strategies import valid_params
 

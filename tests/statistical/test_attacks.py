@@ -19,7 +19,7 @@ from rappor.attack import ATTACKS, change, draw, run
 from rappor.attack.scores import count_laws, evidence, whole_scores
 from rappor.attack.two_values import accuracy, decide, guesses
 from rappor.mechanism.channel import Channel, channel
-from rappor.simulate import draw as by_counts
+from rappor.simulate import drawn_counts as by_counts
 from rappor.testing import SeededEntropy
 from support.audit import bits_of
 

@@ -14,9 +14,9 @@ import pytest
 from scipy import stats
 
 from rappor import Encoder, Params
-from rappor.simulate import counts, reports, run, simulate, uniform, zipf
+from rappor.simulate import counts, full_reports, reports, simulate, uniform, zipf
 from rappor.simulate.crowd import gather
-from rappor.simulate.draw import _groups
+from rappor.simulate.drawn_counts import _groups
 from rappor.simulate.memos import respond
 from rappor.testing import SeededEntropy
 
@@ -185,7 +185,7 @@ def test_a_permanent_response_that_is_not_shared_in_one_mode_is_seen(monkeypatch
     def forgetful(bloom, memo, params, read, *, keep=False):
         return respond(bloom if memo is None else bloom[memo], None, params, read, keep=keep)
 
-    monkeypatch.setattr(run, "respond", forgetful)
+    monkeypatch.setattr(full_reports, "respond", forgetful)
     _, together = agreement(SMALL, CROWDS["five of the same"], 20)
     assert together < 0.001  # what the true mechanism stays above
 

@@ -16,7 +16,7 @@ from rappor.dashboard.access.roles import Role
 from rappor.dashboard.ahead import SWITCH
 from rappor.dashboard.links import login_link
 from rappor.dashboard.process import CACHE
-from rappor.dashboard.state import State
+from rappor.dashboard.state import DashboardState
 from rappor.simulate import counts as simulated_counts
 from rappor.store import CellKey, Fold, open_store
 from support.collecting import Process, today
@@ -227,7 +227,7 @@ class Dashboard:
     def __init__(self, process: Process, sample: Sample) -> None:
         self.process, self.sample = process, sample
         self.url = f"http://127.0.0.1:{process.port}"
-        self.state = State(sample.data / "dashboard.sqlite", sample.definitions)
+        self.state = DashboardState(sample.data / "dashboard.sqlite", sample.definitions)
 
     def link(self, role: Role) -> str:
         """The address of a one-time link."""

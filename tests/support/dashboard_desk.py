@@ -23,8 +23,8 @@ from rappor.dashboard.jobs import Job, Jobs, worker
 from rappor.dashboard.jobs import jobs as jobs_module
 from rappor.dashboard.routes import PAGES
 from rappor.dashboard.routing import Page
-from rappor.dashboard.settings import Settings
-from rappor.dashboard.state import State
+from rappor.dashboard.settings import DashboardSettings
+from rappor.dashboard.state import DashboardState
 from support.dashboard import Sample, sample_folder
 
 
@@ -107,9 +107,9 @@ def made_desk(
 ) -> Iterator[Desk]:
     """A desk over the sample data, or over another folder."""
     sample = sample or sample_folder(folder)
-    known = Settings(sample.data, sample.definitions, **settings)
+    known = DashboardSettings(sample.data, sample.definitions, **settings)
     clock = {} if now is None else {"now": now}
-    state = State(known.state_file, sample.definitions, **clock)
+    state = DashboardState(known.state_file, sample.definitions, **clock)
     catalogue = Catalogue(sample.data, sample.definitions)
     try:
         with always_fresh(), made_jobs(state, at_work) as jobs:

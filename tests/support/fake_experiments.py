@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rappor.charts.theme import TOKENS, whole_chart
 from rappor.experiments.experiment import Comparison, Experiment, Figure, Outcome, Table
-from rappor.experiments.summary import Done
+from rappor.experiments.summary import RunRecord
 
 SPEC = whole_chart(
     {
@@ -38,6 +38,6 @@ def an_experiment(
     return Experiment(name, text, text, text, run, stand_in=text)
 
 
-def done(outcome: Outcome | None, text: str = "text", error: Exception | None = None) -> Done:
+def done(outcome: Outcome | None, text: str = "text", error: Exception | None = None) -> RunRecord:
     experiment = an_experiment(outcome or ValueError(), text)
-    return Done("fdr", experiment, outcome, error, 20, 1.0)
+    return RunRecord("fdr", experiment, outcome, error, 20, 1.0)

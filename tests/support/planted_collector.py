@@ -18,15 +18,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rappor.collector import process, protocol, writer
-from rappor.collector.settings import Settings
-from rappor.collector.writer import Waiting, Writer
+from rappor.collector import http_protocol, process, writer
+from rappor.collector.settings import CollectorSettings
+from rappor.collector.writer import QueuedBatch, Writer
 from rappor.errors import StoreBroken, StoreFull
 from rappor.host import bound, die_with_parent
 from rappor.store import Fold, Store, open_store
-from rappor.store.sqlite import fresh
+from rappor.store.sqlite import recent_tokens
 from rappor.store.sqlite.connection import Connection
-from rappor.store.sqlite.fresh import Fresh
+from rappor.store.sqlite.recent_tokens import RecentTokens
 
 Folding = Callable[[Sequence[int]], Iterable[Fold]]
 
@@ -34,11 +34,11 @@ Folding = Callable[[Sequence[int]], Iterable[Fold]]
 class AckFirst(Writer):
     """Acknowledges what it is about to store."""
 
-    def _commit(self, group: list[Waiting]) -> None:
+    def _commit(self, group: list[QueuedBatch]) -> None:
         self._call(self._say_stored, group)
         super()._commit(group)
 
-    def _say_stored(self, group: list[Waiting]) -> None:
+    def _say_stored(self, group: list[QueuedBatch]) -> None:
         for waiting in group:
             waiting.done.set_result(None)
 
@@ -48,7 +48,7 @@ class DyingThread(Writer):
 
     groups = 0
 
-    def _commit(self, group: list[Waiting]) -> None:
+    def _commit(self, group: list[QueuedBatch]) -> None:
         self.groups += 1
         if self.groups == 3:
             raise SystemExit
@@ -132,14 +132,14 @@ class PoisonedCell(Wrapped):
 
 def small_fresh(where: str | Path) -> Store:
     """No bug: what takes tens of thousands of tokens happens after a few, with each commit."""
-    fresh.FULL, fresh.BLOCK, fresh.MOST = 4, 4, 8
+    recent_tokens.FULL, recent_tokens.BLOCK, recent_tokens.MOST = 4, 4, 8
     return open_store(where)
 
 
 def moves_in_two(where: str | Path) -> Store:
     """Takes tokens out of the fresh ones in one transaction, and puts them away in the next."""
 
-    def follow(self: Fresh, connection: Connection, wanted: int) -> None:
+    def follow(self: RecentTokens, connection: Connection, wanted: int) -> None:
         rows, self._neighbours = self._neighbours, []
         for row in rows:
             connection.execute("DELETE FROM fresh_tokens WHERE id=?", (row.id,))
@@ -147,10 +147,10 @@ def moves_in_two(where: str | Path) -> Store:
         time.sleep(0.002)
         connection.execute("BEGIN IMMEDIATE")
         for row in rows:
-            fresh._move(connection, row.day, row.data)
-            self.tokens.difference_update(fresh.split(row.data))
+            recent_tokens._move(connection, row.day, row.data)
+            self.tokens.difference_update(recent_tokens.split(row.data))
 
-    Fresh._follow = follow  # type: ignore[method-assign]
+    RecentTokens._follow = follow  # type: ignore[method-assign]
     return small_fresh(where)
 
 
@@ -181,9 +181,9 @@ DAYS_OFF = {
 # No bugs: the times that a collector keeps, so short or so long that no test waits for them.
 TIMES: dict[str, dict[tuple[ModuleType, str], float]] = {
     "impatient": {
-        (protocol, "HEADER_SECONDS"): 0.3,
-        (protocol, "BODY_SECONDS"): 0.6,
-        (protocol, "ANSWER_SECONDS"): 0.5,
+        (http_protocol, "HEADER_SECONDS"): 0.3,
+        (http_protocol, "BODY_SECONDS"): 0.6,
+        (http_protocol, "ANSWER_SECONDS"): 0.5,
         (process, "HANDSHAKE_SECONDS"): 0.3,
     },
     "short-drain": {(process, "DRAIN_SECONDS"): 1.0},
@@ -212,7 +212,7 @@ def run(bug: str, data: str, collections: str, port: str) -> int:
     tls = Path(data).with_name("tls.pem")  # certificate and key, where the test put one
     if tls.exists():
         more |= {"tls_cert": tls, "tls_key": tls}
-    settings = Settings(
+    settings = CollectorSettings(
         data=data, collections=collections, port=int(port), group_batches=group, **more
     )
     return process.run(settings, today=lambda: today, **BUGS[bug])

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any, TypeVar, cast
+
+import numba
 
 
 @functools.cache
@@ -17,3 +21,15 @@ def load(name: str) -> ModuleType | None:
     except ImportError:
         return None
     return importlib.import_module(f"rappor.aggregate.{name}")
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def compiled(function: _Function) -> _Function:
+    """The function as machine code that runs without the interpreter's lock."""
+    try:
+        fast: Any = numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # nowhere to write: compile anew in each process
+        fast = numba.njit(nogil=True)(function)
+    return cast("_Function", fast)

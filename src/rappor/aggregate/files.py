@@ -15,11 +15,11 @@ from typing import NamedTuple
 from rappor.aggregate import _engine, kernel, read_csv, read_jsonl, read_parquet
 from rappor.aggregate.counts import Counts
 from rappor.aggregate.kernel_numpy import Ints
-from rappor.aggregate.part import SHOWN, Job, Wrong
+from rappor.aggregate.part import SHOWN, ReadJob, Wrong
 from rappor.errors import DecodeError
 from rappor.params import Params
 
-Reader = Callable[[Path, Params], Iterator[Job]]
+Reader = Callable[[Path, Params], Iterator[ReadJob]]
 
 _READERS: dict[str, Reader] = {
     ".csv": read_csv.jobs,
@@ -69,7 +69,7 @@ class Aggregated:
     reasons: Mapping[str, int]
 
 
-class _Counted(NamedTuple):
+class _CountedPart(NamedTuple):
     """What a worker makes of a job."""
 
     totals: Ints
@@ -150,12 +150,12 @@ def reader_of(name: str | os.PathLike[str]) -> tuple[Path, Reader]:
 
 def _in_order(
     files: Sequence[tuple[str, Path, Reader]], params: Params, workers: int
-) -> Iterator[tuple[int, int, _Counted]]:
+) -> Iterator[tuple[int, int, _CountedPart]]:
     """Run the jobs of all files in threads and give their results in order.
 
     Only one job more than there are threads is ever read ahead: that keeps memory flat.
     """
-    waiting: deque[tuple[int, int, Future[_Counted]]] = deque()
+    waiting: deque[tuple[int, int, Future[_CountedPart]]] = deque()
     with ThreadPoolExecutor(workers, "rappor-aggregate") as pool:
         try:
             for number, (_, path, reader) in enumerate(files):
@@ -169,15 +169,15 @@ def _in_order(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _result(number: int, size: int, future: Future[_Counted]) -> tuple[int, int, _Counted]:
+def _result(number: int, size: int, future: Future[_CountedPart]) -> tuple[int, int, _CountedPart]:
     return number, size, future.result()
 
 
-def _count(job: Job, params: Params) -> _Counted:
+def _count(job: ReadJob, params: Params) -> _CountedPart:
     """What happens in a thread: understand a piece of a file, and count it."""
     part = job.run()
     totals, ones, _ = kernel.engine().count_rows(part.packed, part.cohorts, -1, params.m)
-    return _Counted(totals, ones[:, : params.k], part.lines, part.wrong)
+    return _CountedPart(totals, ones[:, : params.k], part.lines, part.wrong)
 
 
 class _Account:
@@ -190,7 +190,7 @@ class _Account:
         self._strict = strict
         self._number, self._lines = 0, 0
 
-    def add(self, number: int, file: str, done: _Counted) -> None:
+    def add(self, number: int, file: str, done: _CountedPart) -> None:
         """Go on with the next piece; DecodeError at a malformed line when strict."""
         if number != self._number:
             self._number, self._lines = number, 0

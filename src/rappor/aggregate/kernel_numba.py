@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rappor.aggregate._jit import compiled
+from rappor.aggregate._engine import compiled
 from rappor.aggregate.kernel_numpy import AnyInts, Bytes, Ints
 
 Word = np.uint64

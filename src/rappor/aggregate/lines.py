@@ -12,7 +12,7 @@ import numpy as np
 
 from rappor.aggregate import _engine
 from rappor.aggregate.kernel_numpy import Bytes, Ints
-from rappor.aggregate.part import NotAReport, Part, Reports, Wrong
+from rappor.aggregate.part import FilePart, NotAReport, PackedReports, Wrong
 from rappor.params import Params
 
 LONGEST = 100_000  # characters; a report of 4096 bits in three columns takes 12,300
@@ -23,7 +23,7 @@ Columns = tuple[int, int, int]  # columns, the cohort's, the bits'
 NO_COLUMNS: Columns = (0, 0, 0)  # JSON
 
 
-def parse_lines(data: bytes, params: Params, careful: Careful, columns: Columns) -> Part:
+def parse_lines(data: bytes, params: Params, careful: Careful, columns: Columns) -> FilePart:
     """The reports of some whole lines, the last one with or without its newline."""
     fast = _engine.load("lines_numba")
     if fast is None:
@@ -35,7 +35,7 @@ def parse_lines(data: bytes, params: Params, careful: Careful, columns: Columns)
     odd: Ints = np.empty((_ODD_AT_ONCE, 3), np.int64)
     layout: Ints = np.array(columns, np.int64)
     limits = (params.k, params.m, LONGEST)
-    others, wrong = Reports(params), Wrong()
+    others, wrong = PackedReports(params), Wrong()
     at = lines = rows = 0
     while at < len(data):
         at, seen, parsed, odds = fast.parse(
@@ -46,7 +46,7 @@ def parse_lines(data: bytes, params: Params, careful: Careful, columns: Columns)
         lines += seen
         rows += parsed
     more_packed, more_cohorts = others.arrays()
-    return Part(
+    return FilePart(
         np.concatenate([packed[:rows], more_packed]),
         np.concatenate([cohorts[:rows], more_cohorts]),
         lines,
@@ -54,16 +54,16 @@ def parse_lines(data: bytes, params: Params, careful: Careful, columns: Columns)
     )
 
 
-def _all_carefully(data: bytes, params: Params, careful: Careful) -> Part:
+def _all_carefully(data: bytes, params: Params, careful: Careful) -> FilePart:
     """Every line with the careful reader."""
-    reports, wrong = Reports(params), Wrong()
+    reports, wrong = PackedReports(params), Wrong()
     lines = data.removesuffix(b"\n").split(b"\n")
     for number, line in enumerate(lines, 1):
         _take(line, number, careful, reports, wrong)
-    return Part(*reports.arrays(), len(lines), wrong)
+    return FilePart(*reports.arrays(), len(lines), wrong)
 
 
-def _take(line: bytes, number: int, careful: Careful, reports: Reports, wrong: Wrong) -> None:
+def _take(line: bytes, number: int, careful: Careful, reports: PackedReports, wrong: Wrong) -> None:
     """One line into the reports, or into the account of those that are none; or blank: neither."""
     text = line.removesuffix(b"\r").decode("latin-1")  # what matters in it is ASCII
     if not text.strip(" \t"):

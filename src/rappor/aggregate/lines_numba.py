@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rappor.aggregate._jit import compiled
+from rappor.aggregate._engine import compiled
 from rappor.aggregate.kernel_numpy import Bytes, Ints
 
 Int = int | np.int64

@@ -41,7 +41,7 @@ class Wrong:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """Reports of one piece of a file.
 
     Attributes:
@@ -58,14 +58,14 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ReadJob:
     """A piece of a file, read but not yet understood; `run` may be called in another thread."""
 
     size: int
-    run: Callable[[], Part]
+    run: Callable[[], FilePart]
 
 
-class Reports:
+class PackedReports:
     """Reports collected one by one: the slow path."""
 
     __slots__ = ("_cohorts", "_packed", "params")
@@ -81,7 +81,7 @@ class Reports:
         self._packed.append(bits.to_bytes((self.params.k + 7) // 8, "little"))
 
     def arrays(self) -> tuple[Bytes, Ints]:
-        """What `Part` holds."""
+        """What `FilePart` holds."""
         packed = np.frombuffer(b"".join(self._packed), np.uint8)
         return packed.reshape(-1, (self.params.k + 7) // 8), np.array(self._cohorts, np.int64)
 

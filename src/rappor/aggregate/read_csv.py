@@ -16,10 +16,10 @@ from rappor.aggregate.line_chunks import LineFile
 from rappor.aggregate.lines import parse_lines
 from rappor.aggregate.part import (
     NO_COHORT,
-    Job,
+    FilePart,
     NotAReport,
-    Part,
-    Reports,
+    PackedReports,
+    ReadJob,
     Wrong,
     bits_from,
     cohort_from,
@@ -37,14 +37,14 @@ class Layout:
     bits: int
 
 
-def jobs(path: Path, params: Params) -> Iterator[Job]:
+def jobs(path: Path, params: Params) -> Iterator[ReadJob]:
     """The pieces of a CSV file."""
     with path.open("rb") as raw:
         file = LineFile(path, raw)
         layout = layout_of(file.header(), path)
-        yield Job(0, partial(_header, params))
+        yield ReadJob(0, partial(_header, params))
         for size, data in file.chunks():
-            yield Job(size, partial(parse_piece, data, layout, params))
+            yield ReadJob(size, partial(parse_piece, data, layout, params))
 
 
 def layout_of(header: bytes, path: Path) -> Layout:
@@ -62,12 +62,12 @@ def layout_of(header: bytes, path: Path) -> Layout:
     return Layout(len(names), names.index("cohort"), names.index(bits[0]))
 
 
-def _header(params: Params) -> Part:
+def _header(params: Params) -> FilePart:
     """The header's line: no report, but the lines after it count from 2."""
-    return Part(*Reports(params).arrays(), 1, Wrong())
+    return FilePart(*PackedReports(params).arrays(), 1, Wrong())
 
 
-def parse_piece(data: bytes, layout: Layout, params: Params) -> Part:
+def parse_piece(data: bytes, layout: Layout, params: Params) -> FilePart:
     """The reports of some whole lines."""
     columns = (layout.columns, layout.cohort, layout.bits)
     return parse_lines(data, params, partial(_parse_line, layout), columns)

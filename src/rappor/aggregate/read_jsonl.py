@@ -16,7 +16,7 @@ from typing import Any
 
 from rappor.aggregate.line_chunks import LineFile, first_without_bom
 from rappor.aggregate.lines import NO_COLUMNS, parse_lines
-from rappor.aggregate.part import NO_COHORT, Job, NotAReport, Part, bits_from, cohort_from
+from rappor.aggregate.part import NO_COHORT, FilePart, NotAReport, ReadJob, bits_from, cohort_from
 from rappor.errors import DecodeError, WireError
 from rappor.params import Params
 from rappor.wire import unpack
@@ -24,18 +24,18 @@ from rappor.wire import unpack
 _TEXT = ("bits", "rappor", "irr")
 
 
-def jobs(path: Path, params: Params) -> Iterator[Job]:
+def jobs(path: Path, params: Params) -> Iterator[ReadJob]:
     """The pieces of a file of JSON lines."""
     empty = True
     with path.open("rb") as raw:
         for size, data in first_without_bom(LineFile(path, raw).chunks()):
             empty = False
-            yield Job(size, partial(parse_piece, data, params))
+            yield ReadJob(size, partial(parse_piece, data, params))
     if empty:
         raise DecodeError(f"{path}: the file is empty")
 
 
-def parse_piece(data: bytes, params: Params) -> Part:
+def parse_piece(data: bytes, params: Params) -> FilePart:
     """The reports of some whole lines."""
     return parse_lines(data, params, _parse_line, NO_COLUMNS)
 

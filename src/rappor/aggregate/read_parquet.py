@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.aggregate.kernel_numpy import Bytes, Ints
-from rappor.aggregate.part import WRONG_BITS, Job, Part, Wrong, wrong_cohort, wrong_length
+from rappor.aggregate.part import WRONG_BITS, FilePart, ReadJob, Wrong, wrong_cohort, wrong_length
 from rappor.errors import DecodeError, MissingExtraError
 from rappor.params import Params
 
@@ -25,7 +25,7 @@ _BYTES_AT_ONCE = 8 * 2**20
 Mask = NDArray[np.bool_]
 
 
-def jobs(path: Path, params: Params) -> Iterator[Job]:
+def jobs(path: Path, params: Params) -> Iterator[ReadJob]:
     """The pieces of a Parquet file."""
     try:
         import pyarrow as pa
@@ -40,7 +40,7 @@ def jobs(path: Path, params: Params) -> Iterator[Job]:
             rows = max(1, _BYTES_AT_ONCE // params.k)
             for batch in file.iter_batches(rows, columns=["cohort", name], use_threads=False):
                 arrays = batch["cohort"], batch[name]
-                yield Job(round(per_row * len(batch)), partial(_parse_piece, *arrays, params))
+                yield ReadJob(round(per_row * len(batch)), partial(_parse_piece, *arrays, params))
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.strerror:
                 raise
@@ -79,7 +79,7 @@ def _is_binary(kind: Any, pa: Any) -> bool:
     return bool(variable or types.is_fixed_size_binary(kind))
 
 
-def _parse_piece(cohort: Any, reports: Any, params: Params) -> Part:
+def _parse_piece(cohort: Any, reports: Any, params: Params) -> FilePart:
     """The reports of one batch."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -103,7 +103,7 @@ def _parse_piece(cohort: Any, reports: Any, params: Params) -> Part:
     wrong = Wrong()
     for index in np.flatnonzero(~taken).tolist():
         wrong.add(index + 1, _reason(int(lengths[index]), in_range[index], text, params))
-    return Part(packed[taken[fits]], cohorts[taken], len(lengths), wrong)
+    return FilePart(packed[taken[fits]], cohorts[taken], len(lengths), wrong)
 
 
 def _matrix(plain: Any, width: int) -> Bytes:

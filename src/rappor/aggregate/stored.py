@@ -18,7 +18,7 @@ import numpy as np
 from rappor.aggregate.counts import Counts
 from rappor.aggregate.files import Malformed, reader_of
 from rappor.aggregate.kernel import count
-from rappor.aggregate.part import SHOWN, Part
+from rappor.aggregate.part import SHOWN, FilePart
 from rappor.collection import Collection, days_of
 from rappor.errors import DecodeError
 from rappor.params import Params
@@ -97,7 +97,7 @@ def within(period: str, first: date | None, last: date | None) -> bool:
 
 
 @dataclass(slots=True)
-class ReportFile:
+class ImportedReports:
     """A file of reports on its way into a store.
 
     Attributes:
@@ -137,7 +137,7 @@ class ReportFile:
         else:
             yield from self._fold(sum((each for _, each in parts), Counts.zero(params)))
 
-    def _parts(self, params: Params) -> Iterator[Part]:
+    def _parts(self, params: Params) -> Iterator[FilePart]:
         path, reader = reader_of(self.path)
         lines = 0
         for job in reader(path, params):
@@ -151,7 +151,7 @@ class ReportFile:
             lines += part.lines
             yield part
 
-    def _fold(self, counts: Counts, part: Part | None = None) -> Iterator[Fold]:
+    def _fold(self, counts: Counts, part: FilePart | None = None) -> Iterator[Fold]:
         for cohort in np.flatnonzero(counts.totals).tolist():
             kept = None if part is None else part.packed[part.cohorts == cohort].tobytes()
             total = int(counts.totals[cohort])

@@ -18,11 +18,11 @@ import numpy as np
 
 from rappor.attack.binomials import binomial_sum
 from rappor.attack.draw import BoolArray, ones_of_memo, permanent
-from rappor.attack.finding import Bound, Figure, Finding, percent
+from rappor.attack.finding import AttackFigure, AttackResult, Bound, percent
 from rappor.attack.scores import (
     FloatArray,
     IntArray,
-    Part,
+    ScorePart,
     counted,
     difference,
     mixed,
@@ -77,14 +77,14 @@ def rates(params: Params, reports: int) -> tuple[float, float]:
     set_pair, held = pair_laws(params, reports, 1 - flip)
     common = params.h - differ
     unchanged = sum_law(
-        [Part(scores, clear_pair, params.k - params.h), Part(scores, set_pair, params.h)]
+        [ScorePart(scores, clear_pair, params.k - params.h), ScorePart(scores, set_pair, params.h)]
     )
     changed = sum_law(
         [
-            Part(scores, np.outer(clear, clear), params.k - params.h - differ),
-            Part(scores, np.outer(held, held), common),
-            Part(scores, np.outer(held, clear), differ),
-            Part(scores, np.outer(clear, held), differ),
+            ScorePart(scores, np.outer(clear, clear), params.k - params.h - differ),
+            ScorePart(scores, np.outer(held, held), common),
+            ScorePart(scores, np.outer(held, clear), differ),
+            ScorePart(scores, np.outer(clear, held), differ),
         ]
     )
     return unchanged.above(), 1 - changed.above()
@@ -104,8 +104,8 @@ def by_noise_alone(params: Params, reports: int) -> float:
     flip = float(flip_probability(params))
     scores, _ = whole_scores(same_scores(params, reports, flip), params.k, least=LEAST_STEPS)
     pair, alone = pair_laws(params, reports, flip)
-    unchanged = sum_law([Part(scores, pair, params.k)]).above()
-    changed = sum_law([Part(scores, np.outer(alone, alone), params.k)]).above()
+    unchanged = sum_law([ScorePart(scores, pair, params.k)]).above()
+    changed = sum_law([ScorePart(scores, np.outer(alone, alone), params.k)]).above()
     return (unchanged + 1 - changed) / 2
 
 
@@ -135,7 +135,9 @@ def signals(params: Params) -> tuple[BoolArray, BoolArray]:
     return before, after
 
 
-def balanced_figure(params: Params, reports: int, trials: int, seed: int, label: str) -> Figure:
+def balanced_figure(
+    params: Params, reports: int, trials: int, seed: int, label: str
+) -> AttackFigure:
     """Balanced accuracy, exact and simulated on half of the trials each way."""
     kept, changed = rates(params, reports)
     half = max(1, trials // 2)
@@ -145,10 +147,12 @@ def balanced_figure(params: Params, reports: int, trials: int, seed: int, label:
     law = binomial_sum([(half, kept), (half, changed)])
     p_value = min(1.0, 2 * min(law.upto(right), 1 - law.upto(right - 1)))
     exact = (kept + changed) / 2
-    return Figure(label, exact, right / (2 * half), spread, p_value=p_value)
+    return AttackFigure(label, exact, right / (2 * half), spread, p_value=p_value)
 
 
-def attack(params: Params, *, reports: int = 7, trials: int = 10_000, seed: int = 0) -> Finding:
+def attack(
+    params: Params, *, reports: int = 7, trials: int = 10_000, seed: int = 0
+) -> AttackResult:
     """Tell whether a client's value changed between two windows of n reports each.
 
     >>> round(attack(Params.preset("windows"), reports=7, trials=100).exact, 3)
@@ -159,7 +163,7 @@ def attack(params: Params, *, reports: int = 7, trials: int = 10_000, seed: int 
     kept, changed = rates(params, n)
     figure = balanced_figure(params, n, count, seed, "balanced accuracy")
     epsilon = add_up([(epsilon_n(params, n), 2)])
-    return Finding(
+    return AttackResult(
         name="change",
         title="did the value change between two windows?",
         sees=f"two windows of {n} reports each of one client; neither value is known",

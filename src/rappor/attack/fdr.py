@@ -12,7 +12,14 @@ from __future__ import annotations
 import numpy as np
 
 from rappor.attack.draw import ones
-from rappor.attack.finding import Bound, Figure, Finding, most_believed, percent, share_figure
+from rappor.attack.finding import (
+    AttackFigure,
+    AttackResult,
+    Bound,
+    most_believed,
+    percent,
+    share_figure,
+)
 from rappor.attack.posterior import chances, given_ones
 from rappor.attack.settings import batches, check_frequency, check_trials, generator
 from rappor.checks import exact
@@ -50,7 +57,7 @@ def picked_share(params: Params, frequency: float) -> float:
 
 def attack(
     params: Params, *, frequency: float = 0.1, trials: int = 100_000, seed: int = 0
-) -> Finding:
+) -> AttackResult:
     """Pick the reports with all h bits of v set, and count the innocent among them."""
     check_params(params)
     share = check_frequency("frequency", frequency)
@@ -66,7 +73,7 @@ def attack(
     rate = false_discovery_rate(params, share)
     epsilon = epsilon_one(params)
     label = "share of those picked who do not hold v"
-    return Finding(
+    return AttackResult(
         name="fdr",
         title="picking out the clients that hold a value",
         sees="one report of each client",
@@ -74,7 +81,7 @@ def attack(
         params=params,
         settings={"frequency": share, "trials": count, "seed": seed},
         figures=(
-            share_figure(label, rate, false, picked) if picked else Figure(label, rate),
+            share_figure(label, rate, false, picked) if picked else AttackFigure(label, rate),
             share_figure("share of all who are picked", picked_share(params, share), picked, count),
         ),
         bound=Bound("ε1", epsilon, 1 - most_believed(epsilon, share), least=True),

@@ -13,7 +13,7 @@ from rappor.params import Params
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class AttackFigure:
     """One number that says how well an attack does.
 
     Attributes:
@@ -24,7 +24,7 @@ class Figure:
         exact_error: standard error of `exact`; 0 but for integrals over too many dimensions.
         p_value: chance of a simulation as far off as this one, either way, where its law is known.
 
-    >>> Figure("accuracy", 0.5, 0.52, 0.01).sigmas
+    >>> AttackFigure("accuracy", 0.5, 0.52, 0.01).sigmas
     2.0
     """
 
@@ -80,7 +80,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AttackResult:
     """What one attack found for one set of parameters.
 
     Attributes:
@@ -102,7 +102,7 @@ class Finding:
     does: str
     params: Params
     settings: Mapping[str, int | float]
-    figures: tuple[Figure, ...]
+    figures: tuple[AttackFigure, ...]
     bound: Bound | None
     meaning: str
     table: Mapping[str, float] = field(default_factory=dict)
@@ -162,7 +162,7 @@ class Finding:
         }
 
 
-def share_figure(label: str, exact: float, hits: int, trials: int) -> Figure:
+def share_figure(label: str, exact: float, hits: int, trials: int) -> AttackFigure:
     """A probability beside the share of independent trials in which the event happened.
 
     The standard error is that of the exact figure, √(P(1-P)/T): it is right also where every
@@ -175,7 +175,7 @@ def share_figure(label: str, exact: float, hits: int, trials: int) -> Figure:
     chance = min(max(exact, 0.0), 1.0)
     tails = binom.cdf(hits, trials, chance), binom.sf(hits - 1, trials, chance)
     p_value = min(1.0, 2 * float(min(tails)))
-    return Figure(label, exact, hits / trials, spread, p_value=p_value)
+    return AttackFigure(label, exact, hits / trials, spread, p_value=p_value)
 
 
 def most_believed(epsilon: float, prior: float = 0.5) -> float:

@@ -23,8 +23,8 @@ from scipy import fft
 
 from rappor.attack.change import pair_laws, same_scores
 from rappor.attack.draw import BoolArray, ones, ones_of_memo, permanent
-from rappor.attack.finding import Bound, Figure, Finding, percent
-from rappor.attack.scores import FloatArray, IntArray, Part, sum_law, whole_scores
+from rappor.attack.finding import AttackFigure, AttackResult, Bound, percent
+from rappor.attack.scores import FloatArray, IntArray, ScorePart, sum_law, whole_scores
 from rappor.attack.settings import check_trials, generator
 from rappor.checks import whole
 from rappor.mechanism.prr import flip_probability
@@ -61,7 +61,7 @@ def pairwise(params: Params, reports: int) -> float:
     ):
         own, stranger = laws
         gap = table[:, :, None] - table[:, None, :]
-        parts.append(Part(gap, own[:, :, None] * stranger[None, None, :], bits))
+        parts.append(ScorePart(gap, own[:, :, None] * stranger[None, None, :], bits))
     return sum_law(parts).above()
 
 
@@ -229,10 +229,10 @@ def _sums(scores: IntArray, first: IntArray, second: IntArray, h: int) -> FloatA
 
 def _world_figure(
     label: str, exact: float, shares: FloatArray, smallest: float, exact_error: float = 0.0
-) -> Figure:
+) -> AttackFigure:
     """Worlds are the unit: clients of one world share their strangers."""
     spread = float(shares.std(ddof=1)) / math.sqrt(len(shares))
-    return Figure(label, exact, float(shares.mean()), max(spread, smallest), exact_error)
+    return AttackFigure(label, exact, float(shares.mean()), max(spread, smallest), exact_error)
 
 
 def attack(
@@ -242,7 +242,7 @@ def attack(
     reports: int = 7,
     trials: int = 20,
     seed: int = 0,
-) -> Finding:
+) -> AttackResult:
     """Link the two windows of every client; a trial is a world of N clients."""
     check_params(params)
     many = whole("clients", clients, 2, MOST_CLIENTS)
@@ -259,7 +259,7 @@ def attack(
     for shown in SHOWN:
         other = share if shown == n else linked_share(params, shown, many)[0]
         table[f"share linked, n = {shown}"] = other
-    return Finding(
+    return AttackResult(
         name="linkage",
         title="linking two windows of the same client",
         sees=f"two windows with {n} reports of each of {many} clients, grouped but without names",

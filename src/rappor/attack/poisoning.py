@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.attack.binomials import binomial_sum
-from rappor.attack.finding import Figure, Finding, percent, share_figure
+from rappor.attack.finding import AttackFigure, AttackResult, percent, share_figure
 from rappor.attack.scores import FloatArray, IntArray
 from rappor.attack.settings import check_frequency, check_trials, generator
 from rappor.checks import whole
 from rappor.errors import ParamsError
 from rappor.mechanism.channel import channel, expected_ones, ones_variance
 from rappor.params import Params, check_params
-from rappor.simulate.draw import reported_ones
+from rappor.simulate.drawn_counts import reported_ones
 
 ALPHA = 0.01
 MOST_REPORTS = 10**8
@@ -125,7 +125,7 @@ def attack(
     frequency: float = 0.01,
     trials: int = 2_000,
     seed: int = 0,
-) -> Finding:
+) -> AttackResult:
     """Send forged reports that have all bits of v, and see what becomes of the count of v."""
     check_params(params)
     if params.h >= params.k:
@@ -139,7 +139,7 @@ def attack(
     if_zero, if_one = channel(params).noise
     each = share * (1 - share) + (share * if_one + (1 - share) * if_zero) / params.h
     spread = math.sqrt((many - liars) * each / count) / many
-    figures = [Figure("estimated share of v", exact, float(estimates.mean()), spread)]
+    figures = [AttackFigure("estimated share of v", exact, float(estimates.mean()), spread)]
     ways = {
         "alarm if forged reports have every bit set": (liars, 1.0),
         "alarm if they have the bits of v and no other": (liars, 0.0),
@@ -153,7 +153,7 @@ def attack(
         figures.append(share_figure(label, rate, alarms, count))
     weight = forged_weight(params)
     beyond = " (estimates are not cut at 100 %: forged bits can count for more than there are)"
-    return Finding(
+    return AttackResult(
         name="poisoning",
         title="forged reports that push a value up",
         sees=f"a collection of {many:,} reports, {liars:,} of which the attacker forges",

@@ -15,7 +15,14 @@ from fractions import Fraction
 import numpy as np
 
 from rappor.attack.draw import ones
-from rappor.attack.finding import Bound, Figure, Finding, most_believed, percent, share_figure
+from rappor.attack.finding import (
+    AttackFigure,
+    AttackResult,
+    Bound,
+    most_believed,
+    percent,
+    share_figure,
+)
 from rappor.attack.settings import batches, check_frequency, check_trials, generator
 from rappor.attack.targeting import guess_accuracy
 from rappor.checks import exact, show, whole
@@ -85,7 +92,7 @@ def _ones_in(params: Params, pattern: str | Sequence[int]) -> int:
 
 def attack(
     params: Params, *, frequency: float = 0.1, trials: int = 100_000, seed: int = 0
-) -> Finding:
+) -> AttackResult:
     """Look at the h bits of v in one report of each client, and say "v" where that is likelier."""
     check_params(params)
     share = check_frequency("frequency", frequency)
@@ -103,7 +110,7 @@ def attack(
     figures = [
         share_figure(f"P(v) where {j} of its {params.h} bits are set", believed[j], held, seen)
         if seen
-        else Figure(f"P(v) where {j} of its {params.h} bits are set", believed[j])
+        else AttackFigure(f"P(v) where {j} of its {params.h} bits are set", believed[j])
         for j, held, seen in zip(
             range(params.h, -1, -1), held_by.tolist()[::-1], seen_by.tolist()[::-1], strict=True
         )
@@ -112,7 +119,7 @@ def attack(
         share_figure("accuracy of the best guess", guess_accuracy(params, share), right, count)
     )
     cross, epsilon = crossing(params), epsilon_one(params)
-    return Finding(
+    return AttackResult(
         name="posterior",
         title="is it this value? Belief after one report",
         sees=f"one report of a client, and that {share:.3g} of all clients hold v",

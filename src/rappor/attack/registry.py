@@ -7,21 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rappor.attack import (
-    alternating,
-    averaging,
-    change,
-    fdr,
-    linkage,
-    poisoning,
-    posterior,
-    secrets,
-    single,
-    targeting,
-    unlimited,
-    window,
-)
-from rappor.attack.finding import Finding
+from rappor.attack import change, fdr, linkage, observers, poisoning, posterior, secrets, targeting
+from rappor.attack.finding import AttackResult
 from rappor.checks import show
 from rappor.errors import ParamsError
 from rappor.params import Params
@@ -40,28 +27,28 @@ class Attack:
 
     name: str
     about: str
-    run: Callable[..., Finding]
+    run: Callable[..., AttackResult]
     settings: Mapping[str, int | float]
 
 
-def _attack(name: str, about: str, run: Callable[..., Finding]) -> Attack:
+def _attack(name: str, about: str, run: Callable[..., AttackResult]) -> Attack:
     return Attack(name, about, run, dict(run.__kwdefaults__ or {}))
 
 
 ATTACKS: dict[str, Attack] = {
     each.name: each
     for each in (
-        _attack("single", "one report: which of two values is it? (R55)", single.attack),
-        _attack("window", "n reports of one value: which of two is it? (R56)", window.attack),
-        _attack("unlimited", "reports without end, B' is known (R57)", unlimited.attack),
-        _attack("averaging", "many reports, with and without a memo (R2, R57)", averaging.attack),
-        _attack("alternating", "a value that alternates a, b, a, b (R30)", alternating.attack),
-        _attack("change", "did the value change between two windows? (R30)", change.attack),
-        _attack("linkage", "which two windows are the same client's? (R69)", linkage.attack),
-        _attack("targeting", "one person or a small group singled out (R60)", targeting.attack),
-        _attack("secrets", "several secrets or devices of one person (R58-R59)", secrets.attack),
-        _attack("fdr", "picking out the clients that hold a value (R61)", fdr.attack),
-        _attack("posterior", "how probable a value is after one report (R62)", posterior.attack),
+        _attack("single", "one report: which of two values is it?", observers.single),
+        _attack("window", "n reports of one value: which of two is it?", observers.window),
+        _attack("unlimited", "reports without end, B' is known", observers.unlimited),
+        _attack("averaging", "many reports, with and without a memo", observers.averaging),
+        _attack("alternating", "a value that alternates a, b, a, b", observers.alternating),
+        _attack("change", "did the value change between two windows?", change.attack),
+        _attack("linkage", "which two windows are the same client's?", linkage.attack),
+        _attack("targeting", "one person or a small group singled out", targeting.attack),
+        _attack("secrets", "several secrets or devices of one person", secrets.attack),
+        _attack("fdr", "picking out the clients that hold a value", fdr.attack),
+        _attack("posterior", "how probable a value is after one report", posterior.attack),
         _attack("poisoning", "forged reports that push a value up", poisoning.attack),
     )
 }
@@ -76,7 +63,7 @@ def find(name: str) -> Attack:
     raise ParamsError(f"attack must be one of {', '.join(ATTACKS)}; got {show(name)}{hint}")
 
 
-def run(name: str, params: Params, **settings: Any) -> Finding:
+def run(name: str, params: Params, **settings: Any) -> AttackResult:
     """Run the named attack with its default settings, or with those given.
 
     >>> round(run("unlimited", Params.preset("chrome"), trials=1000).exact, 4)

@@ -105,7 +105,7 @@ def whole_scores(
     return np.rint(scores / largest * steps).astype(np.int64), largest / steps
 
 
-class Part(NamedTuple):
+class ScorePart(NamedTuple):
     """Independent bits that follow one law: a whole-number score and its probability, each."""
 
     scores: IntArray
@@ -130,7 +130,7 @@ class SumLaw(NamedTuple):
         return min(1.0, float(self.chances[: max(0, most - self.low + 1)].sum()))
 
 
-def sum_law(parts: Sequence[Part]) -> SumLaw:
+def sum_law(parts: Sequence[ScorePart]) -> SumLaw:
     """The law of the sum of all bits' scores, by Fourier transform: exact up to float rounding."""
     used = [part for part in parts if part.bits]
     low = sum(int(part.scores.min()) * part.bits for part in used)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rappor.attack.finding import Bound, Figure, Finding, most_believed, percent, share_figure
+from rappor.attack.finding import (
+    AttackFigure,
+    AttackResult,
+    Bound,
+    most_believed,
+    percent,
+    share_figure,
+)
 from rappor.attack.settings import check_trials, generator
 from rappor.attack.two_values import accuracy, guesses, majority, majority_guesses
 from rappor.checks import whole
@@ -15,7 +22,9 @@ SHOWN = (1, 2, 3, 5)
 MOST_SECRETS = 100
 
 
-def attack(params: Params, *, secrets: int = 2, trials: int = 100_000, seed: int = 0) -> Finding:
+def attack(
+    params: Params, *, secrets: int = 2, trials: int = 100_000, seed: int = 0
+) -> AttackResult:
     """Put together the B' of one person's r secrets, or of devices that share one.
 
     >>> round(attack(Params.preset("windows"), secrets=3, trials=1000).exact, 3)
@@ -28,7 +37,7 @@ def attack(params: Params, *, secrets: int = 2, trials: int = 100_000, seed: int
     same = majority_guesses(params, looks, True, count, generator(seed, 2))
     epsilon = add_up([(epsilon_infinity(params), looks)])
     table = {f"accuracy, secrets = {r}": float(majority(params, r)) for r in SHOWN}
-    return Finding(
+    return AttackResult(
         name="secrets",
         title="several secrets or devices of one person",
         sees=f"reports without end from {looks} secrets of one person: {looks} different B'",
@@ -51,7 +60,7 @@ def attack(params: Params, *, secrets: int = 2, trials: int = 100_000, seed: int
     )
 
 
-def _one_time(params: Params, devices: int, trials: int, seed: int) -> tuple[Figure, ...]:
+def _one_time(params: Params, devices: int, trials: int, seed: int) -> tuple[AttackFigure, ...]:
     """One-time reports without a permanent step: a shared secret has nothing to hold together.
 
     None where f = 0 leaves no privacy at all (p = 0 or q = 1).

@@ -16,8 +16,22 @@ import math
 import numpy as np
 
 from rappor.attack.draw import ones
-from rappor.attack.finding import Bound, Figure, Finding, most_believed, percent, share_figure
-from rappor.attack.scores import MOST_REPORTS, Part, count_laws, evidence, sum_law, whole_scores
+from rappor.attack.finding import (
+    AttackFigure,
+    AttackResult,
+    Bound,
+    most_believed,
+    percent,
+    share_figure,
+)
+from rappor.attack.scores import (
+    MOST_REPORTS,
+    ScorePart,
+    count_laws,
+    evidence,
+    sum_law,
+    whole_scores,
+)
 from rappor.attack.settings import batches, check_frequency, check_trials, generator
 from rappor.checks import whole
 from rappor.decoding.repeats import shared_noise
@@ -52,8 +66,8 @@ def guess_accuracy(params: Params, frequency: float, reports: int = 1) -> float:
     scores, unit = whole_scores(evidence(params, reports), params.h)
     threshold = _threshold(share, unit)
     if_one, if_zero = count_laws(params, reports)
-    holds = sum_law([Part(scores, if_one, params.h)]).above(threshold)
-    does_not = 1 - sum_law([Part(scores, if_zero, params.h)]).above(threshold)
+    holds = sum_law([ScorePart(scores, if_one, params.h)]).above(threshold)
+    does_not = 1 - sum_law([ScorePart(scores, if_zero, params.h)]).above(threshold)
     return share * holds + (1 - share) * does_not
 
 
@@ -114,7 +128,7 @@ def attack(
     reports: int = 1,
     trials: int = 20_000,
     seed: int = 0,
-) -> Finding:
+) -> AttackResult:
     """Estimate how many of a small group hold v, and guess whether one person does."""
     check_params(params)
     group = whole("clients", clients, 1, MOST_CLIENTS)
@@ -130,7 +144,7 @@ def attack(
     none_left, all_replaced = deniability(params)
     epsilon = epsilon_n(params, n)
     plain = max(share, 1 - share)
-    return Finding(
+    return AttackResult(
         name="targeting",
         title="singling out one person or a small group",
         sees=f"{n} report{'s' * (n > 1)} of each of {group} chosen clients, and that "
@@ -145,7 +159,7 @@ def attack(
             "seed": seed,
         },
         figures=(
-            Figure("error of the estimate, in clients", exact, math.sqrt(squared), spread),
+            AttackFigure("error of the estimate, in clients", exact, math.sqrt(squared), spread),
             share_figure("accuracy of the guess about one person", accuracy, right, count),
         ),
         bound=Bound(f"ε_{n}" if n > 1 else "ε1", epsilon),

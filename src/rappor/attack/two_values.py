@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.attack.draw import BoolArray, IntArray, ones, permanent
-from rappor.attack.scores import Part, count_laws, evidence, sum_law, whole_scores
+from rappor.attack.scores import ScorePart, count_laws, evidence, sum_law, whole_scores
 from rappor.attack.settings import batches, telling_bits
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params
@@ -34,7 +34,7 @@ def accuracy(params: Params, reports: int, memos: int = 1) -> float:
     bits = telling_bits(params) * memos
     scores, _ = whole_scores(evidence(params, reports), 2 * bits)
     if_one, if_zero = count_laws(params, reports)
-    return sum_law([Part(scores, if_one, bits), Part(-scores, if_zero, bits)]).above()
+    return sum_law([ScorePart(scores, if_one, bits), ScorePart(-scores, if_zero, bits)]).above()
 
 
 def majority(params: Params, memos: int = 1) -> Fraction:

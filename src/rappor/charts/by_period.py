@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rappor.charts.marks import percent_axis, reports_up
 from rappor.charts.over_time import (
     Mark,
-    Point,
+    TrendPoint,
     all_values,
     band,
     dots,
@@ -60,7 +60,7 @@ _MASS = {
 
 
 def unlisted_panel(
-    points: Sequence[Point],
+    points: Sequence[TrendPoint],
     marks: Sequence[Mark] = (),
     *,
     theme: str = "light",

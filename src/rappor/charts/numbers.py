@@ -12,7 +12,7 @@ MINUS, DASH, NO_BREAK = "\u2212", "\u2013", "\u00a0"
 MISSING = DASH
 
 
-class Shown(NamedTuple):
+class ShownNumber(NamedTuple):
     """An estimate and its interval, rounded alike."""
 
     value: str
@@ -22,27 +22,29 @@ class Shown(NamedTuple):
         return f"{self.value} ({self.interval})"
 
 
-def show_count(value: float, low: float, high: float) -> Shown:
+def show_count(value: float, low: float, high: float) -> ShownNumber:
     """A count of reports: all rounded to the second significant digit of the interval's half-width.
 
     >>> str(show_count(41_012.3, 35_448, 46_541))
     '41,000 (35,400 – 46,500)'
     """
     place = _place(value, low, high)
-    return Shown(_rounded(value, place), f"{_rounded(low, place)} {DASH} {_rounded(high, place)}")
+    return ShownNumber(
+        _rounded(value, place), f"{_rounded(low, place)} {DASH} {_rounded(high, place)}"
+    )
 
 
-def show_share(value: float, low: float, high: float) -> Shown:
+def show_share(value: float, low: float, high: float) -> ShownNumber:
     r"""A share as a percentage, rounded like `show_count`.
 
     >>> str(show_share(0.04101, 0.03544, 0.04654))
     '4.10\xa0% (3.54 – 4.65)'
     """
     shown = show_count(100 * value, 100 * low, 100 * high)
-    return Shown(f"{shown.value}{NO_BREAK}%", shown.interval)
+    return ShownNumber(f"{shown.value}{NO_BREAK}%", shown.interval)
 
 
-def show_difference(value: float, low: float, high: float) -> Shown:
+def show_difference(value: float, low: float, high: float) -> ShownNumber:
     """A difference of two shares in percentage points, with its sign.
 
     >>> str(show_difference(0.0165, 0.0088, 0.0243)), show_difference(-0.02, -0.03, -0.01).value
@@ -50,7 +52,7 @@ def show_difference(value: float, low: float, high: float) -> Shown:
     """
     shown = show_count(100 * value, 100 * low, 100 * high)
     sign = "+" if value > 0 and shown.value[0] not in f"{MINUS}{MISSING}" else ""
-    return Shown(f"{sign}{shown.value} points", shown.interval)
+    return ShownNumber(f"{sign}{shown.value} points", shown.interval)
 
 
 def show_percent(share: float) -> str:

@@ -11,7 +11,7 @@ from rappor.charts.numbers import show_share
 from rappor.charts.theme import Spec
 
 
-class Point(NamedTuple):
+class TrendPoint(NamedTuple):
     """A share in one period with its interval; `share` is None where nothing is known."""
 
     period: str
@@ -21,11 +21,11 @@ class Point(NamedTuple):
     detected: bool = False
 
 
-class Line(NamedTuple):
+class TrendLine(NamedTuple):
     """One string over all periods of the axis, in their order."""
 
     name: str
-    points: Sequence[Point]
+    points: Sequence[TrendPoint]
 
 
 class Mark(NamedTuple):
@@ -35,7 +35,7 @@ class Mark(NamedTuple):
     label: str
 
 
-def all_values(points: Sequence[Point]) -> list[Spec]:
+def all_values(points: Sequence[TrendPoint]) -> list[Spec]:
     """The points with the number of their run: lines do not cross gaps."""
     found, run = [], 0
     for point in points:
@@ -44,7 +44,7 @@ def all_values(points: Sequence[Point]) -> list[Spec]:
     return found
 
 
-def values_of(point: Point) -> Spec:
+def values_of(point: TrendPoint) -> Spec:
     """One point as data, with its words."""
     text = "–"
     if point.share is not None and point.low is not None and point.high is not None:
@@ -60,7 +60,7 @@ def values_of(point: Point) -> Spec:
     }
 
 
-def last_text(points: Sequence[Point]) -> str:
+def last_text(points: Sequence[TrendPoint]) -> str:
     """The newest share that is known, in words."""
     known = [values_of(point)["text"] for point in points if point.share is not None]
     return known[-1] if known else "–"

@@ -13,7 +13,7 @@ _WIDTH, _HEIGHT = 560, 340
 _SHARE = {"field": "frequency", "type": "quantitative"}
 
 
-class Line(NamedTuple):
+class PowerLine(NamedTuple):
     """A plan's label, and the share that it detects at each number of reports."""
 
     label: str
@@ -22,7 +22,7 @@ class Line(NamedTuple):
 
 
 def plans(
-    lines: Sequence[Line],
+    lines: Sequence[PowerLine],
     reports: float,
     frequency: float,
     title: str,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rappor.charts.bars import either
 from rappor.charts.marks import percent_axis, whiskers
-from rappor.charts.numbers import Shown, show_share
+from rappor.charts.numbers import ShownNumber, show_share
 from rappor.charts.theme import Spec, colours
 
 MASS = {
@@ -19,9 +19,9 @@ MASS = {
 class Split(NamedTuple):
     """Both parts of all reports, in numbers and words."""
 
-    explained: Shown
+    explained: ShownNumber
     inside: str
-    rest: Shown
+    rest: ShownNumber
     outside: str
     low: float
     high: float

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from rappor.charts.marks import percent_axis
 from rappor.charts.over_time import (
-    Line,
     Mark,
-    Point,
+    TrendLine,
+    TrendPoint,
     all_values,
     band,
     dots,
@@ -21,7 +21,16 @@ from rappor.charts.over_time import (
 )
 from rappor.charts.theme import SCHEMA, Spec, colours, config, message, whole_chart
 
-__all__ = ["COLUMNS", "MOST", "Line", "Mark", "Point", "multiples_height", "trend_words", "trends"]
+__all__ = [
+    "COLUMNS",
+    "MOST",
+    "Mark",
+    "TrendLine",
+    "TrendPoint",
+    "multiples_height",
+    "trend_words",
+    "trends",
+]
 
 MOST = 12  # multiples
 COLUMNS = 4
@@ -29,7 +38,7 @@ _HEIGHT, _WIDTH = 88, 236
 
 
 def trends(
-    lines: Sequence[Line],
+    lines: Sequence[TrendLine],
     marks: Sequence[Mark] = (),
     silent: Sequence[str] | None = None,
     *,
@@ -115,7 +124,7 @@ def multiples_height(multiples: int, columns: int = COLUMNS) -> int:
 
 
 def trend_words(
-    lines: Sequence[Line], marks: Sequence[Mark] = (), silent: Sequence[str] | None = None
+    lines: Sequence[TrendLine], marks: Sequence[Mark] = (), silent: Sequence[str] | None = None
 ) -> str:
     """How the multiples are to be read.
 
@@ -124,7 +133,9 @@ def trend_words(
         marks: where something changed.
         silent: periods without reports; None where all gaps are.
 
-    >>> line = Line("a", [Point("2026-W27", None, None, None), Point("2026-W28", 0.1, 0.0, 0.2)])
+    >>> line = TrendLine(
+    ...     "a", [TrendPoint("2026-W27", None, None, None), TrendPoint("2026-W28", 0.1, 0.0, 0.2)]
+    ... )
     >>> trend_words([line]).endswith("Gaps: no reports.")
     True
     >>> trend_words([line], silent=[]).partition("Hollow: not detected. ")[2]
@@ -158,13 +169,13 @@ def _cut(text: str) -> str:
     return name if len(name) <= 34 else f"{name[:33]}…"
 
 
-def _label(number: int, line: Line) -> str:
+def _label(number: int, line: TrendLine) -> str:
     r"""What a multiple is known by: its place, its name, its newest share; \x1f is between them.
 
     It is data, as names are text from anywhere: in an expression, Vega-Lite would replace
     "datum.value" and Vega would stumble over "constructor".
 
-    >>> _label(3, Line("a\x1f  b", [Point("2026-W27", 0.1, 0.0, 0.2)])).split("\x1f")[:2]
+    >>> _label(3, TrendLine("a\x1f  b", [TrendPoint("2026-W27", 0.1, 0.0, 0.2)])).split("\x1f")[:2]
     ['03', 'a b']
     """
     return "\x1f".join((f"{number:02}", _cut(line.name), last_text(line.points)))

@@ -13,7 +13,7 @@ from rappor.cli.output import note, say, say_json, table
 from rappor.cli.store_options import actor, add_data
 
 if TYPE_CHECKING:
-    from rappor.dashboard.state import State
+    from rappor.dashboard.state import DashboardState
 
 ROLES = ("viewer", "analyst", "operator", "privacy-officer")
 _EXAMPLE = """examples:
@@ -156,16 +156,16 @@ def run_list(args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _state(args: argparse.Namespace) -> Iterator[State]:
+def _state(args: argparse.Namespace) -> Iterator[DashboardState]:
     """The state in a data folder, which must be there."""
     check_packages()
     from rappor.dashboard.settings import STATE_FILE
-    from rappor.dashboard.state import State
+    from rappor.dashboard.state import DashboardState
 
     data = folder(args.data)
     if not data.is_dir():
         raise NotADirectoryError(20, "no such data folder", args.data)
-    state = State(data / STATE_FILE)
+    state = DashboardState(data / STATE_FILE)
     try:
         yield state
     finally:

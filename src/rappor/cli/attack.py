@@ -15,7 +15,7 @@ from rappor.formats import parse_number
 from rappor.privacy.rounding import up
 
 if TYPE_CHECKING:
-    from rappor.attack import Bound, Finding
+    from rappor.attack import AttackResult, Bound
 
 EVERY = "all"
 _WIDTH = 96
@@ -131,7 +131,7 @@ def _list(as_json: bool) -> None:
     )
 
 
-def describe(finding: Finding) -> list[str]:
+def describe(finding: AttackResult) -> list[str]:
     """A finding as lines for a terminal."""
     numbers = ", ".join(f"{name} = {value:g}" for name, value in finding.params.to_dict().items())
     settings = ", ".join(f"{name} {value:,}" for name, value in finding.settings.items())
@@ -162,7 +162,7 @@ def _named(name: str, text: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
 
 
-def _figures(finding: Finding) -> list[tuple[str, ...]]:
+def _figures(finding: AttackResult) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("", "exact", "simulated")]
     for figure in finding.figures:
         exact = _number(figure.exact)

@@ -50,9 +50,9 @@ def run(args: argparse.Namespace) -> int:
     """Show a client's directory."""
     from rappor.client.folder import Folder
     from rappor.client.identity import SECRET
+    from rappor.client.inspection import look_at
     from rappor.client.preview import describe, look
     from rappor.client.problems import PROBLEMS
-    from rappor.client.seen import look_at
 
     folder = Folder(args.directory)
     if not Path(folder.path).is_dir():

@@ -170,10 +170,10 @@ def run(args: argparse.Namespace) -> int:
         "OPENBLAS_NUM_THREADS", "1"
     )  # before numpy: its threads only get in the way
     from rappor.collector import process
-    from rappor.collector.settings import Settings
+    from rappor.collector.settings import CollectorSettings
 
     code = process.run(
-        Settings(
+        CollectorSettings(
             data=_file(args.data),
             collections=_file(args.collections),
             host=args.host,

@@ -11,8 +11,8 @@ from rappor.cli.arguments import UsageError
 from rappor.cli.collection_new import add_new
 from rappor.cli.collection_text import difference_lines, facts_of, finding_lines, page, plain
 from rappor.cli.output import say, say_json
-from rappor.collection import Collection, Finding, Registry, diff, lint_all
-from rappor.collection.finding import errors
+from rappor.collection import Collection, LintFinding, Registry, diff, lint_all
+from rappor.collection.lint_checks import errors
 from rappor.collection.registry import definition_files
 from rappor.errors import ParamsError
 
@@ -119,7 +119,7 @@ def _definitions(path: str) -> list[Path]:
     return definition_files(place) if place.is_dir() else [place]
 
 
-def _read_all(files: list[Path]) -> tuple[list[Collection], list[Finding]]:
+def _read_all(files: list[Path]) -> tuple[list[Collection], list[LintFinding]]:
     """The collections that can be read, and findings for those that cannot."""
     found: list[Collection] = []
     findings = []
@@ -132,7 +132,7 @@ def _read_all(files: list[Path]) -> tuple[list[Collection], list[Finding]]:
             found.append(made)
         except ParamsError as error:
             findings.append(
-                Finding(
+                LintFinding(
                     "invalid-definition",
                     "error",
                     "format",

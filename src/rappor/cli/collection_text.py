@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rappor.cli.output import table
-from rappor.collection import Collection, Difference, Finding
+from rappor.collection import Collection, DefinitionDifference, LintFinding
 from rappor.collection.summary import Summary, summary
 from rappor.mechanism import KINDS
 from rappor.privacy.rounding import up
@@ -140,7 +140,7 @@ def _epsilon_note(collection: Collection) -> str:
     return text + "That and when a value changes is not hidden by it (R30)."
 
 
-def finding_lines(findings: Iterable[Finding]) -> list[str]:
+def finding_lines(findings: Iterable[LintFinding]) -> list[str]:
     """Findings, each with its way out."""
     lines: list[str] = []
     for each in findings:
@@ -151,7 +151,7 @@ def finding_lines(findings: Iterable[Finding]) -> list[str]:
     return lines
 
 
-def difference_lines(found: Difference) -> list[str]:
+def difference_lines(found: DefinitionDifference) -> list[str]:
     """A difference: verdict, changes, cost."""
     lines = []
     for each in found.changes:

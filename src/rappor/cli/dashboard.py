@@ -73,14 +73,14 @@ def run(args: argparse.Namespace) -> int:
     """Serve until stopped."""
     check_packages()
     from rappor.dashboard import process
-    from rappor.dashboard.settings import Settings
+    from rappor.dashboard.settings import DashboardSettings
 
     data = folder(args.data)
     if not data.is_dir():
         raise NotADirectoryError(20, "no such data folder", args.data)
     if args.collections is not None and not folder(args.collections).is_dir():
         raise NotADirectoryError(20, "no such folder of collections", args.collections)
-    settings = Settings(
+    settings = DashboardSettings(
         data=data,
         collections=None if args.collections is None else folder(args.collections),
         host=args.host,

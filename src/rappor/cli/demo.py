@@ -17,9 +17,9 @@ from rappor.cli.output import note, say, say_json
 from rappor.errors import MissingExtraError, RapporError
 
 if TYPE_CHECKING:
+    from rappor.demo.folder import DemoFolder
     from rappor.demo.interrupts import Interrupts
-    from rappor.demo.place import Place
-    from rappor.demo.server import Server
+    from rappor.demo.server import DemoServer
 
 REPORTS, LEAST_REPORTS, MOST_REPORTS = 1_000_000, 1_000, 100_000_000
 SEED = 1
@@ -134,14 +134,14 @@ def _check(args: argparse.Namespace) -> None:
 
 def _run(args: argparse.Namespace, interrupts: Interrupts) -> int:
     from rappor.cli import demo_text
-    from rappor.cli.demo_progress import Progress
+    from rappor.cli.demo_progress import DemoProgress
     from rappor.demo import run as demo
-    from rappor.demo.place import place
-    from rappor.demo.population import Population
-    from rappor.demo.server import Server
+    from rappor.demo.folder import place
+    from rappor.demo.population import DemoPopulation
+    from rappor.demo.server import DemoServer
 
     reports, seed = args.reports or REPORTS, args.seed or SEED
-    population, today = Population.for_reports(reports, seed), datetime.now(UTC).date()
+    population, today = DemoPopulation.for_reports(reports, seed), datetime.now(UTC).date()
     keep = None if args.keep is None else Path(args.keep).expanduser()
     with ExitStack() as started:
         with interrupts.held():
@@ -149,11 +149,11 @@ def _run(args: argparse.Namespace, interrupts: Interrupts) -> int:
         collections = demo.prepare(where, population, today)
         if not args.json:
             demo_text.introduce(population, collections[0])
-        progress = started.enter_context(Progress())
+        progress = started.enter_context(DemoProgress())
         progress("starting the server", 0, 0)
         with interrupts.held():
             ports = (args.port or 0, args.dashboard_port or 0)
-            server = started.enter_context(Server(where, *ports))
+            server = started.enter_context(DemoServer(where, *ports))
         server.wait(server.port)
         outcome = demo.collect(where, server, collections, population, today, progress, interrupts)
         progress.close()
@@ -172,7 +172,7 @@ def _run(args: argparse.Namespace, interrupts: Interrupts) -> int:
     return 0
 
 
-def _serve(server: Server, where: Place, interrupts: Interrupts) -> None:
+def _serve(server: DemoServer, where: DemoFolder, interrupts: Interrupts) -> None:
     """Until Ctrl-C: the dashboard, with a link that opens it once."""
     from rappor.cli import demo_text
     from rappor.demo.login import MINUTES, link

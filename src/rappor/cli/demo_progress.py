@@ -12,7 +12,7 @@ from rappor.cli.output import bar, showable
 _BAR, _EVERY_SECONDS = 20, 0.1
 
 
-class Progress:
+class DemoProgress:
     """One line on standard error, with a bar while reports are sent; only on a terminal."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Progress:
             sys.stderr.flush()
             self._began.clear()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> DemoProgress:
         return self
 
     def __exit__(

@@ -17,10 +17,10 @@ from rappor.charts.numbers import (
 from rappor.cli.output import bar, paint, say, table
 from rappor.collection import Collection
 from rappor.demo.definitions import CANDIDATES, HOMEPAGE
-from rappor.demo.found import Beside, Found
-from rappor.demo.place import Place
-from rappor.demo.population import DAYS, HIJACKER, Population
-from rappor.demo.run import Outcome
+from rappor.demo.folder import DemoFolder
+from rappor.demo.population import DAYS, HIJACKER, DemoPopulation
+from rappor.demo.results import Beside, DemoResults
+from rappor.demo.run import DemoOutcome
 
 _MISSED_SHOWN = 3
 _BAR = 16
@@ -28,7 +28,7 @@ _BOLD, _DIM, _HOT, _GOOD = "1", "2", "1;33", "1;32"
 _VERDICTS = {"found": "found", "missed": "missed", "false": "FALSE", "absent": "not there"}
 
 
-def introduce(population: Population, homepage: Collection) -> None:
+def introduce(population: DemoPopulation, homepage: Collection) -> None:
     """What will happen, and the promise."""
     once, ever = homepage.epsilon_one, homepage.epsilon_infinity
     say(
@@ -51,7 +51,7 @@ def introduce(population: Population, homepage: Collection) -> None:
     say()
 
 
-def lines(outcome: Outcome) -> list[str]:
+def lines(outcome: DemoOutcome) -> list[str]:
     """The results for a person."""
     found = outcome.found
     days = [each._replace(label=_day(each.label)) for each in found.by_day]
@@ -78,7 +78,7 @@ def lines(outcome: Outcome) -> list[str]:
     ]
 
 
-def _what_was_sent(outcome: Outcome) -> list[str]:
+def _what_was_sent(outcome: DemoOutcome) -> list[str]:
     homepages, sent = outcome.found.homepages, outcome.seconds[0]
     devices = f"{outcome.devices} of the browsers ran rappor.Client."
     if not outcome.devices:
@@ -92,17 +92,17 @@ def _what_was_sent(outcome: Outcome) -> list[str]:
     ]
 
 
-def _shown(found: Found) -> list[Beside]:
+def _shown(found: DemoResults) -> list[Beside]:
     """What was detected, then the largest that were missed."""
     return [each for each in found.rows if each.row.detected] + _missed(found)[:_MISSED_SHOWN]
 
 
-def _missed(found: Found) -> list[Beside]:
+def _missed(found: DemoResults) -> list[Beside]:
     missed = (each for each in found.rows if each.verdict == "missed")
     return sorted(missed, key=lambda each: -each.truth)
 
 
-def _not_shown(found: Found) -> list[str]:
+def _not_shown(found: DemoResults) -> list[str]:
     rest = _missed(found)[_MISSED_SHOWN:]
     said = []
     if rest:
@@ -141,7 +141,7 @@ def _colour(each: Beside) -> str:
     return {"missed": _DIM, "false": "31"}.get(each.verdict, "")
 
 
-def _summary(found: Found) -> list[str]:
+def _summary(found: DemoResults) -> list[str]:
     judged, hijacker = found.judged, found.hijacker
     row = hijacker.row
     share = _plain(str(show_share(row.proportion, row.prop_low_95, row.prop_high_95)))
@@ -155,14 +155,14 @@ def _summary(found: Found) -> list[str]:
     ]
 
 
-def _rate(found: Found) -> list[str]:
+def _rate(found: DemoResults) -> list[str]:
     return [
         f"On average at most {_percent(found.homepages.alpha)} of what is detected is false; "
         f"{found.judged.covered} of {found.judged.detected} intervals hold the truth."
     ]
 
 
-def _median(found: Found) -> list[str]:
+def _median(found: DemoResults) -> list[str]:
     middle = found.starts.quantile(0.5)
     if middle.value is None or middle.low_95 is None or middle.high_95 is None:
         return []
@@ -191,7 +191,7 @@ def invite(link: str, minutes: int) -> list[str]:
     ]
 
 
-def again(where: Place) -> list[str]:
+def again(where: DemoFolder) -> list[str]:
     """How to go on with a folder that stays."""
     listed = where.collections / CANDIDATES
     return [
@@ -202,7 +202,7 @@ def again(where: Place) -> list[str]:
     ]
 
 
-def document(outcome: Outcome) -> dict[str, Any]:
+def document(outcome: DemoOutcome) -> dict[str, Any]:
     """The results for a program."""
     found = outcome.found
     homepage = outcome.collections[0]

@@ -18,7 +18,6 @@ from rappor.cli import (
     access,
     aggregate,
     attack,
-    backup,
     candidates,
     client,
     collect,
@@ -29,16 +28,12 @@ from rappor.cli import (
     demo,
     encode,
     explain,
-    export,
-    import_,
     plan,
     privacy,
     reproduce,
-    restore,
-    retain,
     serve,
     simulate,
-    status,
+    store,
 )
 from rappor.cli.arguments import UsageError
 from rappor.cli.output import note, showable
@@ -47,30 +42,30 @@ from rappor.errors import DecodeError, EncodeError, ParamsError, RapporError, Wi
 FAILURE, USAGE, INVALID_INPUT, INTERRUPTED = 1, 2, 3, 130
 
 _VERBS = (
-    privacy,
-    plan,
-    explain,
-    encode,
-    aggregate,
-    candidates,
-    decode,
-    simulate,
-    attack,
-    reproduce,
-    collection,
-    client,
-    collect,
-    serve,
-    dashboard,
-    access,
-    status,
-    import_,
-    export,
-    retain,
-    backup,
-    restore,
-    demo,
-    completion,
+    privacy.register,
+    plan.register,
+    explain.register,
+    encode.register,
+    aggregate.register,
+    candidates.register,
+    decode.register,
+    simulate.register,
+    attack.register,
+    reproduce.register,
+    collection.register,
+    client.register,
+    collect.register,
+    serve.register,
+    dashboard.register,
+    access.register,
+    store.register_status,
+    store.register_import,
+    store.register_export,
+    store.register_retain,
+    store.register_backup,
+    store.register_restore,
+    demo.register,
+    completion.register,
 )
 _BAD_INPUT = (
     ParamsError,
@@ -114,8 +109,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"rappor {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
-    for module in _VERBS:
-        verb = module.register(verbs)
+    for register in _VERBS:
+        verb = register(verbs)
         verb.add_argument("--debug", action="store_true", help="show the traceback of an error")
         verb.set_defaults(parser=verb)
     return parser

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     no_core_dumps()  # of this process and of those that it starts
     with_dashboard = not args.no_dashboard and _has_packages()
     from rappor.collector import log
-    from rappor.collector.claim import Claim
+    from rappor.collector.folder_lock import Claim
     from rappor.collector.supervise import Child, Supervisor
 
     log.set_up(args.log_level)

@@ -169,7 +169,7 @@ def run(args: argparse.Namespace) -> int:
     params, preset_kind = params_from(args)
     if any(importlib.util.find_spec(package) is None for package in ("numpy", "pyarrow")):
         raise MissingExtraError("simulate", "analysis")
-    from rappor.cli.simulate_files import Job, check_folder, write
+    from rappor.cli.simulate_files import SimulationJob, check_folder, write
     from rappor.simulate.crowd import gather
 
     kind = args.kind or preset_kind
@@ -199,7 +199,9 @@ def run(args: argparse.Namespace) -> int:
     }
     start = time.perf_counter()
     crowd = gather(**asked)  # refuses what cannot be drawn before anything is written
-    job = Job(args.output, args.format, population, counts_only=args.counts_only, steps=args.steps)
+    job = SimulationJob(
+        args.output, args.format, population, counts_only=args.counts_only, steps=args.steps
+    )
     check_folder(job, kind)
     with Ticker() as tick:
         done = write(job, crowd, asked, tick)

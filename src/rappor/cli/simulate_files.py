@@ -18,17 +18,17 @@ from rappor.cli.result_files import replacing
 from rappor.decoding.design import build_design
 from rappor.decoding.mapfile import write_map
 from rappor.simulate.crowd import Crowd
-from rappor.simulate.draw import named, simulate
+from rappor.simulate.drawn_counts import named, simulate
 from rappor.simulate.files import (
     CsvReports,
     ParquetReports,
-    ReportFile,
+    SimulatedReports,
     fits_lines,
     write_candidates,
     write_truth,
 )
+from rappor.simulate.full_reports import pieces
 from rappor.simulate.populations import Population
-from rappor.simulate.run import pieces
 
 Tick = Callable[[str], None]
 
@@ -39,7 +39,7 @@ _LISTS = ("candidates.txt", "candidates.csv")
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class SimulationJob:
     """What to write, and where."""
 
     output: str
@@ -67,7 +67,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class WrittenFiles:
     """What was written: the counts, the files' names, and the command that reads them."""
 
     counts: Counts
@@ -75,7 +75,7 @@ class Done:
     following: list[str]
 
 
-def check_folder(job: Job, kind: str) -> None:
+def check_folder(job: SimulationJob, kind: str) -> None:
     """Make the folder; refuse one in which files of another run would be mistaken for this one's.
 
     Files of the same names are replaced.
@@ -90,7 +90,7 @@ def check_folder(job: Job, kind: str) -> None:
         )
 
 
-def write(job: Job, crowd: Crowd, asked: dict[str, Any], tick: Tick) -> Done:
+def write(job: SimulationJob, crowd: Crowd, asked: dict[str, Any], tick: Tick) -> WrittenFiles:
     """Write all files, each whole or not at all."""
     files = job.names(crowd.kind)
     with ExitStack() as stack:
@@ -109,10 +109,12 @@ def write(job: Job, crowd: Crowd, asked: dict[str, Any], tick: Tick) -> Done:
         if _MAP in files:
             _write_map(job, crowd, at[_MAP], tick)
         write_truth(at["truth.csv"], truth)
-    return Done(counts, files, _following(job, crowd, counts, files))
+    return WrittenFiles(counts, files, _following(job, crowd, counts, files))
 
 
-def _write_reports(job: Job, crowd: Crowd, path: Path, tick: Tick) -> tuple[Counts, dict[str, int]]:
+def _write_reports(
+    job: SimulationJob, crowd: Crowd, path: Path, tick: Tick
+) -> tuple[Counts, dict[str, int]]:
     """Reports piece by piece, in memory that does not grow with them; their counts and truth."""
     params, total = crowd.params, crowd.reports
     dialect = crowd.dialect if crowd.kind == "string" else None
@@ -121,7 +123,7 @@ def _write_reports(job: Job, crowd: Crowd, path: Path, tick: Tick) -> tuple[Coun
     totals = np.zeros(params.m, np.int64)
     ones = np.zeros((params.m, params.k), np.int64)
     held = np.zeros(len(crowd.names), np.int64)
-    file: ReportFile = (
+    file: SimulatedReports = (
         ParquetReports(path, params.k)
         if job.format == "rappor"
         else CsvReports(path, params.k, steps=job.steps)
@@ -141,7 +143,7 @@ def _write_reports(job: Job, crowd: Crowd, path: Path, tick: Tick) -> tuple[Coun
     return Counts(params, totals, ones, **about), named(crowd.names, crowd.nobody, held)
 
 
-def _write_map(job: Job, crowd: Crowd, path: Path, tick: Tick) -> None:
+def _write_map(job: SimulationJob, crowd: Crowd, path: Path, tick: Tick) -> None:
     tick("placing candidates")
     listed = job.population.candidates
     design = build_design(list(listed), crowd.params, crowd.dialect)
@@ -149,7 +151,7 @@ def _write_map(job: Job, crowd: Crowd, path: Path, tick: Tick) -> None:
     write_map(design, path, [column[text] for text in listed])
 
 
-def _following(job: Job, crowd: Crowd, counts: Counts, files: list[str]) -> list[str]:
+def _following(job: SimulationJob, crowd: Crowd, counts: Counts, files: list[str]) -> list[str]:
     """The command that decodes what was written."""
     at = {name: os.path.join(job.output, name) for name in files}
     words = ["rappor", "decode"]

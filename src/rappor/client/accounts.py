@@ -41,7 +41,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ChargeAccount:
     """All that was charged under one memo digest of a collection.
 
     Attributes:
@@ -127,12 +127,12 @@ class Ledger:
     since: str | None = None
     batches: int = 0
     carried: Mapping[str, float] = field(default_factory=dict)
-    accounts: tuple[Account, ...] = ()
+    accounts: tuple[ChargeAccount, ...] = ()
     used: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
     floors: Mapping[str, str] = field(default_factory=dict)
 
-    def find(self, collection: str, memo: str) -> Account | None:
+    def find(self, collection: str, memo: str) -> ChargeAccount | None:
         """The account of a collection under a memo digest."""
         for account in self.accounts:
             if (account.collection, account.memo) == (collection, memo):

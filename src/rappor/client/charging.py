@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from rappor.client.accounts import NULL, Account, Ledger, Term, loss_of
+from rappor.client.accounts import NULL, ChargeAccount, Ledger, Term, loss_of
 from rappor.collection import Collection, days_of, period_of
 from rappor.params import Params
 from rappor.privacy.loss import add_up
@@ -20,7 +20,7 @@ WITHOUT_END = 10**6  # reports of a collection that never expires: ε_n is ε∞
 _KEPT_PERIODS = 128
 
 
-class Answer(Enum):
+class ChargeDecision(Enum):
     """What became of a request."""
 
     YES = "made"
@@ -55,7 +55,7 @@ def group_limits(collections: Iterable[Collection]) -> dict[str, float]:
 
 def ask(
     ledger: Ledger, collection: Collection, day: datetime.date, value: str, caps: Caps
-) -> tuple[Answer, Ledger]:
+) -> tuple[ChargeDecision, Ledger]:
     """Whether a report may be made, and the ledger that has to be durable before it is.
 
     Args:
@@ -67,20 +67,20 @@ def ask(
     """
     period = period_of(collection.period, day)
     if collection.expires is not None and day >= collection.expires:
-        return Answer.EXPIRED, ledger
+        return ChargeDecision.EXPIRED, ledger
     if used_up(ledger, collection, period):
-        return Answer.FULL, ledger
+        return ChargeDecision.FULL, ledger
     account = _account(ledger, collection)
     if value != NULL and value not in account.values and account.distinct >= collection.most_values:
-        return Answer.CAPPED, ledger
+        return ChargeDecision.CAPPED, ledger
     account, number = _term(account, collection, day, caps)
     account = _charge(account, value, number)
     if collection.null_reports:  # charged at once: "no value" must still be sayable at the cap
         account = _charge(account, NULL, number)
     changed = _with(ledger, account, collection.group)
     if _beyond(changed, collection, caps):
-        return Answer.CAPPED, ledger
-    return Answer.YES, _count(changed, collection.name, period)
+        return ChargeDecision.CAPPED, ledger
+    return ChargeDecision.YES, _count(changed, collection.name, period)
 
 
 def used_up(ledger: Ledger, collection: Collection, period: str) -> bool:
@@ -107,16 +107,18 @@ def _end(period: str) -> datetime.date:
     return days_of(period)[1]
 
 
-def _account(ledger: Ledger, collection: Collection) -> Account:
+def _account(ledger: Ledger, collection: Collection) -> ChargeAccount:
     found = ledger.find(collection.name, collection.memo_digest)
     if found is None:
-        return Account(collection.name, collection.memo_digest, collection.kind, collection.params)
+        return ChargeAccount(
+            collection.name, collection.memo_digest, collection.kind, collection.params
+        )
     return found
 
 
 def _term(
-    account: Account, collection: Collection, day: datetime.date, caps: Caps
-) -> tuple[Account, int]:
+    account: ChargeAccount, collection: Collection, day: datetime.date, caps: Caps
+) -> tuple[ChargeAccount, int]:
     """The account with a term that has room on this day, with one more report made in it."""
     period = period_of(collection.period, day)
     params = collection.params_for(period)
@@ -182,7 +184,7 @@ def _periods_left(collection: Collection, day: datetime.date) -> int:
     return (last - first).days // (1 if collection.period == "day" else 7) + 1
 
 
-def _charge(account: Account, value: str, number: int) -> Account:
+def _charge(account: ChargeAccount, value: str, number: int) -> ChargeAccount:
     charged = account.values.get(value, ())
     if number in charged:
         return account
@@ -190,7 +192,7 @@ def _charge(account: Account, value: str, number: int) -> Account:
     return replace(account, values=dict(sorted(values.items())))  # not in the order of use
 
 
-def _with(ledger: Ledger, account: Account, group: str | None) -> Ledger:
+def _with(ledger: Ledger, account: ChargeAccount, group: str | None) -> Ledger:
     """The ledger with an account put in or exchanged; one collection is in one group."""
     others = [
         each
@@ -261,7 +263,7 @@ def _only(values: Mapping[str, Iterable[int]], kept: set[int]) -> dict[str, tupl
     }
 
 
-def _without(account: Account, closed: set[int]) -> Account:
+def _without(account: ChargeAccount, closed: set[int]) -> ChargeAccount:
     left = [number for number in range(len(account.terms)) if number not in closed]
     place = {old: new for new, old in enumerate(left)}
     kept = _only(account.values, set(left))

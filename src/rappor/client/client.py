@@ -16,18 +16,18 @@ from types import TracebackType
 from rappor.client import forget as forgetting
 from rappor.client import processes
 from rappor.client.arguments import truth
-from rappor.client.clearing import LOCK, SENDING_LOCK, empty, is_quiet, wish
 from rappor.client.clock import Clock, SystemClock, day_of
 from rappor.client.consent import OPTED_OUT, PAUSED, do_not_track, mark, opted_out
 from rappor.client.forget import Forgotten
 from rappor.client.identity import LEDGER, was_used
+from rappor.client.inspection import look_at
+from rappor.client.outbox_clearing import LOCK, SENDING_LOCK, empty, is_quiet, wish
 from rappor.client.parts import Parts, assemble
 from rappor.client.preview import Preview, coming, headers, look
 from rappor.client.processes import AT_EXIT
-from rappor.client.seen import look_at
 from rappor.client.status import Status, make_status
 from rappor.client.transport import HttpTransport, Transport
-from rappor.client.workers import Workers
+from rappor.client.workers import BackgroundWorkers
 from rappor.collection import Collection
 
 QUEUE_LIMIT = 1000
@@ -49,7 +49,7 @@ class Client:
         self._outbox = parts.outbox
         self._transport = parts.transport
         self._sender = parts.sender
-        self._workers = Workers(parts.recorder, parts.sender, parts.transport)
+        self._workers = BackgroundWorkers(parts.recorder, parts.sender, parts.transport)
         self._refusal: str | None = None  # a state other than "on"
         self._calls: dict[str, int] = {}
         processes.begin(self)

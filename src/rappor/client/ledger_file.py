@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from rappor import formats
-from rappor.client.accounts import NULL, Account, Ledger, Term
+from rappor.client.accounts import NULL, ChargeAccount, Ledger, Term
 from rappor.client.folder import Disk
 from rappor.client.identity import LEDGER, check_of, was_used
 from rappor.client.outbox import newest
@@ -137,7 +137,7 @@ def _from_json(found: Any) -> Ledger:
     )
 
 
-def _account(found: Any) -> Account:
+def _account(found: Any) -> ChargeAccount:
     terms = tuple(
         Term(
             float(each["p"]),
@@ -153,7 +153,7 @@ def _account(found: Any) -> Account:
         _fingerprint(value): tuple(_whole(number, len(terms) - 1) for number in numbers)
         for value, numbers in found["values"].items()
     }
-    return Account(
+    return ChargeAccount(
         _text(found["collection"]),
         _text(found["memo"]),
         _text(found["kind"]),

@@ -35,7 +35,7 @@ STATES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingBatch:
     """A batch in the outbox.
 
     Attributes:
@@ -92,7 +92,7 @@ class Outbox:
         """The files that wait, oldest first."""
         return self._disk.names(OUTBOX)
 
-    def read(self, name: str) -> Waiting | None:
+    def read(self, name: str) -> WaitingBatch | None:
         """A batch that waits; None if it is gone, or damaged and therefore dropped."""
         data = self._disk.read(name)
         if data is None:
@@ -102,7 +102,7 @@ class Outbox:
             self._disk.remove(name)
             self.count("dropped: damaged")
             return None
-        return Waiting(name, found[0], found[1], name.endswith(_HELD))
+        return WaitingBatch(name, found[0], found[1], name.endswith(_HELD))
 
     def trying(self, name: str) -> str:
         """Note, before a batch leaves, that it may have left; its name from then on."""

@@ -16,7 +16,7 @@ from rappor.wire import BINARY, Batch, to_text, unpack
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PreviewedReport:
     """One batch as a person can read it, and as the bytes that are sent.
 
     Attributes:
@@ -71,8 +71,8 @@ class Preview:
 
     upload_to: str | None
     headers: dict[str, str]
-    sent: tuple[Shown, ...]
-    waiting: tuple[Shown, ...]
+    sent: tuple[PreviewedReport, ...]
+    waiting: tuple[PreviewedReport, ...]
     next: tuple[Next, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class Preview:
         return "\n".join(lines)
 
 
-def describe(batch: Shown) -> list[str]:
+def describe(batch: PreviewedReport) -> list[str]:
     """A batch in two lines for a person."""
     cell = ", ".join(f"{name} = {value}" for name, value in batch.dimensions.items())
     return [
@@ -102,7 +102,7 @@ def describe(batch: Shown) -> list[str]:
     ]
 
 
-def look(disk: Disk) -> tuple[tuple[Shown, ...], tuple[Shown, ...]]:
+def look(disk: Disk) -> tuple[tuple[PreviewedReport, ...], tuple[PreviewedReport, ...]]:
     """The batches that were sent and those that wait, from a client's directory."""
     return tuple(_all(disk, SENT)), tuple(_all(disk, OUTBOX))
 
@@ -131,18 +131,18 @@ def headers(with_key: bool) -> dict[str, str]:
     return found | {"Authorization": "Bearer (the ingest key)"} if with_key else found
 
 
-def _all(disk: Disk, folder: str) -> Iterable[Shown]:
+def _all(disk: Disk, folder: str) -> Iterable[PreviewedReport]:
     for name in disk.names(folder):
         found = parse_batch(disk.read(name) or b"")
         if found is not None:
             yield from _shown(*found, state_of(name))
 
 
-def _shown(batch: Batch, body: bytes, state: str) -> Iterable[Shown]:
+def _shown(batch: Batch, body: bytes, state: str) -> Iterable[PreviewedReport]:
     size = (batch.k + 7) // 8
     for number in range(batch.count):
         packed = batch.reports[number * size : (number + 1) * size]
-        yield Shown(
+        yield PreviewedReport(
             state,
             batch.collection,
             batch.version,

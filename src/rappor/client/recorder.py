@@ -15,15 +15,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from rappor.client.accounts import NULL, Ledger
-from rappor.client.charging import Answer, Caps, ask, group_limits, used_up
-from rappor.client.clearing import LOCK, clear, epoch, wished
+from rappor.client.charging import Caps, ChargeDecision, ask, group_limits, used_up
 from rappor.client.clock import Clock, day_of, start_of
 from rappor.client.consent import PAUSED, opted_out
 from rappor.client.folder import Busy, Disk
 from rappor.client.identity import check_of, load_secret, mark_used
 from rappor.client.ledger_file import fingerprints, load_ledger, save_ledger
-from rappor.client.once import DiskSlot
+from rappor.client.one_time_slot import DiskSlot
 from rappor.client.outbox import WINDOW, Outbox
+from rappor.client.outbox_clearing import LOCK, clear, epoch, wished
 from rappor.client.problems import PROBLEMS, Stopped
 from rappor.client.randomness import random_bytes
 from rappor.collection import Collection, days_of, period_of
@@ -101,13 +101,13 @@ class Recorder:
             return False
         closed = self.closed.get(name)
         if closed is not None and closed[0] <= when < closed[1]:
-            self._count(Answer.FULL.value)
+            self._count(ChargeDecision.FULL.value)
             return False
-        made = self.counts.get(Answer.YES.value, 0)
+        made = self.counts.get(ChargeDecision.YES.value, 0)
         self._guarded(lambda: self._count(self._record(collection, value, day_of(when), called_in)))
         if self.problem is not None:
             self._count("not made")
-        return self.counts.get(Answer.YES.value, 0) > made
+        return self.counts.get(ChargeDecision.YES.value, 0) > made
 
     def tick(self) -> None:
         """Report "no value" for closed periods without one, and queue what a crash left behind."""
@@ -136,7 +136,7 @@ class Recorder:
             secret, ledger = self._open()
             mark = self._fingerprint(collection, secret, value)
             answer, charged = ask(ledger, collection, day, mark, self._caps)
-            if answer is Answer.YES:
+            if answer is ChargeDecision.YES:
                 self._commit(charged, secret)
                 self._make(
                     collection, secret, period_of(collection.period, day), value, charged.batches
@@ -201,7 +201,7 @@ class Recorder:
             period = period_of(collection.period, day)
             for _ in range(collection.reports_per_period):
                 answer, charged = ask(ledger, collection, day, NULL, self._caps)
-                if answer is not Answer.YES:
+                if answer is not ChargeDecision.YES:
                     break
                 self._commit(charged, secret)
                 encoder = collection.encoder(secret, period, self._entropy)

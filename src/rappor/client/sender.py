@@ -3,7 +3,7 @@
 Failures wait longer each time, with jitter; `Retry-After` is obeyed, by later processes too. What a
 collector refuses for good, or would refuse by age, is dropped and counted. That a batch leaves is
 on disk before it does, so that what is shown as sent is all that was. Whether it may leave is asked
-last: after the connection is made, before the first byte (`rappor.client.clearing` has the order).
+last: after the connection is made, before the first byte (`outbox_clearing` has the order).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import threading
 from collections.abc import Iterator
 
 from rappor import formats
-from rappor.client.clearing import LOCK, SENDING_LOCK, UPLOAD_LOCK, wished
 from rappor.client.clock import Clock, day_of
 from rappor.client.consent import opted_out
 from rappor.client.folder import Busy, Disk
 from rappor.client.outbox import Outbox
+from rappor.client.outbox_clearing import LOCK, SENDING_LOCK, UPLOAD_LOCK, wished
 from rappor.client.problems import PROBLEMS
 from rappor.client.randomness import random_bytes, shuffled, uniform
 from rappor.client.sealed import seal, unseal

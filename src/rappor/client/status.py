@@ -9,8 +9,8 @@ from typing import Any
 from rappor.client.accounts import Ledger
 from rappor.client.charging import group_limits, used_up
 from rappor.client.clock import day_of
+from rappor.client.inspection import Inspection
 from rappor.client.problems import PROBLEMS
-from rappor.client.seen import Seen
 from rappor.collection import Collection, period_of
 
 STATES = {
@@ -130,7 +130,7 @@ def collection_status(
 
 
 def make_status(
-    seen: Seen,
+    seen: Inspection,
     collections: Iterable[Collection],
     *,
     now: float,

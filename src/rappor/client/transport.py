@@ -25,9 +25,9 @@ __all__ = [
     "Aborted",
     "Answer",
     "Connecting",
-    "Connection",
     "HttpTransport",
     "Transport",
+    "UploadConnection",
     "connect",
     "retry_after",
 ]
@@ -46,7 +46,7 @@ class Transport(Protocol):
         """Allow sending again."""
 
 
-class Connection(Protocol):
+class UploadConnection(Protocol):
     """A connection that is ready to send."""
 
     def send(self, body: bytes) -> Answer:
@@ -60,11 +60,11 @@ class Connection(Protocol):
 class Connecting(Protocol):
     """A transport that connects first, so that consent is asked for between that and sending."""
 
-    def connect(self, timeout: float) -> Connection:
+    def connect(self, timeout: float) -> UploadConnection:
         """Connect; the limit is for the connection, the sending and the answer together."""
 
 
-def connect(transport: Transport, timeout: float) -> Connection:
+def connect(transport: Transport, timeout: float) -> UploadConnection:
     """A connection of any transport; one that cannot connect first does it when it sends."""
     if isinstance(transport, Connecting):
         return transport.connect(timeout)

@@ -27,7 +27,7 @@ _PAUSE = 1.0  # seconds before a thread goes on after a failure of its own
 _log = logging.getLogger("rappor.client")
 
 
-class Request:
+class WorkRequest:
     """Something a thread is asked to do in its turn, and whether it did."""
 
     def __init__(self, until: float, stop: bool = False) -> None:
@@ -37,7 +37,7 @@ class Request:
         self.done = threading.Event()
 
 
-class Workers:
+class BackgroundWorkers:
     """Starts the threads when there is work, and hands requests to them."""
 
     def __init__(
@@ -51,8 +51,8 @@ class Workers:
 
     def reset(self) -> None:
         """Forget the threads and queues of before a fork; those live in the parent."""
-        self.calls: queue.SimpleQueue[Call | Request] = queue.SimpleQueue()
-        self._sends: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self.calls: queue.SimpleQueue[Call | WorkRequest] = queue.SimpleQueue()
+        self._sends: queue.SimpleQueue[WorkRequest | None] = queue.SimpleQueue()
         self._starting = threading.Lock()
         self._started = False
         self._stopped = False
@@ -81,11 +81,11 @@ class Workers:
                 return True
             self.start()
         self._stopped = self._stopped or stop
-        recorded = Request(until, stop)
+        recorded = WorkRequest(until, stop)
         self.calls.put(recorded)
         ok = recorded.done.wait(max(0.0, until - time.monotonic())) and recorded.ok
         if self._sender is not None:
-            sent = Request(until, stop)
+            sent = WorkRequest(until, stop)
             self._sends.put(sent)
             ok = sent.done.wait(max(0.0, until - time.monotonic())) and sent.ok and ok
         return ok
@@ -95,7 +95,7 @@ class Workers:
         with contextlib.suppress(queue.Empty):
             while True:
                 item = self.calls.get_nowait()
-                if isinstance(item, Request):
+                if isinstance(item, WorkRequest):
                     item.done.set()
 
     def _record(self) -> None:
@@ -115,7 +115,7 @@ class Workers:
                     item = calls.get(timeout=left)
                 except queue.Empty:
                     continue
-                if isinstance(item, Request):
+                if isinstance(item, WorkRequest):
                     item.ok = self._recorder.problem is None
                     item.done.set()
                     going = not item.stop
@@ -144,7 +144,7 @@ class Workers:
         # At first until the calendar was looked at: null reports leave with the others.
         pause, going = TICK, True
         while going:
-            request: Request | None = None
+            request: WorkRequest | None = None
             try:
                 with contextlib.suppress(queue.Empty):
                     request = sends.get(timeout=pause)

@@ -1,17 +1,17 @@
 """Collections: what is asked of clients, one TOML file each. Standard library only."""
 
-from rappor.collection.change import Change, Difference, diff
+from rappor.collection.change import Change, DefinitionDifference, diff
 from rappor.collection.definition import Collection, Phase
-from rappor.collection.finding import Finding
 from rappor.collection.lint import lint, lint_all
+from rappor.collection.lint_checks import LintFinding
 from rappor.collection.periods import check_period, days_of, period_of
 from rappor.collection.registry import Registry
 
 __all__ = [
     "Change",
     "Collection",
-    "Difference",
-    "Finding",
+    "DefinitionDifference",
+    "LintFinding",
     "Phase",
     "Registry",
     "check_period",

@@ -40,7 +40,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DefinitionDifference:
     """All that differs between two definitions.
 
     Attributes:
@@ -127,7 +127,7 @@ RULES: dict[str, Rule] = {
 }
 
 
-def diff(old: Collection, new: Collection) -> Difference:
+def diff(old: Collection, new: Collection) -> DefinitionDifference:
     """Compare two definitions of one collection.
 
     >>> from dataclasses import replace
@@ -143,7 +143,7 @@ def diff(old: Collection, new: Collection) -> Difference:
     refusal = _refusal(old, new, changes)
     same_memo = old.memo_digest == new.memo_digest and old.account_secret == new.account_secret
     cost, before, after = _cost(old, new, same_memo)
-    return Difference(changes, not refusal, refusal, cost, same_memo, before, after)
+    return DefinitionDifference(changes, not refusal, refusal, cost, same_memo, before, after)
 
 
 def _changes(old: Collection, new: Collection) -> list[Change]:

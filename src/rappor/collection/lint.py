@@ -9,10 +9,9 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from rappor.collection import cautions, soundness
-from rappor.collection.cautions import LARGE_EPSILON, about
+from rappor.collection import lint_checks
 from rappor.collection.definition import Collection
-from rappor.collection.finding import Finding
+from rappor.collection.lint_checks import LARGE_EPSILON, LintFinding, about
 from rappor.collection.registry import Registry
 from rappor.privacy import add_up
 from rappor.privacy.rounding import up
@@ -20,27 +19,27 @@ from rappor.privacy.rounding import up
 MOST_TOTAL = 30.0  # ε of one client over all collections; five of three values make 30.6 (R66)
 MANY_COLLECTIONS = 20
 
-CHECKS: tuple[Callable[[Collection, datetime.date], Iterator[Finding]], ...] = (
-    soundness.responsibility,
-    cautions.retention,
-    cautions.several_clients,
-    cautions.small_cells,
-    cautions.platform,
-    cautions.tracking,
-    cautions.encryption,
-    cautions.changing_values,
-    soundness.memory,
-    soundness.cap,
-    soundness.bits,
-    soundness.size,
-    soundness.schedule,
-    soundness.budget,
+CHECKS: tuple[Callable[[Collection, datetime.date], Iterator[LintFinding]], ...] = (
+    lint_checks.responsibility,
+    lint_checks.retention,
+    lint_checks.several_clients,
+    lint_checks.small_cells,
+    lint_checks.platform,
+    lint_checks.tracking,
+    lint_checks.encryption,
+    lint_checks.changing_values,
+    lint_checks.memory,
+    lint_checks.cap,
+    lint_checks.bits,
+    lint_checks.size,
+    lint_checks.schedule,
+    lint_checks.budget,
 )
 
 
 def lint(
     collection: Collection, others: Iterable[Collection] = (), today: datetime.date | None = None
-) -> tuple[Finding, ...]:
+) -> tuple[LintFinding, ...]:
     """What there is to say about a collection, errors first.
 
     Args:
@@ -64,13 +63,13 @@ def lint(
 
 def lint_all(
     collections: Iterable[Collection], today: datetime.date | None = None
-) -> tuple[Finding, ...]:
+) -> tuple[LintFinding, ...]:
     """Lint the newest version of each collection beside all others, errors first.
 
     What is said about a group or about all together is said once.
     """
     newest = Registry(collections).newest()
-    found: list[Finding] = []
+    found: list[LintFinding] = []
     said: set[str | None] = set()
     for each in newest:
         for finding in lint(each, newest, today):
@@ -83,7 +82,7 @@ def lint_all(
     return tuple(sorted(found, key=lambda each: each.severity != "error"))
 
 
-def _group(collection: Collection, others: Sequence[Collection]) -> Iterator[Finding]:
+def _group(collection: Collection, others: Sequence[Collection]) -> Iterator[LintFinding]:
     """R65: collections about the same thing, and identical predicates that nobody grouped."""
     say = about(collection)
     members = [each for each in others if each.group == collection.group is not None]
@@ -101,7 +100,7 @@ def _group(collection: Collection, others: Sequence[Collection]) -> Iterator[Fin
         )
 
 
-def _predicates(collection: Collection, others: Sequence[Collection]) -> Iterator[Finding]:
+def _predicates(collection: Collection, others: Sequence[Collection]) -> Iterator[LintFinding]:
     say, ever = about(collection), collection.epsilon_infinity
     if collection.kind == "bits" and LARGE_EPSILON < ever < float("inf"):
         yield say(
@@ -131,7 +130,7 @@ def _same_question(one: Collection, other: Collection) -> bool:
     return same_list or (one.ranges is not None and one.ranges == other.ranges)
 
 
-def _total(collection: Collection, others: Sequence[Collection]) -> Iterator[Finding]:
+def _total(collection: Collection, others: Sequence[Collection]) -> Iterator[LintFinding]:
     """R66: one client, one ledger, all collections."""
     every = (collection, *others)
     total = add_up((each.most_epsilon, 1) for each in every)

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from rappor.collector import log, pages
-from rappor.collector.admit import Admission, Admitted
+from rappor.collector.admission import Admission, Admitted
 from rappor.collector.body import Disconnected, Fields, fields_of, parse, read_body
 from rappor.collector.keys import Key, digest_of
-from rappor.collector.limit import LOOPBACK, KeyLimit, RateLimit
 from rappor.collector.metrics import CONTENT_TYPE, Metrics
+from rappor.collector.quota import LOOPBACK, KeyLimit, RateLimit
 from rappor.collector.refusal import Headers, Refusal
-from rappor.collector.settings import Settings
+from rappor.collector.settings import CollectorSettings
 from rappor.collector.writer import Writer
 from rappor.errors import WireError
 from rappor.wire import BINARY, MAX_REPORTS
@@ -41,7 +41,7 @@ class App:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: CollectorSettings,
         admission: Admission,
         writer: Writer,
         metrics: Metrics,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.aggregate import kernel_numpy
-from rappor.collector.admit import Admitted, Place
+from rappor.collector.admission import Admitted, Destination
 from rappor.store import Fold
 from rappor.store.sqlite.chunks import FULL
 
@@ -29,13 +29,13 @@ Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 
 
-def rows_bytes(place: Place, reports: int) -> int:
+def rows_bytes(place: Destination, reports: int) -> int:
     """Bytes of the rows that so many reports make a store write, at most.
 
     A row of counts for each cohort that occurs; where reports are kept, a chunk of them as well.
 
     >>> from rappor.store import CellKey
-    >>> rows_bytes(Place(CellKey("c", 1, "2026-11-16"), "digest", 128, 32, False), 10_000)
+    >>> rows_bytes(Destination(CellKey("c", 1, "2026-11-16"), "digest", 128, 32, False), 10_000)
     33024
     """
     row = _WORD_BYTES * (place.k + 1)
@@ -46,7 +46,7 @@ def rows_bytes(place: Place, reports: int) -> int:
 
 def folds(batches: Iterable[Admitted]) -> Iterator[Fold]:
     """What batches add: one Fold for each cell and cohort, in the order of their keys."""
-    together: dict[Place, list[Admitted]] = {}
+    together: dict[Destination, list[Admitted]] = {}
     last, some = None, []
     for batch in batches:
         if batch.place is not last:  # else there is no need to look it up
@@ -57,7 +57,7 @@ def folds(batches: Iterable[Admitted]) -> Iterator[Fold]:
         yield from _fold_cell(place, together[place])
 
 
-def _fold_cell(place: Place, batches: Sequence[Admitted]) -> Iterator[Fold]:
+def _fold_cell(place: Destination, batches: Sequence[Admitted]) -> Iterator[Fold]:
     cohorts: Cohorts = np.frombuffer(b"".join([batch.cohorts for batch in batches]), "<u2")
     packed = np.frombuffer(b"".join([batch.reports for batch in batches]), np.uint8)
     rows: Bytes = packed.reshape(len(cohorts), -1)
@@ -75,7 +75,7 @@ def _fold_cell(place: Place, batches: Sequence[Admitted]) -> Iterator[Fold]:
 
 
 def _fold_block(
-    place: Place, rows: Bytes, cohorts: Cohorts, first: int, block: int
+    place: Destination, rows: Bytes, cohorts: Cohorts, first: int, block: int
 ) -> Iterator[Fold]:
     """Fold the reports of a range of cohorts."""
     present, totals, ones = _count(rows, cohorts, place.k, first, block)

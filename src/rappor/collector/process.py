@@ -25,18 +25,18 @@ import uvicorn
 
 from rappor.collection import Collection, Registry, diff, lint_all
 from rappor.collector import log
-from rappor.collector.admit import Admission, Today, utc_today
+from rappor.collector.admission import Admission, Today, utc_today
 from rappor.collector.app import App
-from rappor.collector.calendar import Calendar
-from rappor.collector.claim import Claim
+from rappor.collector.clock_check import Calendar
+from rappor.collector.folder_lock import Claim
+from rappor.collector.http_protocol import GuardedProtocol, guarded
 from rappor.collector.keys import read_keys
 from rappor.collector.metrics import Metrics
-from rappor.collector.protocol import GuardedProtocol, guarded
 from rappor.collector.settings import (
     DRAIN_SECONDS,
     HANDSHAKE_SECONDS,
     IDLE_SECONDS,
-    Settings,
+    CollectorSettings,
 )
 from rappor.collector.writer import Writer
 from rappor.errors import ParamsError, RapporError, StoreBroken, StoreError
@@ -55,7 +55,7 @@ class Collector(uvicorn.Server):
 
     def __init__(
         self,
-        settings: Settings,
+        settings: CollectorSettings,
         store: Store,
         registry: Registry,
         today: Today = utc_today,
@@ -314,7 +314,7 @@ def _reload_failed(error: Exception) -> None:
 
 
 def run(
-    settings: Settings,
+    settings: CollectorSettings,
     *,
     opened: Callable[[str | Path], Store] = open_store,
     today: Today = utc_today,

@@ -24,7 +24,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CollectorSettings:
     """One collector's settings; ParamsError names what is wrong.
 
     Attributes:

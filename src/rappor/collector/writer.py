@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from rappor.collector import log
-from rappor.collector.admit import Admitted, Place, Today
+from rappor.collector.admission import Admitted, Destination, Today
 from rappor.collector.fold import folds, rows_bytes
 from rappor.collector.metrics import Metrics
 from rappor.collector.refusal import Refusal
-from rappor.collector.settings import MIB, Settings
+from rappor.collector.settings import MIB, CollectorSettings
 from rappor.errors import StoreBroken, StoreBusy, StoreFull
 from rappor.store import Fold, Store
 
@@ -43,7 +43,7 @@ _SLOWEST_BYTE = 10 * _BYTE_SECONDS
 Outcome = str | None  # the code of a problem, or None: it is on disk
 
 
-class Waiting(NamedTuple):
+class QueuedBatch(NamedTuple):
     """A batch that waits for its commit, and whoever waits for it.
 
     Attributes:
@@ -61,7 +61,7 @@ class Waiting(NamedTuple):
     done: asyncio.Future[Outcome]
 
 
-class Job(NamedTuple):
+class StoreTask(NamedTuple):
     """Something else that the store's thread has to do between two commits."""
 
     name: str
@@ -77,7 +77,7 @@ class Writer:
     def __init__(
         self,
         store: Store,
-        settings: Settings,
+        settings: CollectorSettings,
         metrics: Metrics,
         today: Today,
         on_failure: Callable[[], None],
@@ -87,8 +87,8 @@ class Writer:
         self._clock = clock
         self._store, self._settings, self._metrics = store, settings, metrics
         self._today, self._on_failure = today, on_failure
-        self._waiting: deque[Waiting] = deque()
-        self._jobs: deque[Job] = deque()
+        self._waiting: deque[QueuedBatch] = deque()
+        self._jobs: deque[StoreTask] = deque()
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._wanted = _NEVER  # the bell is rung when so many wait
         self._unsettled = False
@@ -167,7 +167,7 @@ class Writer:
         work = size + (rows or 0)
         self._work += work
         self._groups += opens
-        self._waiting.append(Waiting(batch, size, work, opens, done))
+        self._waiting.append(QueuedBatch(batch, size, work, opens, done))
         if len(self._waiting) >= self._wanted:  # a thread at work looks for more by itself
             self._wanted = _NEVER
             self._loop.call_soon(self._bell.put, None)  # after all that came at the same time
@@ -175,7 +175,7 @@ class Writer:
 
     def ask(self, name: str, call: Callable[[Store], None]) -> None:
         """Have the thread do something else with the store, in turn."""
-        self._jobs.append(Job(name, call))
+        self._jobs.append(StoreTask(name, call))
         self._bell.put(None)
 
     def stop(self, seconds: float) -> bool:
@@ -189,7 +189,7 @@ class Writer:
     # The thread.
 
     def _run(self) -> None:
-        group: list[Waiting] = []
+        group: list[QueuedBatch] = []
         try:
             while self._waiting or self._jobs or not self.stopping:
                 self._wanted = 1  # before looking: what comes after this rings
@@ -212,7 +212,7 @@ class Writer:
             self._bell.get(timeout=_QUIET_SECONDS if self._unsettled else None)
         except queue.Empty:
             self._unsettled = False
-            self._do(Job("settle", lambda store: store.settle()))
+            self._do(StoreTask("settle", lambda store: store.settle()))
 
     def _gather(self) -> None:
         """Under load, give those that were just answered a moment to come back: fewer commits."""
@@ -228,14 +228,14 @@ class Writer:
     def _linger(self, crowd: int) -> float:
         return min(_LINGER_SECONDS, self._commit_seconds + _TURN_SECONDS * crowd)
 
-    def _next_group(self) -> list[Waiting]:
+    def _next_group(self) -> list[QueuedBatch]:
         """Those that have waited longest: as many as one commit takes."""
-        group: list[Waiting] = []
+        group: list[QueuedBatch] = []
         while self._waiting and not (group and self._waiting[0].opens):
             group.append(self._waiting.popleft())
         return group
 
-    def _do(self, job: Job) -> None:
+    def _do(self, job: StoreTask) -> None:
         """A job's failure is logged; only a broken disk ends the thread."""
         try:
             job.call(self._store)
@@ -246,7 +246,7 @@ class Writer:
         except Exception as error:
             log.failure(f"{job.name}-failed", error)
 
-    def _commit(self, group: list[Waiting]) -> None:
+    def _commit(self, group: list[QueuedBatch]) -> None:
         """Store a group in one transaction and let its senders know."""
         group.sort(key=_token)  # an order that says nothing about who came first
         started = self._clock()
@@ -270,13 +270,13 @@ class Writer:
         else:
             self._acknowledge(group, new, self._clock() - started)
 
-    def _add(self, group: Sequence[Waiting]) -> list[bool]:
+    def _add(self, group: Sequence[QueuedBatch]) -> list[bool]:
         def fold(new: Sequence[int]) -> Iterator[Fold]:
             return folds(group[index].batch for index in new)  # folded as they are written
 
         return self._store.add([each.batch.token for each in group], fold, self._today())
 
-    def _acknowledge(self, group: list[Waiting], new: list[bool], seconds: float) -> None:
+    def _acknowledge(self, group: list[QueuedBatch], new: list[bool], seconds: float) -> None:
         self.full = False
         self._unsettled = True
         self._crowd = len(group) + len(self._waiting)
@@ -308,7 +308,7 @@ class Writer:
 
     # Back in the event loop.
 
-    def _answer(self, group: list[Waiting], outcome: Outcome) -> None:
+    def _answer(self, group: list[QueuedBatch], outcome: Outcome) -> None:
         for waiting in group:
             self._arrivals.popleft()  # groups are answered in the order in which they came
             self.bytes -= waiting.size
@@ -317,7 +317,7 @@ class Writer:
             if not waiting.done.done():
                 waiting.done.set_result(outcome)
 
-    def give_up(self, group: list[Waiting]) -> None:
+    def give_up(self, group: list[QueuedBatch]) -> None:
         """The thread is dead: nobody goes on waiting, and the process ends."""
         self.failed = True
         left = [*group, *self._waiting]
@@ -337,7 +337,7 @@ class _Group:
 
     def __init__(self) -> None:
         self.batches = self.bytes = self.rows = 0
-        self.reports: dict[Place, int] = {}
+        self.reports: dict[Destination, int] = {}
 
     def add(self, batch: Admitted, size: int, most: int) -> int | None:
         """Take a batch: the bytes of rows that it adds; None: it is for the next group."""
@@ -357,5 +357,5 @@ class _Group:
         return rows
 
 
-def _token(waiting: Waiting) -> bytes:
+def _token(waiting: QueuedBatch) -> bytes:
     return waiting.batch.token

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 from rappor.checks import show
 from rappor.collection import Collection
 from rappor.dashboard.changes import Stamp, folder_stamp, store_stamp
-from rappor.dashboard.fresh import Fresh
+from rappor.dashboard.fresh import BackgroundCache
 from rappor.dashboard.painter import Painter
 from rappor.dashboard.picture import (
     Entry,
     PeriodCount,
     Picture,
-    Unreadable,
+    UnreadableStore,
     VersionKey,
     read_folder,
 )
@@ -73,7 +73,7 @@ class Catalogue:
         self._file = data / FILE_NAME
         self._painter, self._seen = Painter(), SeenCells()
         self._released = Released(data)
-        self._pictures = Fresh(self._stamp, self._look)
+        self._pictures = BackgroundCache(self._stamp, self._look)
         self._audit: tuple[Stamp, list[AuditEntry]] | None = None
 
     # What the pages ask.
@@ -175,7 +175,7 @@ class Catalogue:
             cells = self._released.counts(store, self.today(), name, version, periods)
         return [cell for cell in cells if asked <= set(cell.cell.pairs)]
 
-    def unreadable(self) -> tuple[Unreadable, ...]:
+    def unreadable(self) -> tuple[UnreadableStore, ...]:
         """Files in the folder of collections that are no definition."""
         return self.picture().unreadable
 

@@ -13,8 +13,8 @@ from rappor.dashboard.assets import Assets
 from rappor.dashboard.catalogue import Catalogue
 from rappor.dashboard.ingest.watch import Watch
 from rappor.dashboard.jobs import Jobs
-from rappor.dashboard.settings import Settings
-from rappor.dashboard.state import State
+from rappor.dashboard.settings import DashboardSettings
+from rappor.dashboard.state import DashboardState
 from rappor.dashboard.templating import environment, frame
 
 
@@ -31,9 +31,9 @@ class Desk:
         watch: the collector's figures over time.
     """
 
-    settings: Settings
+    settings: DashboardSettings
     catalogue: Catalogue
-    state: State
+    state: DashboardState
     jobs: Jobs
     assets: Assets
     watch: Watch = field(default_factory=lambda: Watch(None))

@@ -17,12 +17,12 @@ _NO_REST_SECONDS = 0.05  # after one that was over so soon
 Thing = TypeVar("Thing")
 
 
-class _Kept(NamedTuple, Generic[Thing]):
+class _CachedValue(NamedTuple, Generic[Thing]):
     stamp: Stamp
     thing: Thing
 
 
-class Fresh(Generic[Thing]):
+class BackgroundCache(Generic[Thing]):
     """The last thing that was made, and a newer one on its way. Thread-safe.
 
     Only before the first one, and after a making that failed, is there nothing to show meanwhile:
@@ -39,7 +39,7 @@ class Fresh(Generic[Thing]):
         self._stamp, self._make = stamp, make
         self._pool = ThreadPoolExecutor(1, "rappor-fresh")
         self._guard = threading.Lock()
-        self._kept: _Kept[Thing] | None = None
+        self._kept: _CachedValue[Thing] | None = None
         self._making: Future[Thing] | None = None
         self._took = 0.0
         self._rest_until = 0.0
@@ -70,9 +70,9 @@ class Fresh(Generic[Thing]):
 
     def _run(self, stamp: Stamp) -> Thing:
         began = time.monotonic()
-        made: _Kept[Thing] | None = None
+        made: _CachedValue[Thing] | None = None
         try:
-            made = _Kept(stamp, self._make())
+            made = _CachedValue(stamp, self._make())
             return made.thing
         finally:
             now = time.monotonic()

@@ -43,7 +43,7 @@ class Decode:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CollectionRow:
     """One collection.
 
     Attributes:
@@ -144,7 +144,7 @@ def rows_of(
     results: Mapping[str, Mapping[str, Any]],
     today: date,
     lists: Mapping[str, int] | None = None,
-) -> list[Row]:
+) -> list[CollectionRow]:
     """One row a collection.
 
     Args:
@@ -168,7 +168,7 @@ def rows_of(
             listed or entry.collection.kind != "string"
         )
         pending = can and newest is not None and not decode and not few
-        found.append(Row(entry, one, ever, current, decode, few, pending))
+        found.append(CollectionRow(entry, one, ever, current, decode, few, pending))
     return found
 
 
@@ -195,12 +195,12 @@ def _decode(meta: Mapping[str, Any], kind: str) -> Decode:
     return Decode(int(meta.get("detected") or 0), unlisted, " – ".join(ends))
 
 
-def total_epsilon(rows: Sequence[Row]) -> float:
+def total_epsilon(rows: Sequence[CollectionRow]) -> float:
     """ε of a client that answers all active collections with one value each, for ever."""
     return add_up((row.ever, 1) for row in active(rows))
 
 
-def active(rows: Sequence[Row]) -> list[Row]:
+def active(rows: Sequence[CollectionRow]) -> list[CollectionRow]:
     """Those that are collected now."""
     return [row for row in rows if row.entry.standing is Standing.ACTIVE]
 
@@ -217,7 +217,7 @@ _SORTS: dict[str, Any] = {
 }
 
 
-def chosen(rows: Sequence[Row], q: str, state: str, sort: str) -> list[Row]:
+def chosen(rows: Sequence[CollectionRow], q: str, state: str, sort: str) -> list[CollectionRow]:
     """The rows that are searched for, in order; what is not known is left out of account."""
     wanted = q.casefold().strip()
     found = [
@@ -232,7 +232,7 @@ def chosen(rows: Sequence[Row], q: str, state: str, sort: str) -> list[Row]:
     return found
 
 
-def _searched(row: Row) -> str:
+def _searched(row: CollectionRow) -> str:
     it = row.collection
     return " ".join((it.name, it.owner, it.description, row.kind)).casefold()
 

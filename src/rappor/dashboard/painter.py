@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from rappor.collection import Collection
-from rappor.dashboard.picture import PeriodCount, Picture, Slice, Unreadable, VersionKey
+from rappor.dashboard.picture import PeriodCount, Picture, Slice, UnreadableStore, VersionKey
 from rappor.store import CellSummary, Definition
 from rappor.store.cells import dimensions_pairs
 
@@ -37,7 +37,7 @@ class Painter:
         definitions: Iterable[Definition],
         cells: Sequence[CellSummary],
         drafts: Iterable[Collection] = (),
-        unreadable: Iterable[Unreadable] = (),
+        unreadable: Iterable[UnreadableStore] = (),
     ) -> Picture:
         """The picture of a store and of a folder of collections; the store's definitions go first.
 

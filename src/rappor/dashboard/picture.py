@@ -40,7 +40,7 @@ class Slice(NamedTuple):
     reports: int
 
 
-class Unreadable(NamedTuple):
+class UnreadableStore(NamedTuple):
     """A file in the folder of collections that is none, and why."""
 
     file: str
@@ -89,7 +89,7 @@ class Picture:
     stored: frozenset[VersionKey] = frozenset()
     slices: Mapping[VersionKey, tuple[Slice, ...]] = field(default_factory=dict)
     counted: Mapping[tuple[str, int | None], tuple[PeriodCount, ...]] = field(default_factory=dict)
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[UnreadableStore, ...] = ()
 
     def periods(self, name: str, version: int | None) -> tuple[PeriodCount, ...]:
         """Stored periods with their reports, oldest first; of all versions where it is None."""
@@ -106,19 +106,19 @@ class Picture:
         return Entry(collection, standing, self.periods(collection.name, None))
 
 
-def read_folder(folder: Path) -> tuple[list[Collection], list[Unreadable]]:
+def read_folder(folder: Path) -> tuple[list[Collection], list[UnreadableStore]]:
     """The definitions of a folder, and the files that are none."""
     found: list[Collection] = []
-    wrong: list[Unreadable] = []
+    wrong: list[UnreadableStore] = []
     try:
         files = definition_files(folder)
     except ParamsError as error:
-        return [], [Unreadable(folder.name, str(error))]
+        return [], [UnreadableStore(folder.name, str(error))]
     for path in files:
         try:
             found.append(Collection.read(path))
         except (RapporError, OSError) as error:
-            wrong.append(Unreadable(path.name, str(error).replace(str(path), path.name)))
+            wrong.append(UnreadableStore(path.name, str(error).replace(str(path), path.name)))
         except RecursionError:
-            wrong.append(Unreadable(path.name, "brackets within brackets, without end"))
+            wrong.append(UnreadableStore(path.name, "brackets within brackets, without end"))
     return found, wrong

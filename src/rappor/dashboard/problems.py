@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from rappor.dashboard.access.roles import Role
 from rappor.dashboard.access.visitor import Visitor
 from rappor.dashboard.desk import Desk
-from rappor.dashboard.settings import Settings
+from rappor.dashboard.settings import DashboardSettings
 
 _MACHINE = (".json", ".csv")
 
@@ -65,10 +65,10 @@ def log_in_first(request: Request) -> Response:
     return RedirectResponse(f"/login{back}", 303)
 
 
-def without_paths(text: str, settings: Settings) -> str:
+def without_paths(text: str, settings: DashboardSettings) -> str:
     """An error's text that names files, but not where on this machine they are.
 
-    >>> without_paths("/srv/data/store.sqlite: damaged", Settings(Path("/srv/data")))
+    >>> without_paths("/srv/data/store.sqlite: damaged", DashboardSettings(Path("/srv/data")))
     'store.sqlite: damaged'
     """
     for folder in (settings.data, settings.collections):

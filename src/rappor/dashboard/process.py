@@ -28,8 +28,8 @@ from rappor.dashboard.jobs import Jobs
 from rappor.dashboard.limits import no_core_dumps
 from rappor.dashboard.patience import MOST_CONNECTIONS, PatientProtocol
 from rappor.dashboard.results.kept import prepare as prepare_tables
-from rappor.dashboard.settings import Settings
-from rappor.dashboard.state import State
+from rappor.dashboard.settings import DashboardSettings
+from rappor.dashboard.state import DashboardState
 from rappor.dashboard.state.clock import text_of
 from rappor.host import bound
 
@@ -63,7 +63,7 @@ def set_up_log(level: str = "info") -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-class Server(uvicorn.Server):
+class DashboardServer(uvicorn.Server):
     """uvicorn's server, which says where it listens and ends with 0 when it is told to stop."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -90,7 +90,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def run(settings: Settings, log_level: str = "info") -> int:
+def run(settings: DashboardSettings, log_level: str = "info") -> int:
     """Serve until stopped.
 
     Raises:
@@ -125,7 +125,7 @@ def run(settings: Settings, log_level: str = "info") -> int:
         timeout_graceful_shutdown=_STOP_SECONDS,
     )
     try:
-        Server(config).run(sockets=[address])
+        DashboardServer(config).run(sockets=[address])
     finally:
         ahead.close()
         desk.watch.close()
@@ -134,9 +134,9 @@ def run(settings: Settings, log_level: str = "info") -> int:
     return 0
 
 
-def desk_of(settings: Settings) -> Desk:
+def desk_of(settings: DashboardSettings) -> Desk:
     """The parts of one dashboard."""
-    state = State(settings.state_file, settings.collections)
+    state = DashboardState(settings.state_file, settings.collections)
     return Desk(
         settings=settings,
         catalogue=Catalogue(settings.data, settings.collections, stored=state.keep_results_of),

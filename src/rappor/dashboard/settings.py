@@ -17,7 +17,7 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DashboardSettings:
     """One dashboard's settings; ParamsError names what is wrong.
 
     Attributes:
@@ -59,7 +59,7 @@ class Settings:
     def address(self) -> str:
         """How people reach it.
 
-        >>> Settings(Path("data"), host="::1", port=8766).address
+        >>> DashboardSettings(Path("data"), host="::1", port=8766).address
         'http://[::1]:8766'
         """
         if self.url is not None:
@@ -72,14 +72,14 @@ class Settings:
         """Whether browsers reach it by HTTPS, so that cookies may be for HTTPS only."""
         return self.url is not None and urlsplit(self.url).scheme == "https"
 
-    def listening(self, port: int) -> Settings:
+    def listening(self, port: int) -> DashboardSettings:
         """The same with the port that was really taken."""
         return replace(self, port=port)
 
     def knows_host(self, header: str) -> bool:
         """Whether a Host header names this dashboard: keeps other names for our address out.
 
-        >>> own = Settings(Path("data"), url="https://stats.example.org")
+        >>> own = DashboardSettings(Path("data"), url="https://stats.example.org")
         >>> own.knows_host("127.0.0.1:8766"), own.knows_host("stats.example.org")
         (True, True)
         >>> own.knows_host("attacker.example")

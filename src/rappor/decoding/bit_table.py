@@ -42,7 +42,7 @@ def bit_table(decoded: Decoded, parts: Sequence[Counts]) -> BitTable:
     """The tables of a decoding and of the counts that it was made from.
 
     >>> from rappor import Params
-    >>> from rappor.decoding.basic import decode_basic
+    >>> from rappor.decoding.categories import decode_basic
     >>> made = Counts(Params(2, 1, 1, 0.0, 0.25, 0.75), [100], [[60, 40]], kind="category")
     >>> bit_table(decode_basic(made, ["x", "y"]), [made]).counts.tolist()
     [[60, 40]]

@@ -68,7 +68,7 @@ def decode(
         ranges: Any = _labels(candidates) if is_file else candidates  # checked there
         return decode_ordinal(parts, ranges, correction=correction, alpha=alpha)
     if kind != "string":
-        from rappor.decoding.basic import decode_basic
+        from rappor.decoding.categories import decode_basic
 
         return decode_basic(parts, _labels(candidates), correction=correction, alpha=alpha)
     design, notes = _design(parts[0], candidates, dialect)

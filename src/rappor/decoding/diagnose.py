@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, ndtri
 
 from rappor.decoding.bit_table import residuals
-from rappor.decoding.closed import Bits
+from rappor.decoding.closed_form import Bits
 from rappor.decoding.diagnosis import (
     LISTED,
     Balance,
@@ -53,7 +53,7 @@ def diagnose(decoded: Decoded | Histogram, totals: ArrayLike | None = None) -> D
 
     >>> from rappor import Params
     >>> from rappor.aggregate.counts import Counts
-    >>> from rappor.decoding.basic import decode_basic
+    >>> from rappor.decoding.categories import decode_basic
     >>> counts = Counts(Params(2, 1, 1, 0.0, 0.25, 0.75), [100], [[60, 40]], kind="category")
     >>> diagnose(decode_basic(counts, ["x", "y"])).lines()[0]
     'Too few reports: a share of 1 % needs about 20,300; there are 100.'

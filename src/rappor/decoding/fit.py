@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from rappor.decoding.observed import Observed
+from rappor.decoding.observe import Observed
 from rappor.decoding.unlisted import UnlistedLaw, learn
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ class MissingPackageError(RapporError, ImportError):
     """A table was asked for in the form of a package that is not installed."""
 
 
-class Result(Protocol):
+class TableSource(Protocol):
     """What Decoded and Histogram have in common."""
 
     @property
@@ -44,7 +44,7 @@ class Result(Protocol):
         """The rows that pass the test."""
 
 
-def columns(rows: Rows | Result, *, detected_only: bool = False) -> dict[str, Any]:
+def columns(rows: Rows | TableSource, *, detected_only: bool = False) -> dict[str, Any]:
     """The columns of R42 by name, as arrays (the strings as a list), for any table library.
 
     Counts come first, then the same as shares of N; `low_95` and `high_95` are the interval in
@@ -82,7 +82,7 @@ def _package(name: str, method: str) -> Any:
         ) from None
 
 
-def to_arrow(rows: Rows | Result, *, detected_only: bool = False) -> Any:
+def to_arrow(rows: Rows | TableSource, *, detected_only: bool = False) -> Any:
     """The rows as a pyarrow Table."""
     pyarrow = _package("pyarrow", "to_arrow")
     found = columns(rows, detected_only=detected_only)
@@ -90,20 +90,20 @@ def to_arrow(rows: Rows | Result, *, detected_only: bool = False) -> Any:
     return pyarrow.table({"string": text, **found})
 
 
-def to_pandas(rows: Rows | Result, *, detected_only: bool = False) -> Any:
+def to_pandas(rows: Rows | TableSource, *, detected_only: bool = False) -> Any:
     """The rows as a pandas DataFrame."""
     pandas = _package("pandas", "to_pandas")
     return pandas.DataFrame(columns(rows, detected_only=detected_only))
 
 
-def to_polars(rows: Rows | Result, *, detected_only: bool = False) -> Any:
+def to_polars(rows: Rows | TableSource, *, detected_only: bool = False) -> Any:
     """The rows as a polars DataFrame."""
     polars = _package("polars", "to_polars")
     found = columns(rows, detected_only=detected_only)
     return polars.DataFrame(found, schema_overrides={"string": polars.String})
 
 
-def html(decoded: Result) -> str:
+def html(decoded: TableSource) -> str:
     """A table of the detected rows (at most 50), captioned with N, M, unlisted mass and warnings.
 
     Plain HTML without scripts or styles of its own; every string in it is escaped.
@@ -124,7 +124,7 @@ def html(decoded: Result) -> str:
     return "<table>" + "".join(lines) + "</table>"
 
 
-def _caption(decoded: Result, found: int) -> str:
+def _caption(decoded: TableSource, found: int) -> str:
     candidates = len(decoded.rows)
     said = [f"{found:,} of {candidates:,} candidates detected in {decoded.reports:,} reports."]
     unlisted = decoded.unlisted

@@ -51,7 +51,7 @@ class Solution:
         return self.working[self.share > 0]
 
 
-class Problem:
+class LassoProblem:
     """min Σ w (y - b0 level - X b)² / (2 Σ w) + penalty Σ b over b >= 0, b0 free."""
 
     def __init__(self, search: Search, use: NDArray[np.bool_] | None = None) -> None:
@@ -141,7 +141,7 @@ class Problem:
 
 def lasso_search(search: Search) -> tuple[Fit, Scores]:
     """Select by LASSO, fit the selection by least squares, and test it."""
-    problem = Problem(search)
+    problem = LassoProblem(search)
     penalty = choose_penalty(search, problem)
     found = problem.empty()
     if penalty is not None:
@@ -167,13 +167,13 @@ def lasso_search(search: Search) -> tuple[Fit, Scores]:
     return fit, search.leave_one_out(fit, scores)
 
 
-def choose_penalty(search: Search, problem: Problem) -> float | None:
+def choose_penalty(search: Search, problem: LassoProblem) -> float | None:
     """The penalty at which bits that were held out are predicted best; None to select nothing."""
     highest = float(problem.empty().pull.max(initial=0.0))
     if not highest > 0:
         return None
     fold = folds(len(problem.y))
-    parts = [Problem(search, fold != number) for number in range(FOLDS)]
+    parts = [LassoProblem(search, fold != number) for number in range(FOLDS)]
     found = [part.empty() for part in parts]
     best, best_penalty, worse = np.inf, None, 0
     for number in range(_LONGEST):

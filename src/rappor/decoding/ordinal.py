@@ -12,8 +12,8 @@ from scipy.special import ndtri
 
 from rappor.aggregate.counts import Counts
 from rappor.checks import between_0_and_1, is_real, show
-from rappor.decoding.basic import as_decoded, impossible, make_rows, mass
-from rappor.decoding.closed import Overlap, as_groups, estimate_bits
+from rappor.decoding.categories import as_decoded, impossible, make_rows, mass
+from rappor.decoding.closed_form import Overlap, as_groups, estimate_bits
 from rappor.decoding.histogram import Estimate, Histogram, Quantile, Share, range_values
 from rappor.errors import DecodeError, ParamsError
 from rappor.mechanism.predicates import Ranges, category_index

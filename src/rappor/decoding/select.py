@@ -17,7 +17,7 @@ from scipy.special import ndtr
 from rappor.decoding.design import Design
 from rappor.decoding.fit import Fit, between_bits, least_squares, robust
 from rappor.decoding.gather import gather_sums
-from rappor.decoding.observed import Observed
+from rappor.decoding.observe import Observed
 from rappor.decoding.randomization import NullScore, Placement
 from rappor.decoding.significance import benjamini_hochberg
 

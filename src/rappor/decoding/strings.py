@@ -14,9 +14,9 @@ from rappor.aggregate.counts import Counts
 from rappor.decoding.design import Design
 from rappor.decoding.fit import Fit
 from rappor.decoding.intervals import Z_95, intervals, without_selection
-from rappor.decoding.observed import observe
+from rappor.decoding.observe import observe
 from rappor.decoding.randomization import placement
-from rappor.decoding.realised import realised_variance
+from rappor.decoding.realised_variance import realised_variance
 from rappor.decoding.repeats import design_effect
 from rappor.decoding.result import Decoded
 from rappor.decoding.rows import Mass, Picked, Rows

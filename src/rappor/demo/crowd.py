@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 
 from rappor.collection import Collection
 from rappor.demo.definitions import HOMEPAGE, START, THEME
-from rappor.demo.population import DAYS, Person, Population, named
+from rappor.demo.population import DAYS, DemoPopulation, Person, named
 from rappor.demo.sending import Mail
 from rappor.demo.truth import Held, Truth
 from rappor.errors import RapporError
@@ -61,7 +61,7 @@ class Task:
 
 def work(task: Task, tell: Told) -> None:
     """Draw, encode and send every chunk of this task."""
-    population = Population(task.people, task.seed)
+    population = DemoPopulation(task.people, task.seed)
     collections = {
         each.name: each for each in (Collection.from_toml(text) for text in task.definitions)
     }

@@ -16,7 +16,7 @@ from rappor.collection import Collection
 from rappor.demo.definitions import HOMEPAGE, START, THEME
 from rappor.demo.errors import DemoError
 from rappor.demo.interrupts import Interrupts
-from rappor.demo.population import DAYS, Person, Population, named
+from rappor.demo.population import DAYS, DemoPopulation, Person, named
 from rappor.demo.sending import PATIENCE_SECONDS
 from rappor.demo.truth import Held, Truth
 
@@ -27,7 +27,7 @@ _FLUSH_SECONDS, _PAUSE_SECONDS = 2.0, 0.2
 def report_all(
     folder: Path,
     collections: tuple[Collection, ...],
-    population: Population,
+    population: DemoPopulation,
     url: str,
     truth: Truth,
     interrupts: Interrupts,

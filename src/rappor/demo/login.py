@@ -7,15 +7,15 @@ from contextlib import closing
 from rappor.dashboard.access.roles import Role
 from rappor.dashboard.links import login_link
 from rappor.dashboard.settings import STATE_FILE
-from rappor.dashboard.state import State
+from rappor.dashboard.state import DashboardState
 from rappor.dashboard.state.accounts import LINK_LIFE
-from rappor.demo.place import Place
+from rappor.demo.folder import DemoFolder
 
 MINUTES = int(LINK_LIFE.total_seconds() // 60)
 _NAME = "demo"
 
 
-def link(where: Place, url: str) -> str:
+def link(where: DemoFolder, url: str) -> str:
     """An address that logs one browser in as an analyst, once, within `MINUTES`."""
-    with closing(State(where.data / STATE_FILE, where.collections)) as state:
+    with closing(DashboardState(where.data / STATE_FILE, where.collections)) as state:
         return login_link(url, state.new_link(_NAME, "rappor demo", Role.ANALYST))

@@ -67,10 +67,10 @@ class Person(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Population:
+class DemoPopulation:
     """So many people, drawn from a seed; any chunk of them can be drawn by itself.
 
-    >>> crowd = Population(2000, seed=1)
+    >>> crowd = DemoPopulation(2000, seed=1)
     >>> [len(list(crowd.chunk(number))) for number in range(crowd.chunks)]
     [1500, 500]
     >>> crowd.reports >= 2000 * DAYS
@@ -91,10 +91,10 @@ class Population:
         return DAYS * (self.people + 2 * -(-self.people // ALSO))
 
     @classmethod
-    def for_reports(cls, reports: int, seed: int) -> Population:
+    def for_reports(cls, reports: int, seed: int) -> DemoPopulation:
         """The people who make about so many reports.
 
-        >>> Population.for_reports(10**6, seed=1).people
+        >>> DemoPopulation.for_reports(10**6, seed=1).people
         85714
         """
         return cls(max(ALSO, reports * ALSO // ((ALSO + 2) * DAYS)), seed)

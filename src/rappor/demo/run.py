@@ -13,20 +13,20 @@ from rappor import csv_cells
 from rappor.collection import Collection, period_of
 from rappor.demo import definitions, devices
 from rappor.demo.crowd import Task
-from rappor.demo.found import Found, find
+from rappor.demo.folder import DemoFolder
 from rappor.demo.interrupts import Interrupts
-from rappor.demo.place import Place
-from rappor.demo.population import DAYS, Population
-from rappor.demo.server import Server
+from rappor.demo.population import DAYS, DemoPopulation
+from rappor.demo.results import DemoResults, find
+from rappor.demo.server import DemoServer
 from rappor.demo.truth import Truth
-from rappor.demo.workers import Workers
+from rappor.demo.workers import CrowdWorkers
 
 PROCESSES = 2
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it, of how much
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DemoOutcome:
     """A demo that has run.
 
     Attributes:
@@ -40,12 +40,12 @@ class Outcome:
     """
 
     collections: tuple[Collection, ...]
-    population: Population
+    population: DemoPopulation
     devices: int
     periods: tuple[str, ...]
     truth: Truth
     seconds: tuple[float, float]
-    found: Found
+    found: DemoResults
 
 
 def days(today: datetime.date) -> tuple[str, ...]:
@@ -58,7 +58,9 @@ def days(today: datetime.date) -> tuple[str, ...]:
     return tuple(period_of("day", first + datetime.timedelta(days=n)) for n in range(DAYS))
 
 
-def prepare(where: Place, population: Population, today: datetime.date) -> tuple[Collection, ...]:
+def prepare(
+    where: DemoFolder, population: DemoPopulation, today: datetime.date
+) -> tuple[Collection, ...]:
     """Write the definitions that the server is started with."""
     made = definitions.definitions(population.people, today)
     definitions.write(made, where.collections)
@@ -66,14 +68,14 @@ def prepare(where: Place, population: Population, today: datetime.date) -> tuple
 
 
 def collect(
-    where: Place,
-    server: Server,
+    where: DemoFolder,
+    server: DemoServer,
     collections: tuple[Collection, ...],
-    population: Population,
+    population: DemoPopulation,
     today: datetime.date,
     progress: Progress,
     interrupts: Interrupts,
-) -> Outcome:
+) -> DemoOutcome:
     """Have everyone report, then decode.
 
     Raises:
@@ -108,7 +110,7 @@ def collect(
 
     with ExitStack() as started:
         with interrupts.held():
-            workers = started.enter_context(Workers(tasks))
+            workers = started.enter_context(CrowdWorkers(tasks))
         stored(0)
         real = devices.report_all(
             where.clients, collections, population, server.url, truth, interrupts, check
@@ -118,10 +120,10 @@ def collect(
     progress("decoding", 0, 0)
     found = find(where.data, collections, truth)
     took = (sent - began, time.monotonic() - sent)
-    return Outcome(collections, population, real, periods, truth, took, found)
+    return DemoOutcome(collections, population, real, periods, truth, took, found)
 
 
-def write_truth(where: Place, truth: Truth) -> None:
+def write_truth(where: DemoFolder, truth: Truth) -> None:
     """What the reports on homepages held, as `rappor decode --truth` reads it."""
     held = sorted(truth.of(definitions.HOMEPAGE).items(), key=lambda each: (-each[1], each[0]))
     with where.truth.open("w", encoding="utf-8", newline="") as file:

@@ -17,7 +17,7 @@ from typing import Any
 
 from rappor.collector.keys import new_key
 from rappor.demo.errors import DemoError
-from rappor.demo.place import Place
+from rappor.demo.folder import DemoFolder
 from rappor.host import LOOPBACK, die_with_parent, free_port
 
 HOST = LOOPBACK
@@ -25,14 +25,14 @@ START_SECONDS, STOP_SECONDS = 60.0, 15.0
 _TICK_SECONDS = 0.05
 
 
-class Server:
+class DemoServer:
     """One server; a context that stops it.
 
     Attributes:
         gateway_key: sends batches of many people's reports; each start has a new one.
     """
 
-    def __init__(self, where: Place, port: int = 0, dashboard_port: int = 0) -> None:
+    def __init__(self, where: DemoFolder, port: int = 0, dashboard_port: int = 0) -> None:
         """Start it; ports of 0 are chosen here, so that a part that restarts has the same one."""
         self.port, self.dashboard_port = port or free_port(), dashboard_port or free_port()
         self._log = where.log
@@ -95,7 +95,7 @@ class Server:
             self._process.kill()  # the kernel then ends its children
             self._process.wait()
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> DemoServer:
         return self
 
     def __exit__(

@@ -21,7 +21,7 @@ _TICK_SECONDS = 0.2
 _READ = 2**16
 
 
-class Workers:
+class CrowdWorkers:
     """Some crowds at work; a context that ends them."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
@@ -80,7 +80,7 @@ class Workers:
                 if stream is not None:
                     stream.close()
 
-    def __enter__(self) -> Workers:
+    def __enter__(self) -> CrowdWorkers:
         return self
 
     def __exit__(

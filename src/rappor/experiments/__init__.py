@@ -1,4 +1,4 @@
-"""The paper's figures and tables, one module each (R10, R45-R54, R61-R62).
+"""The paper's figures and tables, one folder each.
 
 `NAMES` in the paper's order; `load(name)` imports an experiment when it is asked for.
 """
@@ -45,6 +45,6 @@ def load(name: str) -> Experiment:
     'Figure 1, §2'
     """
     check_name(name)
-    module = importlib.import_module(f"rappor.experiments.{name.replace('-', '_')}")
+    module = importlib.import_module(f"rappor.experiments.{name.replace('-', '_')}.experiment")
     experiment: Experiment = module.EXPERIMENT
     return experiment

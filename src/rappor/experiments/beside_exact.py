@@ -6,14 +6,14 @@ import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from rappor.attack.finding import Figure
+from rappor.attack.finding import AttackFigure
 from rappor.experiments.experiment import Comparison, extra
 from rappor.experiments.replicate import spread
 
 _CLOSE = 4  # standard errors of the mean of seeds
 
 
-class Point(NamedTuple):
+class AttackPoint(NamedTuple):
     """One exact number, and the mean and spread of its simulations.
 
     `sigmas` is how far the mean lies off, in standard errors that follow from the exact number.
@@ -25,10 +25,10 @@ class Point(NamedTuple):
     sigmas: float
 
 
-def beside_exact(figures: Sequence[Figure]) -> Point:
+def beside_exact(figures: Sequence[AttackFigure]) -> AttackPoint:
     """The figures of one attack under several seeds as a point.
 
-    >>> point = beside_exact([Figure("", 0.5, 0.52, 0.02), Figure("", 0.5, 0.51, 0.02)])
+    >>> point = beside_exact([AttackFigure("", 0.5, 0.52, 0.02), AttackFigure("", 0.5, 0.51, 0.02)])
     >>> round(point.mean, 3), round(point.sigmas, 2)
     (0.515, 1.06)
     """
@@ -37,10 +37,10 @@ def beside_exact(figures: Sequence[Figure]) -> Point:
     errors = [each.std_error for each in figures if each.std_error is not None]
     mean, sd, _ = spread(drawn)
     error = math.hypot(*errors) / len(errors)
-    return Point(exact, mean, sd, (mean - exact) / error)
+    return AttackPoint(exact, mean, sd, (mean - exact) / error)
 
 
-def compared(points: Collection[Point], seeds: int, trials: int) -> Comparison:
+def compared(points: Collection[AttackPoint], seeds: int, trials: int) -> Comparison:
     """Whether the simulation agrees with the curves everywhere."""
     off = [point.sigmas for point in points]
     most = max(map(abs, off))

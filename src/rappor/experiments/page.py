@@ -12,7 +12,7 @@ from typing import Any
 
 from rappor.experiments.experiment import Figure, Table
 from rappor.experiments.style import whole_page
-from rappor.experiments.summary import ENOUGH_SEEDS, Document, Done, entry, verdict_words
+from rappor.experiments.summary import ENOUGH_SEEDS, Document, RunRecord, entry, verdict_words
 
 PAPER = (
     "Erlingsson, Pihur, Korolova: RAPPOR: Randomized Aggregatable Privacy-Preserving Ordinal "
@@ -25,7 +25,7 @@ _FOOTER = (
 _MARK = {"agrees": "✓", "differs": "≠", "extra": "+"}
 
 
-def experiment_page(done: Done) -> str:
+def experiment_page(done: RunRecord) -> str:
     """The page of one experiment, for NAME/index.html."""
     item = entry(done)
     parts = [

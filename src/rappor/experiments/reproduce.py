@@ -10,13 +10,13 @@ from rappor.checks import whole
 from rappor.experiments import check_name, load
 from rappor.experiments.experiment import Experiment
 from rappor.experiments.replicate import Progress
-from rappor.experiments.summary import Done, entry
+from rappor.experiments.summary import RunRecord, entry
 from rappor.experiments.write import write_experiment, write_summary
 
 FEWEST_SEEDS = 2
 
 
-def run(name: str, seeds: int, progress: Progress) -> Done:
+def run(name: str, seeds: int, progress: Progress) -> RunRecord:
     """Run one experiment; whatever goes wrong inside it becomes part of the result."""
     check_name(name)
     whole("seeds", seeds, FEWEST_SEEDS)
@@ -26,11 +26,11 @@ def run(name: str, seeds: int, progress: Progress) -> Done:
         experiment = load(name)
         outcome = experiment.run(seeds, progress)
     except Exception as error:  # the page says so, and other experiments go on
-        return Done(name, experiment, None, error, seeds, time.monotonic() - began)
-    return Done(name, experiment, outcome, None, seeds, time.monotonic() - began)
+        return RunRecord(name, experiment, None, error, seeds, time.monotonic() - began)
+    return RunRecord(name, experiment, outcome, None, seeds, time.monotonic() - began)
 
 
-def reproduce(name: str, directory: Path, seeds: int, progress: Progress) -> Done:
+def reproduce(name: str, directory: Path, seeds: int, progress: Progress) -> RunRecord:
     """Run one experiment, write DIRECTORY/NAME/ and bring index.html and summary.json up to date.
 
     Args:
@@ -61,7 +61,7 @@ def _remove_empty(directories: list[Path]) -> None:
             return
 
 
-def _written(done: Done, directory: Path) -> Done:
+def _written(done: RunRecord, directory: Path) -> RunRecord:
     """The same, with its files written; or failed, where a figure or table cannot be."""
     try:
         write_experiment(done, directory)

@@ -18,7 +18,7 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class RunRecord:
     """One experiment that was run: its outcome, or the error that ended it.
 
     Attributes:
@@ -45,7 +45,7 @@ class Done:
         return f"{type(self.error).__name__}: {self.error}"
 
 
-def entry(done: Done) -> Document:
+def entry(done: RunRecord) -> Document:
     """One experiment's part of the document."""
     about = done.experiment
     found = done.outcome or Outcome((), (), ())

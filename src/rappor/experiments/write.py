@@ -12,13 +12,13 @@ from rappor.errors import ParamsError
 from rappor.experiments.experiment import Figure, Outcome, Table
 from rappor.experiments.page import experiment_page, index_page
 from rappor.experiments.style import darkened
-from rappor.experiments.summary import FILE, Document, Done, merged
+from rappor.experiments.summary import FILE, Document, RunRecord, merged
 
 _TAKEN = ("index", "remarks", "verdicts")
 _STEM = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
-def write_experiment(done: Done, directory: Path) -> Path:
+def write_experiment(done: RunRecord, directory: Path) -> Path:
     """Write DIRECTORY/NAME/ and return its page."""
     folder = directory / done.name
     folder.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from rappor.mechanism.channel import Channel, channel, expected_ones
 from rappor.mechanism.dialects import DIALECTS
 from rappor.mechanism.encoder import Encoder, Trace
 from rappor.mechanism.entropy import Entropy, new_secret
-from rappor.mechanism.kinds import KINDS, Change, extreme_changes
+from rappor.mechanism.kinds import KINDS, BitChange, extreme_changes
 from rappor.mechanism.memo import derive_cohort, memo_digest
 from rappor.mechanism.onetime import OneTime, Slot
 from rappor.mechanism.predicates import Ranges
@@ -14,7 +14,7 @@ from rappor.mechanism.report import Report
 __all__ = [
     "DIALECTS",
     "KINDS",
-    "Change",
+    "BitChange",
     "Channel",
     "Encoder",
     "Entropy",

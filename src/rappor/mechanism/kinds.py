@@ -13,7 +13,7 @@ from rappor.errors import ParamsError
 from rappor.params import Params, check_params
 
 
-class Change(NamedTuple):
+class BitChange(NamedTuple):
     """One extreme way in which two filters of a kind differ."""
 
     up: int
@@ -36,7 +36,7 @@ def check_kind(kind: str) -> str:
     return kind
 
 
-def extreme_changes(kind: str, params: Params) -> tuple[Change, ...]:
+def extreme_changes(kind: str, params: Params) -> tuple[BitChange, ...]:
     """The pairs (u, d) between two values of the kind; every ε is the largest over them.
 
     A null report (the all-zero filter) adds (h, 0) and (0, h), which lie within (h, h); for a
@@ -48,10 +48,10 @@ def extreme_changes(kind: str, params: Params) -> tuple[Change, ...]:
     check_params(params)
     match check_kind(kind):
         case "string":
-            return (Change(params.h, params.h),)
+            return (BitChange(params.h, params.h),)
         case "category" | "ordinal":
-            return (Change(1, 1),)
+            return (BitChange(1, 1),)
         case "boolean":
-            return (Change(1, 0), Change(0, 1))
+            return (BitChange(1, 0), BitChange(0, 1))
         case _:
-            return (Change(params.k, 0), Change(0, params.k))
+            return (BitChange(params.k, 0), BitChange(0, params.k))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rappor.errors import ParamsError
 from rappor.params import Params
-from rappor.planning.request import Request
+from rappor.planning.request import PlanRequest
 from rappor.privacy import (
     LEAST_COHORT,
     SMALL_COHORT,
@@ -26,7 +26,7 @@ class Caution:
     text: str
 
 
-def refuse_unsound(request: Request) -> None:
+def refuse_unsound(request: PlanRequest) -> None:
     """ParamsError for what no choice of parameters makes private."""
     if request.values == "fast" and not request.one_time:
         raise ParamsError(
@@ -42,7 +42,7 @@ def refuse_unsound(request: Request) -> None:
         )
 
 
-def cautions(request: Request, params: Params, reports: int) -> tuple[Caution, ...]:
+def cautions(request: PlanRequest, params: Params, reports: int) -> tuple[Caution, ...]:
     """What a reader of a plan should know, worst first."""
     ever = epsilon_infinity(params, request.kind)
     once = epsilon_one(params, request.kind)
@@ -61,7 +61,7 @@ def cautions(request: Request, params: Params, reports: int) -> tuple[Caution, .
     return tuple(each for each in found if each is not None)
 
 
-def _forgetful(request: Request) -> Caution | None:
+def _forgetful(request: PlanRequest) -> Caution | None:
     if request.platform != "web":
         return None
     what = "reports again" if request.one_time else "draws another secret, B' and cohort"
@@ -96,7 +96,7 @@ def _several(code: str, requirement: str, number: int, what: str, total: float) 
     )
 
 
-def _changing(request: Request, total: float) -> Caution | None:
+def _changing(request: PlanRequest, total: float) -> Caution | None:
     if request.values != "slow":
         return None
     return Caution(
@@ -107,7 +107,7 @@ def _changing(request: Request, total: float) -> Caution | None:
     )
 
 
-def _small_cohorts(request: Request, params: Params, reports: int) -> Caution | None:
+def _small_cohorts(request: PlanRequest, params: Params, reports: int) -> Caution | None:
     size = reports / params.m / request.cells
     if size >= SMALL_COHORT:
         return None
@@ -119,7 +119,7 @@ def _small_cohorts(request: Request, params: Params, reports: int) -> Caution | 
     )
 
 
-def _trackable(request: Request, params: Params, reports: int) -> Caution | None:
+def _trackable(request: PlanRequest, params: Params, reports: int) -> Caution | None:
     bits = identifying_bits(params)
     if request.kind == "boolean" or bits <= math.log2(reports) or request.one_time:
         return None

@@ -14,7 +14,7 @@ from rappor.decoding.decode import decode
 from rappor.decoding.result import Decoded
 from rappor.params import Params
 from rappor.planning.power import NORMAL, Measured
-from rappor.planning.request import Request
+from rappor.planning.request import PlanRequest
 from rappor.privacy import Detectable
 from rappor.simulate import counts
 
@@ -40,7 +40,7 @@ class Checked(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class PlanCheck:
     """What simulated collections showed.
 
     Attributes:
@@ -74,7 +74,7 @@ class Simulations:
     collections: int
     deviates: Mapping[Detectable, Sequence[float]]
 
-    def check(self, critical: float, corrected: bool = False) -> Check:
+    def check(self, critical: float, corrected: bool = False) -> PlanCheck:
         """Which share was detected, beside the promise."""
         levels = tuple(
             Checked(
@@ -86,7 +86,7 @@ class Simulations:
             )
             for each, made in self.deviates.items()
         )
-        return Check(self.collections, levels, corrected)
+        return PlanCheck(self.collections, levels, corrected)
 
     def law(self, critical: float) -> Measured | None:
         """The deviates' law where it is not the promised one (χ², p < .001), else None."""
@@ -106,7 +106,7 @@ class Simulations:
 
 
 def simulate_promise(
-    request: Request,
+    request: PlanRequest,
     params: Params,
     reports: int,
     promised: Sequence[Detectable],
@@ -135,7 +135,7 @@ def simulate_promise(
 
 
 def _deviates(
-    request: Request,
+    request: PlanRequest,
     params: Params,
     reports: int,
     levels: Sequence[Detectable],
@@ -161,7 +161,7 @@ def _deviates(
 
 
 def _population(
-    request: Request, planted: dict[str, Detectable], number: int
+    request: PlanRequest, planted: dict[str, Detectable], number: int
 ) -> tuple[dict[str, float], list[str]]:
     """Shares of the planted strings and of others, and the list of candidates."""
     shape = request.shape

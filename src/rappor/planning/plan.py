@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rappor.charts import Chart
+from rappor.charts.plans import PowerLine
+from rappor.charts.plans import plans as draw
 from rappor.checks import whole
-from rappor.planning.cautions import cautions, refuse_unsound
-from rappor.planning.check import Check, Simulations, simulate_promise
-from rappor.planning.designs import Design, best_first, designs
-from rappor.planning.found import Crowd, expected
-from rappor.planning.impossible import Settled, refuse_impossible, settle
-from rappor.planning.plans import Plan, Plans
-from rappor.planning.request import Request
+from rappor.params import Params
+from rappor.planning.cautions import Caution, cautions, refuse_unsound
+from rappor.planning.check import PlanCheck, Simulations, simulate_promise
+from rappor.planning.expected_detections import ExpectedCrowd, ExpectedDetections, expected
+from rappor.planning.layouts import Layout, best_first, designs
+from rappor.planning.power import Detector
+from rappor.planning.refusals import Settled, refuse_impossible, settle
+from rappor.planning.request import PlanRequest
+from rappor.privacy import Detectable, epsilon_n
 from rappor.privacy import epsilon_infinity as infinity
-from rappor.privacy import epsilon_n
 from rappor.privacy import epsilon_one as one
 from rappor.simulate.populations import Population
 
@@ -106,8 +110,8 @@ def plan(
     times = whole("check", check, 0, 10**6)
     say = progress or (lambda _: None)
     refuse_impossible(given)
-    request = Request(**given)
-    crowd = Crowd.of(request.shape)
+    request = PlanRequest(**given)
+    crowd = ExpectedCrowd.of(request.shape)
     refuse_unsound(request)
     settled = settle(request, crowd, say)
     made = designs(request, crowd, settled.goal, settled.reports)
@@ -117,13 +121,13 @@ def plan(
     return Plans((best, *others), request, settled, checked)
 
 
-def _worth_showing(made: list[Design]) -> list[Design]:
+def _worth_showing(made: list[Layout]) -> list[Layout]:
     """The best, the same with longer and shorter reports, and the same with other hashes."""
     best = made[0].params
     return [each for each in made if each.params.h == best.h or each.params.k == best.k]
 
 
-def _plan(request: Request, crowd: Crowd, settled: Settled, design: Design) -> Plan:
+def _plan(request: PlanRequest, crowd: ExpectedCrowd, settled: Settled, design: Layout) -> Plan:
     params, kind = design.params, request.kind
     powers = sorted({*POWERS, request.power})
     return Plan(
@@ -142,8 +146,8 @@ def _plan(request: Request, crowd: Crowd, settled: Settled, design: Design) -> P
 
 
 def _confirmed(
-    plan: Plan, request: Request, settled: Settled, times: int, say: Callable[[str], None]
-) -> tuple[Plan, Check | None]:
+    plan: Plan, request: PlanRequest, settled: Settled, times: int, say: Callable[[str], None]
+) -> tuple[Plan, PlanCheck | None]:
     """The best plan with what simulations make of its promise.
 
     Where they disagree with the formula, the plan's frequencies become those that they show, and
@@ -168,3 +172,105 @@ def _confirmed(
         plan = replace(plan, detector=detector, detectable=detectable)
         simulated = simulate(times * 100)  # other collections than those that gave the law
     return plan, simulated.check(critical, law is not None) if simulated else None
+
+
+_LINES = 4
+_DECADES = 2  # each way of the request
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One set of parameters and all that follows from it.
+
+    Attributes:
+        params: k, h, m, f, p and q.
+        kind: the kind of collection.
+        epsilon_one: ε of one report.
+        epsilon_n: ε of n reports on one unchanged value, by n.
+        epsilon_infinity: ε of ever so many.
+        detectable: the smallest frequency that is detected with 50, 80 and 95 % chance (and with
+            the requested one), family-wise error α over all candidates.
+        expected: how many strings of the population are found.
+        bytes_per_report: what a report takes, packed.
+        cohort_size: reports in a cohort.
+        cautions: what to know before collecting.
+        detector: the formula behind it, amid the request's population.
+    """
+
+    params: Params
+    kind: str
+    epsilon_one: float
+    epsilon_n: Mapping[int, float]
+    epsilon_infinity: float
+    detectable: tuple[Detectable, ...]
+    expected: ExpectedDetections
+    bytes_per_report: int
+    cohort_size: float
+    cautions: tuple[Caution, ...]
+    detector: Detector = field(repr=False)
+
+    def at(self, power: float) -> Detectable:
+        """The smallest frequency that is detected with some chance."""
+        return self.detector.detectable(power)
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """Plans, best first: a sequence of `Plan`.
+
+    Attributes:
+        plans: the plans.
+        request: what was asked for.
+        settled: the goal, reports and frequency planned for, and which of them was solved for.
+        checked: promised and measured power of the best plan; None where it was not checked.
+    """
+
+    plans: tuple[Plan, ...]
+    request: PlanRequest
+    settled: Settled
+    checked: PlanCheck | None = None
+
+    def __len__(self) -> int:
+        return len(self.plans)
+
+    def __iter__(self) -> Iterator[Plan]:
+        return iter(self.plans)
+
+    def __getitem__(self, index: int) -> Plan:
+        return self.plans[index]
+
+    @property
+    def best(self) -> Plan:
+        """The first one."""
+        return self.plans[0]
+
+    def plot(self) -> Chart:
+        """What the plans detect, from how many reports; `.save(path)`."""
+        reports, power = self.settled.reports, self.request.power
+        around = [reports * 10 ** (step / 8) for step in range(-8 * _DECADES, 8 * _DECADES + 1)]
+        crowd = ExpectedCrowd.of(self.request.shape)
+
+        def line(plan: Plan) -> PowerLine:
+            amid = (crowd.around(replace(plan.detector, reports=at)) for at in around)
+            return PowerLine(
+                _label(plan), around, [each.detectable(power).frequency for each in amid]
+            )
+
+        same_length = [plan for plan in self.plans if plan.params.k == self.best.params.k]
+        lines = [line(plan) for plan in same_length[:_LINES]]
+        goal = self.settled.goal
+        words = [
+            f"The rarest string that is detected with {100 * power:g} % chance among "
+            f"{self.request.candidates:,} candidates, family-wise error "
+            f"{100 * self.request.alpha:g} %, at ε1 up to {goal.epsilon_one:g} and ε∞ up to "
+            f"{goal.epsilon_infinity:g}.",
+            "The dot is the request with the best plan.",
+        ]
+        title = f"What {reports:,} reports reveal, and what more or fewer would"
+        return Chart(draw(lines, reports, self.best.at(power).frequency, title, words))
+
+
+def _label(plan: Plan) -> str:
+    params = plan.params
+    size = plan.bytes_per_report
+    return f"h = {params.h}, k = {params.k}, m = {params.m}: {size} byte{'s' * (size > 1)} a report"

@@ -27,7 +27,7 @@ VALUES = ("fixed", "slow", "fast")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PlanRequest:
     """A checked request; see `rappor.plan` for each of them."""
 
     epsilon_one: float | None
@@ -149,5 +149,5 @@ def usual_population(shape: str, candidates: int) -> Population:
     return exponential(strings, decay=0.9505 ** (100 / strings), absent=absent)
 
 
-def _setter(request: Request) -> Any:
+def _setter(request: PlanRequest) -> Any:
     return lambda name, value: object.__setattr__(request, name, value)

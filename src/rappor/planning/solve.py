@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rappor.planning.designs import designs
-from rappor.planning.found import Crowd
+from rappor.planning.expected_detections import ExpectedCrowd
+from rappor.planning.layouts import designs
 from rappor.planning.noise import Goal
-from rappor.planning.request import LEAST_EPSILON, MOST_EPSILON, MOST_REPORTS, RATIO, Request
+from rappor.planning.request import LEAST_EPSILON, MOST_EPSILON, MOST_REPORTS, RATIO, PlanRequest
 from rappor.privacy import LEAST_COHORT
 
 _HALVINGS = 60
@@ -20,8 +20,8 @@ _CLOSE = 1e-4  # relative
 class Solver:
     """The best designs for a request, seen as a function of what it leaves open."""
 
-    request: Request
-    crowd: Crowd
+    request: PlanRequest
+    crowd: ExpectedCrowd
 
     def rarest(self, goal: Goal, reports: float) -> float:
         """The smallest frequency that the best design detects; above 1 where nothing is."""

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from rappor.checks import exact, is_real, show, whole
 from rappor.errors import ParamsError
-from rappor.mechanism.kinds import Change, extreme_changes
+from rappor.mechanism.kinds import BitChange, extreme_changes
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params, check_params
 
@@ -111,7 +111,7 @@ def _gain(a: Fraction, ln_t: Decimal) -> Decimal:
     return ((kept + flipped * t) / (flipped + kept * t)).ln()
 
 
-def _worst(changes: Iterable[Change], ones: Decimal, zeros: Decimal) -> float:
+def _worst(changes: Iterable[BitChange], ones: Decimal, zeros: Decimal) -> float:
     worst = max(
         (up * ones if up else Decimal(0)) + (down * zeros if down else Decimal(0))
         for up, down in changes

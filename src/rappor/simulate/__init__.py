@@ -1,6 +1,7 @@
 """Simulated populations and their counts: numpy's generators and seeds are fine here."""
 
-from rappor.simulate.draw import Simulated, counts, simulate
+from rappor.simulate.drawn_counts import Simulated, counts, simulate
+from rappor.simulate.full_reports import Reports, reports
 from rappor.simulate.judge import Judgement, TruthRow, judge, judge_shares, read_truth
 from rappor.simulate.population_files import read_population
 from rappor.simulate.populations import (
@@ -12,7 +13,6 @@ from rappor.simulate.populations import (
     uniform,
     zipf,
 )
-from rappor.simulate.run import Reports, reports
 
 __all__ = [
     "GOOGLE_SHAPES",

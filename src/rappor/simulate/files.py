@@ -16,10 +16,10 @@ import numpy as np
 from rappor import csv_cells
 from rappor.errors import MissingExtraError
 from rappor.simulate.filters import Bytes
-from rappor.simulate.run import Reports
+from rappor.simulate.full_reports import Reports
 
 
-class ReportFile(Protocol):
+class SimulatedReports(Protocol):
     """A file that reports are written to, part by part."""
 
     def write(self, part: Reports) -> None:

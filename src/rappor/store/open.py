@@ -6,7 +6,7 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from rappor.errors import StoreError
-from rappor.store.sqlite import copies
+from rappor.store.sqlite import backup as sqlite_backup
 from rappor.store.sqlite.store import SqliteStore
 from rappor.store.types import Store
 
@@ -38,7 +38,7 @@ def restore_store(backup: str | PathLike[str], where: str | PathLike[str]) -> No
     Raises:
         StoreError: there is a store already, or the backup is damaged; nothing is changed then.
     """
-    copies.restore(Path(backup).expanduser(), _file(where))
+    sqlite_backup.restore(Path(backup).expanduser(), _file(where))
 
 
 def _file(where: str | PathLike[str]) -> Path:

@@ -23,9 +23,9 @@ import numpy as np
 from rappor.collection import days_of
 from rappor.errors import ParamsError, StoreBusy, StoreError, StoreFull
 from rappor.store.cells import CellKey, cell_id
-from rappor.store.sqlite import migrating
+from rappor.store.sqlite import schema_upgrade
 from rappor.store.sqlite.connection import BUSY_MS, roll_back, translating
-from rappor.store.sqlite.migrating import Migration
+from rappor.store.sqlite.schema_upgrade import Migration
 from rappor.store.sqlite.seals import checksum, typed
 from rappor.store.types import TOKEN_DAYS, CellSummary, Store, StoredCounts
 
@@ -181,10 +181,10 @@ class Released:
                 for setting in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
                     connection.execute(f"PRAGMA {setting}").fetchall()
                 what = "a file of released counts"
-                if migrating.version_of(connection, _APPLICATION_ID, what) < len(_MIGRATIONS):
-                    migrating.migrate(connection, _MIGRATIONS, _APPLICATION_ID, what)
-                version = migrating.version_of(connection, _APPLICATION_ID, what)
-                migrating.check_not_newer(version, _MIGRATIONS, "released counts")
+                if schema_upgrade.version_of(connection, _APPLICATION_ID, what) < len(_MIGRATIONS):
+                    schema_upgrade.migrate(connection, _MIGRATIONS, _APPLICATION_ID, what)
+                version = schema_upgrade.version_of(connection, _APPLICATION_ID, what)
+                schema_upgrade.check_not_newer(version, _MIGRATIONS, "released counts")
                 yield connection
 
     @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 import numba
 import pytest
 
-from rappor.aggregate import _engine, _jit
+from rappor.aggregate import _engine
 
 
 def test_where_nothing_can_be_written_functions_compile_in_each_process(
@@ -21,8 +21,8 @@ def test_where_nothing_can_be_written_functions_compile_in_each_process(
             raise RuntimeError("cannot cache function: no locator available")
         return numba.njit(**options)
 
-    monkeypatch.setattr(_jit, "numba", SimpleNamespace(njit=read_only))
-    assert _jit.compiled(lambda number: number + 1)(2) == 3
+    monkeypatch.setattr(_engine, "numba", SimpleNamespace(njit=read_only))
+    assert _engine.compiled(lambda number: number + 1)(2) == 3
     assert asked == [True, False]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import rappor
 from rappor.aggregate import aggregate_files
-from rappor.aggregate.stored import ReportFile, counts_of, split, sum_cells
+from rappor.aggregate.stored import ImportedReports, counts_of, split, sum_cells
 from rappor.aggregate.write_reports import write_csv, write_parquet
 from rappor.collection import Phase
 from rappor.errors import DecodeError
@@ -95,7 +95,7 @@ def test_a_file_through_the_store_is_the_file_counted(
     asked = collection(keep_reports_days=keep)
     store = open_store(tmp_path / "data")
     store.save_definition(asked.to_toml(), actor="ann")
-    file = ReportFile(path, asked, cell())
+    file = ImportedReports(path, asked, cell())
     assert store.add_file(file.digest(), file.folds(), actor="ann", detail="reports")
     (counts,) = sum_cells(store.counts("homepage"), asked)
     direct = aggregate_files(path, PARAMS).counts
@@ -118,7 +118,7 @@ def test_a_file_through_the_store_is_the_file_counted(
 def test_malformed_lines_are_counted_and_named(tmp_path: Path) -> None:
     path = tmp_path / "reports.csv"
     path.write_text(f"client,cohort,rappor\n1,0,{'01' * 10}\n2,9,{'01' * 10}\n3,1,x\n")
-    file = ReportFile(path, collection(), cell())
+    file = ImportedReports(path, collection(), cell())
     assert sum(fold.total for fold in file.folds()) == 1
     assert file.malformed == 2
     assert [each.line for each in file.examples] == [3, 4]
@@ -127,11 +127,11 @@ def test_malformed_lines_are_counted_and_named(tmp_path: Path) -> None:
 def test_the_digest_is_of_the_bytes_and_the_collection(tmp_path: Path) -> None:
     path = tmp_path / "reports.csv"
     path.write_text("a")
-    first = ReportFile(path, collection(), cell()).digest()
-    assert ReportFile(path, collection(), cell("2026-11-15")).digest() == first
-    assert ReportFile(path, collection(version=2), cell(version=2)).digest() != first
+    first = ImportedReports(path, collection(), cell()).digest()
+    assert ImportedReports(path, collection(), cell("2026-11-15")).digest() == first
+    assert ImportedReports(path, collection(version=2), cell(version=2)).digest() != first
     path.write_text("b")
-    assert ReportFile(path, collection(), cell()).digest() != first
+    assert ImportedReports(path, collection(), cell()).digest() != first
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 
 import rappor
 from rappor import Params, ParamsError
-from rappor.attack import ATTACKS, Figure, run
+from rappor.attack import ATTACKS, AttackFigure, run
 from rappor.attack.finding import Bound, most_believed, percent, share_figure
 
 NAMES = [
@@ -86,11 +86,11 @@ def test_names_and_settings_that_do_not_exist_are_refused() -> None:
 
 
 def test_distance_is_in_standard_errors_and_certainties_must_be_met() -> None:
-    assert Figure("x", 0.5, 0.6, 0.05).sigmas == pytest.approx(2)
-    assert Figure("x", 0.5, 0.6, 0.03, 0.04).sigmas == pytest.approx(2)
-    assert Figure("x", 1.0, 1.0, 0.0).sigmas == 0
-    assert Figure("x", 1.0, 0.9, 0.0).sigmas == math.inf
-    assert Figure("x", 1.0).sigmas == 0
+    assert AttackFigure("x", 0.5, 0.6, 0.05).sigmas == pytest.approx(2)
+    assert AttackFigure("x", 0.5, 0.6, 0.03, 0.04).sigmas == pytest.approx(2)
+    assert AttackFigure("x", 1.0, 1.0, 0.0).sigmas == 0
+    assert AttackFigure("x", 1.0, 0.9, 0.0).sigmas == math.inf
+    assert AttackFigure("x", 1.0).sigmas == 0
     assert share_figure("x", 0.0, 1, 10).sigmas == math.inf
 
 

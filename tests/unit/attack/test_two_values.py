@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from rappor import Params, ParamsError
-from rappor.attack import alternating, averaging, secrets, single, unlimited, window
+from rappor.attack import observers, secrets
 from rappor.attack.finding import most_believed
 from rappor.attack.two_values import accuracy, majority
 from rappor.mechanism import channel
@@ -65,11 +65,11 @@ def test_one_report_is_a_vote_of_bits() -> None:
             * ways[other] * p_star**other * (1 - p_star) ** (2 - other)
         )  # fmt: skip
         chance += weight * (1 if held > other else Fraction(1, 2) if held == other else 0)
-    assert single.attack(WINDOWS, trials=10).exact == pytest.approx(float(chance), abs=1e-12)
+    assert observers.single(WINDOWS, trials=10).exact == pytest.approx(float(chance), abs=1e-12)
 
 
 def test_a_known_memo_gives_the_papers_figure() -> None:
-    assert unlimited.attack(WINDOWS, trials=10).exact == 0.84375
+    assert observers.unlimited(WINDOWS, trials=10).exact == 0.84375
 
 
 @pytest.mark.parametrize(("number", "expected"), [(1, 0.844), (2, 0.929), (3, 0.966), (5, 0.991)])
@@ -89,10 +89,10 @@ def test_one_time_reports_of_several_devices_add_up_in_spite_of_a_shared_secret(
 
 
 def test_averaging_is_stopped_by_the_memo_and_by_nothing_else() -> None:
-    kept, redrawn = (figure.exact for figure in averaging.attack(WINDOWS, trials=10).figures)
+    kept, redrawn = (figure.exact for figure in observers.averaging(WINDOWS, trials=10).figures)
     assert kept == pytest.approx(0.84375, abs=1e-6)
     assert redrawn >= 0.99
-    found = averaging.attack(WINDOWS, trials=10)
+    found = observers.averaging(WINDOWS, trials=10)
     warner = [value for label, value in found.table.items() if "Warner" in label]
     assert warner == [pytest.approx(3.0**-50)]
 
@@ -102,11 +102,11 @@ def test_many_reports_lead_to_the_known_memo() -> None:
     found = [accuracy(WINDOWS, n) for n in (1, 2, 7, 30, 200)]
     assert found == sorted(found)
     assert found[-1] == pytest.approx(limit, abs=1e-6)
-    assert window.attack(WINDOWS, reports=30, trials=10).exact == found[3]
+    assert observers.window(WINDOWS, reports=30, trials=10).exact == found[3]
 
 
 def test_two_memos_tell_more_than_one_and_alternation_gives_two() -> None:
-    found = alternating.attack(WINDOWS, reports=100, trials=20)
+    found = observers.alternating(WINDOWS, reports=100, trials=20)
     order, even, both, seen = (figure.exact for figure in found.figures)
     assert order == pytest.approx(float(majority(WINDOWS, 2)), abs=1e-3)
     assert both == pytest.approx(even**2)
@@ -118,7 +118,7 @@ def test_two_memos_tell_more_than_one_and_alternation_gives_two() -> None:
 @pytest.mark.parametrize("preset", ["windows", "chrome", "exponential", "normal"])
 def test_no_figure_passes_what_epsilon_allows(preset: str) -> None:
     params = Params.preset(preset)
-    assert single.attack(params, trials=10).exact <= most_believed(epsilon_one(params))
+    assert observers.single(params, trials=10).exact <= most_believed(epsilon_one(params))
     for n in (1, 2, 10):
         assert accuracy(params, n) <= most_believed(epsilon_n(params, n))
     assert float(majority(params)) <= most_believed(epsilon_infinity(params))
@@ -127,4 +127,4 @@ def test_no_figure_passes_what_epsilon_allows(preset: str) -> None:
 def test_values_without_different_bits_are_refused() -> None:
     for params in (Params(1, 1, 1, 0.5, 0.5, 0.75), Params(4, 4, 1, 0.5, 0.5, 0.75)):
         with pytest.raises(ParamsError, match=r"h must be below k"):
-            single.attack(params)
+            observers.single(params)

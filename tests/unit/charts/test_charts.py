@@ -13,7 +13,7 @@ from rappor import Params, Ranges, charts
 from rappor.aggregate import Counts
 from rappor.charts.render import VEGA_LITE, to_svg
 from rappor.charts.theme import TOKENS, colours
-from rappor.decoding.basic import decode_basic
+from rappor.decoding.categories import decode_basic
 from rappor.decoding.ordinal import decode_ordinal
 from rappor.errors import MissingExtraError, ParamsError
 from support.drawn import row

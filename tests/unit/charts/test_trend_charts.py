@@ -10,7 +10,7 @@ from rappor.charts.balance import balance_panel
 from rappor.charts.by_period import reports_panel, unlisted_panel
 from rappor.charts.render import VEGA_LITE, to_svg
 from rappor.charts.theme import colours
-from rappor.charts.trends import Line, Mark, Point, trends
+from rappor.charts.trends import Mark, TrendLine, TrendPoint, trends
 
 PERIODS = [f"2026-W{week:02}" for week in range(20, 33)]
 HOSTILE = ["<b>&'\"", "x" * 300, "", "datum.evil", "日本語", "a\nb", "']);alert(1);//", "${1}"]
@@ -18,22 +18,22 @@ HOSTILE = ["<b>&'\"", "x" * 300, "", "datum.evil", "日本語", "a\nb", "']);ale
 
 def line(name, gap=()):
     points = [
-        Point(period, None, None, None)
+        TrendPoint(period, None, None, None)
         if number in gap
-        else Point(period, 0.03, 0.02, 0.04, number > 3)
+        else TrendPoint(period, 0.03, 0.02, 0.04, number > 3)
         for number, period in enumerate(PERIODS)
     ]
-    return Line(name, points)
+    return TrendLine(name, points)
 
 
 MARKS = [Mark("2026-W24", "version 2"), Mark("2026-W30", "list v8")]
-MASS = [Point(period, 0.4, 0.35, 0.45) for period in PERIODS]
+MASS = [TrendPoint(period, 0.4, 0.35, 0.45) for period in PERIODS]
 EVERY = {
     "trends": lambda theme: trends([line(f"s{i}") for i in range(12)], MARKS, theme=theme),
     "in page": lambda theme: trends([line("a")], MARKS, theme=theme, in_page=True),
     "hostile": lambda theme: trends([line(name, (2,)) for name in HOSTILE], theme=theme),
     "nothing": lambda theme: trends([], theme=theme),
-    "one period": lambda theme: trends([Line("a", line("a").points[:1])], theme=theme),
+    "one period": lambda theme: trends([TrendLine("a", line("a").points[:1])], theme=theme),
     "reports": lambda theme: reports_panel([(p, 9) for p in PERIODS], theme=theme).in_file(theme),
     "reports in page": lambda theme: reports_panel([("2026-W20", 9)], theme=theme).in_page(theme),
     "unlisted": lambda theme: unlisted_panel(MASS, MARKS, theme=theme).in_file(theme),
@@ -136,6 +136,6 @@ def test_a_last_row_that_is_not_full_has_an_axis_for_each_multiple():
     ],
 )
 def test_a_string_that_is_an_expression_stays_a_string_above_its_multiple(name: str) -> None:
-    points = [Point("2026-W27", 0.1, 0.05, 0.15), Point("2026-W28", 0.1, 0.0, 0.2)]
-    svg = to_svg(trends([Line(name, points), Line("other", points)]))
+    points = [TrendPoint("2026-W27", 0.1, 0.05, 0.15), TrendPoint("2026-W28", 0.1, 0.0, 0.2)]
+    svg = to_svg(trends([TrendLine(name, points), TrendLine("other", points)]))
     assert f">{name}<" in html.unescape(svg)

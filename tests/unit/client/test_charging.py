@@ -6,7 +6,7 @@ import math
 import pytest
 
 from rappor.client.accounts import NULL, Ledger
-from rappor.client.charging import Answer, Caps, ask
+from rappor.client.charging import Caps, ChargeDecision, ask
 from rappor.collection import Collection
 from rappor.params import Params
 from rappor.privacy import epsilon_infinity, epsilon_n, epsilon_one, spent
@@ -155,7 +155,7 @@ def test_the_clients_own_limit_counts_all_collections() -> None:
     caps = Caps(total=1.5 * epsilon_infinity(WINDOWS))
     _, ledger = ask(Ledger("s"), homepage(), MONDAY, A, caps)
     answer, same = ask(ledger, homepage(name="other"), MONDAY, A, caps)
-    assert answer is Answer.CAPPED
+    assert answer is ChargeDecision.CAPPED
     assert same is ledger
 
 

@@ -10,7 +10,7 @@ from rappor.client import Client, workers
 from rappor.client.processes import AT_EXIT
 from rappor.client.recorder import Recorder
 from rappor.client.sender import TIMEOUT
-from rappor.client.workers import Workers
+from rappor.client.workers import BackgroundWorkers
 from support.client import LIMIT, FakeClock, MemoryDisk, homepage, recorder_on
 
 # As they are shipped; the fixture `patience` changes them for each test.
@@ -34,7 +34,7 @@ def test_a_host_that_never_stops_calling_does_not_keep_the_calendar_from_being_l
 
     clock = FakeClock()
     recorder = recorder_on(MemoryDisk(), clock, homepage(), kind=Counting)
-    made = Workers(recorder, None, None)
+    made = BackgroundWorkers(recorder, None, None)
     stop = time.monotonic() + LIMIT
     made.start()
     found = 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rappor.collection import Collection, Difference, diff
+from rappor.collection import Collection, DefinitionDifference, diff
 from rappor.collection.change import RULES
 from rappor.errors import ParamsError
 from rappor.params import Params
@@ -20,7 +20,7 @@ OLD = Collection(
 )  # fmt: skip
 
 
-def to(version: int = 3, **given: Any) -> Difference:
+def to(version: int = 3, **given: Any) -> DefinitionDifference:
     return diff(OLD, dataclasses.replace(OLD, version=version, **given))
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rappor.collection import Collection, Finding, Registry, lint, lint_all
-from rappor.collection.finding import errors
+from rappor.collection import Collection, LintFinding, Registry, lint, lint_all
+from rappor.collection.lint_checks import errors
 from rappor.collection.template import draft
 from rappor.mechanism import Ranges
 from rappor.params import Params
@@ -36,7 +36,7 @@ CAUTIONS = {
 }
 
 
-def judged(path: Path) -> tuple[Finding, ...]:
+def judged(path: Path) -> tuple[LintFinding, ...]:
     """What lint says about a file, or about a folder."""
     read = Registry.open(path).all() if path.is_dir() else [Collection.read(path)]
     return lint_all(read, TODAY)

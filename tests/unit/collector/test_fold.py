@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 
 from rappor.collector import fold
-from rappor.collector.admit import Admitted, Place
+from rappor.collector.admission import Admitted, Destination
 from rappor.store import CellKey
 
 
-def place(k: int, m: int, keep: bool = False, period: str = "2026-11-16") -> Place:
-    return Place(CellKey("c", 1, period), "digest", k, m, keep)
+def place(k: int, m: int, keep: bool = False, period: str = "2026-11-16") -> Destination:
+    return Destination(CellKey("c", 1, period), "digest", k, m, keep)
 
 
-def batch_of(where: Place, cohorts: np.ndarray, rows: np.ndarray) -> Admitted:
+def batch_of(where: Destination, cohorts: np.ndarray, rows: np.ndarray) -> Admitted:
     return Admitted(os.urandom(16), where, cohorts.astype("<u2").tobytes(), rows.tobytes())
 
 
-def random_batch(dice: np.random.Generator, reports: int, where: Place) -> Admitted:
+def random_batch(dice: np.random.Generator, reports: int, where: Destination) -> Admitted:
     bits = dice.integers(0, 2, (reports, where.k), np.uint8)
     packed = np.packbits(bits, axis=1, bitorder="little")
     return batch_of(where, dice.integers(0, where.m, reports), packed)

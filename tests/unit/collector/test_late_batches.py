@@ -4,7 +4,7 @@ import datetime
 from pathlib import Path
 
 from rappor.collection import Collection, Registry
-from rappor.collector.admit import Admission, Admitted
+from rappor.collector.admission import Admission, Admitted
 from rappor.collector.fold import folds
 from rappor.params import Params
 from rappor.store import open_store

@@ -11,8 +11,8 @@ import pytest
 from rappor import Params
 from rappor.collection import Collection, Registry
 from rappor.collector import log, process
-from rappor.collector.protocol import GuardedProtocol
-from rappor.collector.settings import Settings
+from rappor.collector.http_protocol import GuardedProtocol
+from rappor.collector.settings import CollectorSettings
 from rappor.store import Retained
 from rappor.store.types import AuditEntry
 
@@ -53,7 +53,7 @@ def test_retention_that_a_reader_kept_from_finishing_is_tried_again(
             return []
 
     (tmp_path / "collections").mkdir()
-    settings = Settings(tmp_path / "data", tmp_path / "collections")
+    settings = CollectorSettings(tmp_path / "data", tmp_path / "collections")
     collector = process.Collector(settings, Read(), Registry(), lambda: MONDAY)  # type: ignore[arg-type]
     collector._retain(Read())  # type: ignore[arg-type]
     if settled:
@@ -80,7 +80,7 @@ def test_a_process_that_slept_holds_it_against_nobody(tmp_path: Path) -> None:
             return []
 
     (tmp_path / "collections").mkdir()
-    settings = Settings(tmp_path / "data", tmp_path / "collections")
+    settings = CollectorSettings(tmp_path / "data", tmp_path / "collections")
     collector = process.Collector(settings, Empty(), Registry(), lambda: MONDAY)  # type: ignore[arg-type]
     connection = Noted()
     collector.server_state.connections.add(connection)

@@ -16,13 +16,13 @@ import pytest
 
 from rappor import Params, Report
 from rappor.collection import Collection, Registry
-from rappor.collector.admit import Admission
+from rappor.collector.admission import Admission
 from rappor.collector.app import App
 from rappor.collector.keys import Key, digest_of
-from rappor.collector.limit import BURST_SECONDS, ROTATE_SECONDS
 from rappor.collector.metrics import Metrics
 from rappor.collector.process import save_definitions
-from rappor.collector.settings import Settings
+from rappor.collector.quota import BURST_SECONDS, ROTATE_SECONDS
+from rappor.collector.settings import CollectorSettings
 from rappor.collector.writer import Writer
 from rappor.store import open_store
 from rappor.wire import BINARY, JSON, MAX_REPORTS, Batch, encode_batch, encode_batch_json
@@ -30,7 +30,7 @@ from rappor.wire import BINARY, JSON, MAX_REPORTS, Batch, encode_batch, encode_b
 DAY = datetime.date(2026, 11, 16)
 PARAMS = Params(k=16, h=2, m=4, f=0.5, p=0.5, q=0.75)
 NAMES = ("one", "two", "three")
-RATE = Settings(data="", collections="").rate
+RATE = CollectorSettings(data="", collections="").rate
 SECONDS = 300.0  # until a test that hangs is ended
 
 
@@ -41,7 +41,7 @@ class Bench:
         registry = Registry(Collection(name, 1, PARAMS) for name in NAMES)
         self.store = open_store(folder / "data")
         save_definitions(self.store, registry)
-        made = Settings(data=folder / "data", collections=folder, **settings)
+        made = CollectorSettings(data=folder / "data", collections=folder, **settings)
         self.now = 0.0
         self.writer = Writer(self.store, made, Metrics(), lambda: DAY, lambda: None)
         self.writer.start(asyncio.get_running_loop())

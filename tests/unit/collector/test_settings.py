@@ -2,7 +2,7 @@
 
 import pytest
 
-from rappor.collector.settings import Settings
+from rappor.collector.settings import CollectorSettings
 from rappor.errors import ParamsError
 
 
@@ -23,4 +23,4 @@ from rappor.errors import ParamsError
 def test_a_wrong_setting_is_named(wrong: dict[str, object]) -> None:
     (name,) = wrong
     with pytest.raises(ParamsError, match=name):
-        Settings(data="d", collections="c", **wrong)
+        CollectorSettings(data="d", collections="c", **wrong)

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from rappor.collector import writer as module
-from rappor.collector.admit import Admitted, Place
+from rappor.collector.admission import Admitted, Destination
 from rappor.collector.metrics import Metrics
 from rappor.collector.refusal import Refusal
-from rappor.collector.settings import Settings
+from rappor.collector.settings import CollectorSettings
 from rappor.collector.writer import Outcome, Writer
 from rappor.errors import StoreBroken, StoreFull
 from rappor.store import CellKey, Fold
 
-PLACE = Place(CellKey("c", 1, "2026-11-16"), "digest", 8, 4, False)
+PLACE = Destination(CellKey("c", 1, "2026-11-16"), "digest", 8, 4, False)
 DAY = datetime.date(2026, 11, 16)
 SECONDS = 60.0  # until a test that hangs is ended
 
@@ -84,7 +84,7 @@ class Bench:
     def __init__(self, store: Memory, bell: Bell | None = None, **settings: int) -> None:
         self.failed = asyncio.Event()
         self.metrics = Metrics()
-        made = Settings(data="d", collections="c", **settings)
+        made = CollectorSettings(data="d", collections="c", **settings)
         self.writer = Writer(store, made, self.metrics, lambda: DAY, self.failed.set)  # type: ignore[arg-type]
         if bell is not None:
             self.writer._bell = bell

@@ -8,15 +8,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rappor.collector.admit import Admitted, Place
+from rappor.collector.admission import Admitted, Destination
 from rappor.collector.metrics import Metrics
-from rappor.collector.settings import Settings
+from rappor.collector.settings import CollectorSettings
 from rappor.collector.writer import Writer
 from rappor.errors import StoreBroken, StoreError
 from rappor.store import CellKey
 from rappor.store.sqlite.connection import translated
 
-PLACE = Place(CellKey("c", 1, "2026-11-16"), "digest", 8, 4, False)
+PLACE = Destination(CellKey("c", 1, "2026-11-16"), "digest", 8, 4, False)
 DAY = datetime.date(2026, 11, 16)
 SECONDS = 60.0  # until a test that hangs is ended
 
@@ -59,7 +59,7 @@ def outcomes(store: Sick, story: Callable[[Writer], Any]) -> tuple[list[Any], in
     async def told() -> list[Any]:
         writer = Writer(
             store,  # type: ignore[arg-type]
-            Settings(data="data", collections="collections"),
+            CollectorSettings(data="data", collections="collections"),
             Metrics(),
             lambda: DAY,
             lambda: ends.append(1),

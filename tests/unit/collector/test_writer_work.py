@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 
 from rappor.collector import writer as module
-from rappor.collector.admit import Admitted, Place
+from rappor.collector.admission import Admitted, Destination
 from rappor.collector.metrics import Metrics
 from rappor.collector.refusal import Refusal
-from rappor.collector.settings import MIB, Settings
+from rappor.collector.settings import MIB, CollectorSettings
 from rappor.collector.writer import Writer
 from rappor.store import CellKey, Fold
 
 DAY = datetime.date(2026, 11, 16)
-LARGE = [Place(CellKey(f"c{i}", 1, DAY.isoformat()), "d", 4096, 1024, False) for i in range(20)]
-SMALL = Place(CellKey("honest", 1, DAY.isoformat()), "d", 128, 8, False)
+LARGE = [
+    Destination(CellKey(f"c{i}", 1, DAY.isoformat()), "d", 4096, 1024, False) for i in range(20)
+]
+SMALL = Destination(CellKey("honest", 1, DAY.isoformat()), "d", 128, 8, False)
 SECONDS = 300.0  # until a test that hangs is ended
 
 
@@ -49,7 +51,7 @@ class CostlyStore:
     def settle(self) -> None: ...
 
 
-def hostile(number: int, place: Place, reports: int = 1024) -> Admitted:
+def hostile(number: int, place: Destination, reports: int = 1024) -> Admitted:
     """Valid, and every report in another cohort."""
     cohorts = b"".join((i % place.m).to_bytes(2, "little") for i in range(reports))
     return Admitted(number.to_bytes(16, "big"), place, cohorts, bytes(reports * place.k // 8))
@@ -60,7 +62,7 @@ def honest(number: int) -> Admitted:
 
 
 def started(store: CostlyStore, **settings: int) -> Writer:
-    made = Settings(data="d", collections="c", **settings)
+    made = CollectorSettings(data="d", collections="c", **settings)
     return Writer(store, made, Metrics(), lambda: DAY, lambda: None, store.clock)  # type: ignore[arg-type]
 
 

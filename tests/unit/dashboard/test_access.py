@@ -10,7 +10,7 @@ import pytest
 from rappor.dashboard.access.roles import Role
 from rappor.dashboard.desk import Desk
 from rappor.dashboard.forms import safe_next
-from rappor.dashboard.state import State
+from rappor.dashboard.state import DashboardState
 from rappor.dashboard.state.accounts import LINK_LIFE, SESSION_IDLE, SESSION_LIFE
 from rappor.errors import ParamsError
 from support.dashboard import Sample
@@ -206,19 +206,19 @@ def test_a_state_file_of_another_program_is_refused(tmp_path: Path) -> None:
         other.execute("CREATE TABLE theirs (x)")
     other.close()
     with pytest.raises(StoreError, match="not a file of the dashboard"):
-        State(path)
+        DashboardState(path)
     path.write_bytes(b"x" * 5000)
     with pytest.raises(StoreError, match=r"dashboard\.sqlite: "):
-        State(path)
+        DashboardState(path)
 
 
 def test_a_state_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     from rappor.errors import StoreError
 
     path = tmp_path / "dashboard.sqlite"
-    State(path).close()
+    DashboardState(path).close()
     with sqlite3.connect(path) as file:
         file.execute("PRAGMA user_version=99")
     file.close()
     with pytest.raises(StoreError, match="written by a newer rappor"):
-        State(path)
+        DashboardState(path)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from rappor.dashboard import fresh as module
-from rappor.dashboard.fresh import PATIENCE_SECONDS, REST, Fresh
+from rappor.dashboard.fresh import PATIENCE_SECONDS, REST, BackgroundCache
 from support.waiting import wait_for
 
 LONG = 2 * PATIENCE_SECONDS  # longer than anybody is patient
@@ -52,7 +52,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("patient")
 def test_nothing_is_made_again_before_its_source_changes(source: Source) -> None:
-    fresh = Fresh(source.stamp, source.look)
+    fresh = BackgroundCache(source.stamp, source.look)
     assert [fresh.get() for _ in range(3)] == [1, 1, 1]
     assert source.looks == 1
     source.number = 2
@@ -63,7 +63,7 @@ def test_nobody_waits_for_what_took_long_and_nobody_looks_meanwhile(
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "wait", lambda *_: pytest.fail("it was waited for"))
-    fresh = Fresh(source.stamp, source.look)
+    fresh = BackgroundCache(source.stamp, source.look)
     source.takes = LONG
     assert fresh.get() == 1
     source.seconds += 2 * REST * LONG
@@ -80,7 +80,7 @@ def test_nobody_waits_for_what_took_long_and_nobody_looks_meanwhile(
 
 
 def test_between_two_long_makings_is_a_rest(source: Source) -> None:
-    fresh = Fresh(source.stamp, source.look)
+    fresh = BackgroundCache(source.stamp, source.look)
     source.takes = LONG
     assert fresh.get() == 1
     source.number, source.takes = 2, 0.0
@@ -95,7 +95,7 @@ def test_between_two_long_makings_is_a_rest(source: Source) -> None:
 
 @pytest.mark.usefixtures("patient")
 def test_what_goes_wrong_is_told_to_all_and_ends_with_its_cause(source: Source) -> None:
-    fresh = Fresh(source.stamp, source.look)
+    fresh = BackgroundCache(source.stamp, source.look)
     assert fresh.get() == 1
     source.number, source.wrong = 2, ValueError("damaged")
     for _ in range(2):
@@ -106,7 +106,7 @@ def test_what_goes_wrong_is_told_to_all_and_ends_with_its_cause(source: Source) 
 
 
 def test_the_first_one_can_be_begun_before_anybody_asks(source: Source) -> None:
-    fresh = Fresh(source.stamp, source.look)
+    fresh = BackgroundCache(source.stamp, source.look)
     fresh.begin()
     fresh.begin()
     assert fresh.get() == 1

@@ -7,14 +7,14 @@ from rappor.dashboard.access.roles import Role
 from rappor.dashboard.catalogue import Catalogue
 from rappor.dashboard.desk import Desk
 from rappor.dashboard.problems import without_paths
-from rappor.dashboard.settings import Settings
+from rappor.dashboard.settings import DashboardSettings
 from support.dashboard_desk import entered
 
 
 def test_no_error_tells_where_the_folders_are(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     for data in (tmp_path / "data", Path("data")):
-        settings = Settings(data, tmp_path / "collections")
+        settings = DashboardSettings(data, tmp_path / "collections")
         for text in (
             f"{data}/store.sqlite: damaged",
             f"{tmp_path}/data/store.sqlite: damaged",

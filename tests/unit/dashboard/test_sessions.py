@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from rappor.dashboard.access.roles import Role
 from rappor.dashboard.desk import Desk
-from rappor.dashboard.state import State
+from rappor.dashboard.state import DashboardState
 from rappor.dashboard.state.accounts import LINK_LIFE, SESSION_IDLE, SESSION_LIFE
 from support.dashboard_desk import Browser, Clock, entered, is_in
 
@@ -47,11 +47,11 @@ def test_a_clock_that_goes_back_bit_by_bit_lengthens_no_session(desk: Desk, cloc
 
 def test_of_many_who_use_a_link_at_once_one_gets_in(desk: Desk) -> None:
     secret = desk.state.new_link("eve", "test", Role.VIEWER)
-    other = State(desk.settings.state_file, now=desk.state._now)
+    other = DashboardState(desk.settings.state_file, now=desk.state._now)
     found: list[str | None] = []
     ready = threading.Barrier(8)
 
-    def use(state: State) -> None:
+    def use(state: DashboardState) -> None:
         ready.wait()
         found.append(state.log_in(link=secret))
 

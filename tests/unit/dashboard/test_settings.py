@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rappor.dashboard.settings import Settings
+from rappor.dashboard.settings import DashboardSettings
 from rappor.errors import ParamsError
 
 
@@ -25,11 +25,11 @@ from rappor.errors import ParamsError
     ],
 )
 def test_a_host_that_is_no_host_is_refused(header: str) -> None:
-    assert not Settings(Path("data")).knows_host(header)
+    assert not DashboardSettings(Path("data")).knows_host(header)
 
 
 def test_https_in_capitals_is_https() -> None:
-    shouted = Settings(Path("data"), url="HTTPS://stats.example.org/")
+    shouted = DashboardSettings(Path("data"), url="HTTPS://stats.example.org/")
     assert shouted.secure
     assert shouted.address == "https://stats.example.org"
 
@@ -46,13 +46,13 @@ def test_https_in_capitals_is_https() -> None:
 )
 def test_an_address_that_pages_cannot_have_is_refused(url: str) -> None:
     with pytest.raises(ParamsError, match="url must be"):
-        Settings(Path("data"), url=url)
+        DashboardSettings(Path("data"), url=url)
 
 
 @pytest.mark.parametrize("field", [{"port": 70000}, {"url": "ftp://x"}, {"collector": "nonsense"}])
 def test_settings_that_are_none_name_their_field(field: dict) -> None:
     with pytest.raises(ParamsError, match=next(iter(field))):
-        Settings(Path(), **field)
+        DashboardSettings(Path(), **field)
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_settings_that_are_none_name_their_field(field: dict) -> None:
     ],
 )
 def test_only_names_of_this_machine_are_taken(header: str, known: bool) -> None:
-    assert Settings(Path()).knows_host(header) is known
+    assert DashboardSettings(Path()).knows_host(header) is known

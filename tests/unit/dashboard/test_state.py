@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from rappor.dashboard.state import State
+from rappor.dashboard.state import DashboardState
 from rappor.dashboard.state.results import MOST_JOBS, MOST_RESULTS
 from rappor.errors import ParamsError
 from support.dashboard_desk import Clock
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Iterator[State]:
-    made = State(tmp_path / "dashboard.sqlite", tmp_path, Clock())
+def state(tmp_path: Path) -> Iterator[DashboardState]:
+    made = DashboardState(tmp_path / "dashboard.sqlite", tmp_path, Clock())
     yield made
     made.close()
 
 
-def test_each_saved_list_is_a_new_version(state: State) -> None:
+def test_each_saved_list_is_a_new_version(state: DashboardState) -> None:
     assert state.candidates("homepage") is None
     assert state.save_candidates("homepage", ["a", "b"], "analyst ada") == 1
     assert state.save_candidates("homepage", ["a", "b", "c"], "analyst ada") == 2
@@ -36,13 +36,13 @@ def test_each_saved_list_is_a_new_version(state: State) -> None:
 
 
 @pytest.mark.parametrize("strings", [[], ["a\nb"]])
-def test_a_list_that_is_none_is_refused(state: State, strings: list[str]) -> None:
+def test_a_list_that_is_none_is_refused(state: DashboardState, strings: list[str]) -> None:
     with pytest.raises(ParamsError, match="candidate"):
         state.save_candidates("homepage", strings, "test")
     assert state.candidates("homepage") is None
 
 
-def test_a_list_beside_the_definition_is_version_1(state: State, tmp_path: Path) -> None:
+def test_a_list_beside_the_definition_is_version_1(state: DashboardState, tmp_path: Path) -> None:
     file = tmp_path / "homepage.candidates.txt"
     file.write_text("a\n\nb\na\n", encoding="utf-8")
     found = state.candidates("homepage")
@@ -53,7 +53,7 @@ def test_a_list_beside_the_definition_is_version_1(state: State, tmp_path: Path)
     assert state.candidates("homepage", 1) == found
 
 
-def test_strings_come_back_as_they_were(state: State) -> None:
+def test_strings_come_back_as_they_were(state: DashboardState) -> None:
     strings = ["=1+1", "<script>", " lead", "é\u2028x", "tab\there", "nul\x00", "\x0b\x0c\x1c"]
     state.save_candidates("homepage", strings, "test")
     found = state.candidates("homepage")
@@ -61,7 +61,7 @@ def test_strings_come_back_as_they_were(state: State) -> None:
     assert list(found.strings) == strings
 
 
-def test_results_are_found_by_key_and_the_newest_by_collection(state: State) -> None:
+def test_results_are_found_by_key_and_the_newest_by_collection(state: DashboardState) -> None:
     facts = {"collection": "homepage", "detected": 3, "dimensions": []}
     state.save_result("k1", "decode", facts, b"table")
     state.save_result("k2", "decode", facts | {"detected": 4}, None)
@@ -78,7 +78,9 @@ def test_results_are_found_by_key_and_the_newest_by_collection(state: State) -> 
     assert state.result("nothing") is None
 
 
-def test_the_list_of_collections_takes_results_of_all_dimensions_together(state: State) -> None:
+def test_the_list_of_collections_takes_results_of_all_dimensions_together(
+    state: DashboardState,
+) -> None:
     whole = {"collection": "homepage", "detected": 3, "dimensions": []}
     state.save_result("k1", "decode", whole, None)
     state.save_result("k2", "decode", whole | {"dimensions": [["country", "NZ"]]}, None)
@@ -87,7 +89,7 @@ def test_the_list_of_collections_takes_results_of_all_dimensions_together(state:
 
 
 @pytest.mark.slow
-def test_old_results_and_jobs_are_forgotten(state: State) -> None:
+def test_old_results_and_jobs_are_forgotten(state: DashboardState) -> None:
     for number in range(MOST_RESULTS + 5):
         state.save_result(f"k{number}", "decode", {"collection": "homepage"}, None)
     assert state.result("k4") is None
@@ -97,7 +99,7 @@ def test_old_results_and_jobs_are_forgotten(state: State) -> None:
     assert len(state.jobs()) == MOST_JOBS
 
 
-def test_a_job_is_kept_as_it_was_last(state: State) -> None:
+def test_a_job_is_kept_as_it_was_last(state: DashboardState) -> None:
     state.save_job("1", "decode", "k", "running", {"share": 0.5})
     state.save_job("1", "decode", "k", "done", {"share": 1.0})
     (job,) = state.jobs()
@@ -106,11 +108,11 @@ def test_a_job_is_kept_as_it_was_last(state: State) -> None:
 
 def test_what_was_kept_is_there_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "dashboard.sqlite"
-    first = State(path)
+    first = DashboardState(path)
     first.save_candidates("homepage", ["a"], "test")
     first.address = "http://127.0.0.1:1"
     first.close()
-    second = State(path)
+    second = DashboardState(path)
     found = second.candidates("homepage")
     assert found is not None
     assert (found.strings, second.address) == (("a",), "http://127.0.0.1:1")
@@ -118,7 +120,7 @@ def test_what_was_kept_is_there_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_drafts_do_not_fill_the_disk(tmp_path: Path) -> None:
-    state = State(tmp_path / "dashboard.sqlite")
+    state = DashboardState(tmp_path / "dashboard.sqlite")
     for number in range(40):
         for kind in ("draft", "google", "decode"):
             state.save_result(f"{kind}-{number}", kind, {"collection": "homepage"}, b"x")

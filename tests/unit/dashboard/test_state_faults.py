@@ -9,7 +9,7 @@ import pytest
 
 from rappor.dashboard.access.roles import Role
 from rappor.dashboard.desk import Desk
-from rappor.dashboard.state import State
+from rappor.dashboard.state import DashboardState
 from rappor.dashboard.state.state import _TOUCH_PATIENCE
 from rappor.errors import StoreError, StoreFull
 from support.dashboard_desk import Browser, Clock, entered, is_in
@@ -104,7 +104,7 @@ def test_accounts_of_a_new_state_file_count_at_once(desk: Desk) -> None:
     browser = entered(desk, Role.OPERATOR)
     for file in desk.settings.data.glob("dashboard.sqlite*"):
         file.unlink()
-    command = State(desk.settings.state_file, now=desk.state._now)
+    command = DashboardState(desk.settings.state_file, now=desk.state._now)
     token = command.add_account("new", Role.VIEWER, "test")
     assert not is_in(browser)
     assert command.address == "http://127.0.0.1:1"
@@ -125,9 +125,9 @@ def test_a_data_folder_that_is_gone_is_not_made_anew(desk: Desk) -> None:
 
 def test_a_state_file_that_others_may_read_is_closed_to_them(tmp_path: Path) -> None:
     file = tmp_path / "dashboard.sqlite"
-    State(file).close()
+    DashboardState(file).close()
     file.chmod(0o664)
-    state = State(file)
+    state = DashboardState(file)
     state.add_account("ada", Role.VIEWER, "test")
     modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
     state.close()

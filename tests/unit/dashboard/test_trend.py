@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rappor import Params
-from rappor.charts.trends import Line, Point
+from rappor.charts.trends import TrendLine, TrendPoint
 from rappor.collection import Collection
 from rappor.collection.definition import Phase
 from rappor.dashboard.analysis import trend as kept
@@ -153,13 +153,18 @@ def test_the_headline_is_the_largest_change_that_intervals_allow(folder):
     assert text.startswith("v20 rose from not detected to 3")
     assert text.endswith("since 2026-W40.")
     quiet = [line for line in lines if line.name == "v01"]
-    assert headline([Line("x", quiet[0].points[:2])]).startswith("No share changed")
-    assert headline([Line("x", quiet[0].points[:1])]) == "One period so far: a trend needs two."
+    assert headline([TrendLine("x", quiet[0].points[:2])]).startswith("No share changed")
+    assert (
+        headline([TrendLine("x", quiet[0].points[:1])]) == "One period so far: a trend needs two."
+    )
 
 
 def test_a_fall_is_called_one():
-    points = [Point("2026-W01", 0.3, 0.28, 0.32, True), Point("2026-W02", 0.1, 0.08, 0.12, True)]
-    text = headline([Line("a", points)]).replace("\u00a0", " ")
+    points = [
+        TrendPoint("2026-W01", 0.3, 0.28, 0.32, True),
+        TrendPoint("2026-W02", 0.1, 0.08, 0.12, True),
+    ]
+    text = headline([TrendLine("a", points)]).replace("\u00a0", " ")
     assert text == "a fell from 30.0 % (28.0 – 32.0) to 10.0 % (8.0 – 12.0) since 2026-W01."
 
 

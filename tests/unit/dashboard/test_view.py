@@ -3,7 +3,7 @@
 import pytest
 
 from rappor.dashboard.catalogue import Catalogue
-from rappor.dashboard.state import State
+from rappor.dashboard.state import DashboardState
 from rappor.dashboard.view import View
 from rappor.errors import ParamsError
 from support.dashboard import sample_folder, week
@@ -12,7 +12,7 @@ from support.dashboard import sample_folder, week
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     sample = sample_folder(tmp_path_factory.mktemp("view"))
-    state = State(sample.data / "dashboard.sqlite", sample.definitions)
+    state = DashboardState(sample.data / "dashboard.sqlite", sample.definitions)
     state.save_candidates("homepage", ["a.org"], "test")
     yield Catalogue(sample.data, sample.definitions), state
     state.close()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rappor.decoding.combine import best_weights, combine
+from rappor.decoding.closed_form import best_weights, combine
 from rappor.errors import DecodeError
 
 C = np.array([[4.0, 1.0, 0.5], [1.0, 2.0, 0.3], [0.5, 0.3, 9.0]])

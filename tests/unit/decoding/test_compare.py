@@ -11,7 +11,7 @@ from rappor import Params
 from rappor.aggregate import Counts
 from rappor.decoding.compare import compare, nearest
 from rappor.decoding.decode import decode
-from rappor.decoding.realised import realised_variance
+from rappor.decoding.realised_variance import realised_variance
 from rappor.errors import DecodeError
 from rappor.mechanism.predicates import Ranges
 from rappor.simulate import simulate

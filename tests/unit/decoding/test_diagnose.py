@@ -8,7 +8,7 @@ import pytest
 
 from rappor import Params
 from rappor.aggregate import Counts
-from rappor.decoding.basic import decode_basic
+from rappor.decoding.categories import decode_basic
 from rappor.decoding.decode import decode
 from rappor.decoding.diagnose import diagnose
 from rappor.decoding.fit import least_squares

@@ -9,7 +9,7 @@ from scipy.stats import chi2
 from rappor import Params
 from rappor.decoding.design import build_design
 from rappor.decoding.fit import between_bits, inverse_information, least_squares, robust
-from rappor.decoding.observed import observe
+from rappor.decoding.observe import observe
 from rappor.simulate import simulate
 
 PARAMS = Params(64, 2, 8, 0.25, 0.35, 0.65)

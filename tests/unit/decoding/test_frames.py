@@ -9,7 +9,7 @@ import pytest
 
 from rappor import Params
 from rappor.aggregate import Counts
-from rappor.decoding.basic import decode_basic
+from rappor.decoding.categories import decode_basic
 from rappor.decoding.frames import (
     MissingPackageError,
     columns,

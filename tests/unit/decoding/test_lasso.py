@@ -6,7 +6,7 @@ import pytest
 from rappor import Params, simulate
 from rappor.aggregate import Counts
 from rappor.decoding.decode import decode
-from rappor.decoding.lasso import FOLDS, Problem, choose_penalty, folds
+from rappor.decoding.lasso import FOLDS, LassoProblem, choose_penalty, folds
 
 S1 = Params(128, 2, 16, 0.5, 0.5, 0.75)
 NAMES = [f"V_{number}" for number in range(1, 201)]
@@ -107,7 +107,7 @@ def dense_lasso(search, penalty):
 @pytest.mark.parametrize("part", [0.5, 0.1, 0.03])
 def test_the_solution_is_that_of_scikit_learn_on_the_dense_matrix(params, sizes, part):
     search = search_of(drawn(params, sizes=sizes))
-    problem = Problem(search)
+    problem = LassoProblem(search)
     start = problem.empty()
     penalty = part * float(start.pull.max())
     found = problem.solve(penalty, start)
@@ -122,7 +122,7 @@ def test_the_solution_is_that_of_scikit_learn_on_the_dense_matrix(params, sizes,
 @pytest.mark.slow
 def test_the_optimality_conditions_hold_for_every_candidate(exponential):
     search = search_of(exponential)
-    problem = Problem(search)
+    problem = LassoProblem(search)
     start = problem.empty()
     penalty = 0.05 * float(start.pull.max())
     found = problem.solve(penalty, start)
@@ -132,7 +132,7 @@ def test_the_optimality_conditions_hold_for_every_candidate(exponential):
 
 @pytest.mark.slow
 def test_a_smaller_working_set_leads_to_the_same_solution(exponential, monkeypatch):
-    problem = Problem(search_of(exponential))
+    problem = LassoProblem(search_of(exponential))
     start = problem.empty()
     penalty = 0.03 * float(start.pull.max())
     at_once = problem.solve(penalty, start)
@@ -169,7 +169,7 @@ def test_nothing_is_selected_where_no_candidate_pulls():
         S1, counts.totals, np.full((16, 128), 31_250), dialect="google", reports_per_client=1
     )
     search = search_of(even)
-    assert choose_penalty(search, Problem(search)) is None
+    assert choose_penalty(search, LassoProblem(search)) is None
     assert not decode(even, NAMES, method="lasso").detected
 
 

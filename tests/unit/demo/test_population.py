@@ -17,17 +17,17 @@ from rappor.demo.population import (
     HIJACKER,
     THEMES,
     UNLISTED,
+    DemoPopulation,
     Person,
-    Population,
     candidates,
     named,
 )
 
 TODAY = datetime.date(2026, 11, 16)
-MANY = Population(30_000, seed=3)
+MANY = DemoPopulation(30_000, seed=3)
 
 
-def people(population: Population) -> list[Person]:
+def people(population: DemoPopulation) -> list[Person]:
     return [person for n in range(population.chunks) for person in population.chunk(n)]
 
 
@@ -37,14 +37,14 @@ def collections() -> dict[str, Collection]:
 
 
 def test_a_seed_gives_the_same_people_and_another_one_others() -> None:
-    first, again, other = (people(Population(2000, seed)) for seed in (1, 1, 2))
+    first, again, other = (people(DemoPopulation(2000, seed)) for seed in (1, 1, 2))
     assert first == again
     assert first != other
-    assert Population(2000, 1).sites != Population(2000, 2).sites
+    assert DemoPopulation(2000, 1).sites != DemoPopulation(2000, 2).sites
 
 
 def test_more_people_leave_the_first_ones_as_they_are() -> None:
-    assert people(Population(1500, 1)) == people(Population(4000, 1))[:1500]
+    assert people(DemoPopulation(1500, 1)) == people(DemoPopulation(4000, 1))[:1500]
 
 
 def test_nobody_is_hijacked_before_the_fourth_day_and_most_in_one_country() -> None:
@@ -75,7 +75,7 @@ def test_most_candidates_are_held_by_nobody() -> None:
 
 def test_reports_are_about_as_many_as_asked_for() -> None:
     for asked in (1_000, 12_345, 10**6):
-        assert Population.for_reports(asked, 1).reports == pytest.approx(asked, rel=0.03)
+        assert DemoPopulation.for_reports(asked, 1).reports == pytest.approx(asked, rel=0.03)
 
 
 def test_devices_are_people_of_their_own_who_are_asked_everything() -> None:
@@ -100,7 +100,7 @@ def test_files_of_the_collections_read_back(tmp_path: Path) -> None:
 def test_everyone_reports_once_a_day_and_says_the_truth_to_nobody_else(
     collections: dict[str, Collection],
 ) -> None:
-    crowd = Population(60, seed=1)
+    crowd = DemoPopulation(60, seed=1)
     made = encode(crowd.chunk(0), collections)
     assert sum(len(reports) for reports, _ in made.values()) == crowd.reports
     for (name, _, _), (reports, values) in made.items():

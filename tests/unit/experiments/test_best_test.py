@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from rappor import Params, decode
-from rappor.attack.finding import Figure
+from rappor.attack.finding import AttackFigure
 from rappor.experiments.beside_exact import beside_exact, compared
 from rappor.experiments.best_test import count_for, discovery_level, number_found, power, sd_found
 from rappor.experiments.decoded import decode_strings, detected
@@ -108,8 +108,8 @@ def test_one_fit_serves_every_correction(correction):
 
 
 def test_a_simulation_that_is_off_is_seen():
-    right = [Figure("", 0.5, 0.5 + off, 0.01) for off in (0.012, -0.004, 0.003)]
-    wrong = [Figure("", 0.5, 0.5 + off, 0.01) for off in (0.032, 0.026, 0.023)]
+    right = [AttackFigure("", 0.5, 0.5 + off, 0.01) for off in (0.012, -0.004, 0.003)]
+    wrong = [AttackFigure("", 0.5, 0.5 + off, 0.01) for off in (0.032, 0.026, 0.023)]
     assert compared([beside_exact(right)], 3, 100).verdict == "extra"
     both = compared([beside_exact(right), beside_exact(wrong)], 3, 100)
     assert both.verdict == "differs"

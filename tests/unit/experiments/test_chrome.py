@@ -3,8 +3,8 @@
 import pytest
 
 from rappor.charts.render import to_svg
-from rappor.experiments import chrome as module
-from rappor.experiments.chrome_runs import (
+from rappor.experiments.chrome import experiment as module
+from rappor.experiments.chrome.runs import (
     CANDIDATES,
     HEAD,
     PARAMS,

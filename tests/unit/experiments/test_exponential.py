@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 
 from rappor.charts.render import to_svg
-from rappor.experiments import exponential as module
 from rappor.experiments.best_test import number_found
-from rappor.experiments.exponential_runs import RULES, SHARES, Run, best_possible, one_seed
+from rappor.experiments.exponential import experiment as module
+from rappor.experiments.exponential.runs import (
+    RULES,
+    SHARES,
+    ExponentialRun,
+    best_possible,
+    one_seed,
+)
 from rappor.experiments.write import check_names
 from support.outcomes import by_what
 
@@ -79,7 +85,8 @@ def test_a_string_that_is_missed_too_often_refutes_that_all_are_found(missed, ag
     without["FDR 5 %"][31] = False
     none = np.zeros(200)
     runs = [
-        Run(without if seed < missed else always, none, none, none, none, 1.0) for seed in range(20)
+        ExponentialRun(without if seed < missed else always, none, none, none, none, 1.0)
+        for seed in range(20)
     ]
     found = module._common(runs)
     assert found.agrees == agrees

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rappor.experiments import learnable as module
 from rappor.experiments.experiment import Outcome
+from rappor.experiments.learnable import experiment as module
 from rappor.experiments.replicate import spread
 from support.outcomes import about, check_complete
 
@@ -58,7 +58,7 @@ def test_verdicts_and_the_table_count_strings_alike(outcome: Outcome) -> None:
 )
 def test_the_limit_has_a_power_of_one_half_in_simulation(seeds: int, margin: float) -> None:
     """128 strings × 8 seeds: sd √(.25/1024) = .016 between runs, so 4 sd is .062; of 2, .125."""
-    from rappor.experiments.learnable_runs import one_seed
+    from rappor.experiments.learnable.runs import one_seed
 
     runs = [one_seed(seed) for seed in range(seeds)]
     half = spread([each["0.5"] for each in runs]).mean

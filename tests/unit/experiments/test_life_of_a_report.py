@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rappor.experiments import life_of_a_report as module
 from rappor.experiments.experiment import Outcome
+from rappor.experiments.life_of_a_report import experiment as module
 from rappor.experiments.replicate import spread
 from support.outcomes import about, check_complete
 
@@ -24,7 +24,7 @@ def test_a_report_has_the_published_number_of_ones(outcome: Outcome) -> None:
 
 def test_two_seeds_judge_the_published_report_by_its_law_and_not_by_their_own_noise() -> None:
     """Three of four bits stay on average; means of 3.1 are 2.6 standard errors off, with no sd."""
-    alike = [module.Seen(144.5, 3.1, 0.75)] * 2
+    alike = [module.ReportLife(144.5, 3.1, 0.75)] * 2
     assert [each.verdict for each in module._compare(alike)] == ["agrees"] * 3
 
 
@@ -34,7 +34,7 @@ def test_two_seeds_judge_the_published_report_by_its_law_and_not_by_their_own_no
 )
 def test_a_client_that_is_off_is_seen(planted: tuple[float, float, float], wrong: int) -> None:
     """Over 500 clients the errors are .35, .039 and .011: each planted one is above 4 of them."""
-    found = list(module._compare([module.Seen(*planted)] * 2))
+    found = list(module._compare([module.ReportLife(*planted)] * 2))
     assert [at for at, each in enumerate(found) if not each.agrees] == [wrong]
     assert "our own mean is off" in found[wrong].why
 

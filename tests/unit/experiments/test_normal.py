@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from rappor.experiments import normal as module
 from rappor.experiments.experiment import Outcome
+from rappor.experiments.normal import experiment as module
 from rappor.experiments.replicate import spread
 from support.outcomes import about, check_complete
 

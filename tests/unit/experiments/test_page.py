@@ -12,7 +12,7 @@ from rappor.experiments import load
 from rappor.experiments.experiment import Comparison, Outcome
 from rappor.experiments.page import experiment_page, index_page
 from rappor.experiments.style import darkened, style_sheet
-from rappor.experiments.summary import Done, document, entry, verdict_words
+from rappor.experiments.summary import RunRecord, document, entry, verdict_words
 from support.fake_experiments import SPEC, an_experiment, an_outcome, done
 
 HOSTILE = "<script>alert(\"1\")</script> & 'x'"
@@ -62,7 +62,7 @@ def test_what_the_paper_does_not_have_is_counted_apart() -> None:
     ],
 )
 def test_the_number_of_seeds_is_the_real_one(name: str, words: str) -> None:
-    item = entry(Done(name, load(name), an_outcome(), None, 20, 1.0))
+    item = entry(RunRecord(name, load(name), an_outcome(), None, 20, 1.0))
     assert f"· {words}, 1 s" in index_page(document({name: item}))
     old = {key: value for key, value in item.items() if key != "replicates"}
     assert "· 20 seeds, 1 s" in index_page(document({name: old}))
@@ -81,7 +81,7 @@ def test_a_stand_in_is_labelled_on_both_pages() -> None:
 
 
 def test_a_run_with_few_seeds_says_so() -> None:
-    few = Done("fdr", an_experiment(an_outcome()), an_outcome(), None, 5, 1.0)
+    few = RunRecord("fdr", an_experiment(an_outcome()), an_outcome(), None, 5, 1.0)
     assert "a quick look: 20 are usual" in experiment_page(few)
     assert "a quick look" not in experiment_page(done(an_outcome()))
 

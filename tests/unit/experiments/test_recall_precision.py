@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from rappor.experiments import recall_precision as module
 from rappor.experiments.experiment import Outcome
+from rappor.experiments.recall_precision import experiment as module
 from rappor.privacy import epsilon_one
 from support.outcomes import check_complete, silent
 

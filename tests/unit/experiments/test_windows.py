@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rappor.charts.render import to_svg
-from rappor.experiments import windows as module
 from rappor.experiments.best_test import power
-from rappor.experiments.windows_runs import (
+from rappor.experiments.windows import experiment as module
+from rappor.experiments.windows.runs import (
     LISTED,
     MACHINES,
     PARAMS,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rappor.errors import ParamsError
-from rappor.mechanism.kinds import KINDS, Change, check_kind, extreme_changes
+from rappor.mechanism.kinds import KINDS, BitChange, check_kind, extreme_changes
 from rappor.params import Params
 
 
@@ -64,7 +64,7 @@ def test_free_bits_lie_between_all_up_and_all_down(k: int) -> None:
 
 
 def test_a_string_filter_too_small_for_two_disjoint_values_is_bounded_safely() -> None:
-    assert extreme_changes("string", params(3, 2)) == (Change(2, 2),)
+    assert extreme_changes("string", params(3, 2)) == (BitChange(2, 2),)
     assert max(changes_between_all_values("string", 3, 2)) == (1, 1)
 
 

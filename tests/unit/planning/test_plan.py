@@ -287,11 +287,11 @@ def test_the_check_counts_what_the_decoder_detects():
 
 
 def test_a_false_promise_would_be_noticed():
-    from rappor.planning.check import Check, Checked
+    from rappor.planning.check import Checked, PlanCheck
 
     good = Checked(0.8, 0.01, 0.79, 0.01, 1600)
-    assert Check(100, (good,)).holds
-    assert not Check(100, (good, Checked(0.8, 0.01, 0.74, 0.01, 1600))).holds
+    assert PlanCheck(100, (good,)).holds
+    assert not PlanCheck(100, (good, Checked(0.8, 0.01, 0.74, 0.01, 1600))).holds
 
 
 @pytest.mark.slow

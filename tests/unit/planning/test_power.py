@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from rappor import Params
-from rappor.planning.found import Crowd, expected
+from rappor.planning.expected_detections import ExpectedCrowd, expected
 from rappor.planning.power import detector
 from rappor.privacy import critical_value, detectable, standard_error
 from rappor.simulate.populations import exponential, uniform
@@ -50,19 +50,19 @@ def test_few_bits_raise_the_threshold_and_many_do_not():
 
 def test_undetected_strings_are_unrest_and_detected_ones_are_not():
     found = detector(EXPONENTIAL, 10**6, Q)
-    crowd = Crowd.of(exponential(100, absent=100))
+    crowd = ExpectedCrowd.of(exponential(100, absent=100))
     amid = crowd.around(found)
     limit = amid.threshold() * amid.absent()
     assert amid.fitted == (crowd.listed >= limit).sum()
     assert amid.unrest == pytest.approx((crowd.listed[crowd.listed < limit] ** 2).sum())
     assert found.absent() < amid.absent()
-    unlisted = Crowd.of(exponential(100, unlisted=20)).around(found)
+    unlisted = ExpectedCrowd.of(exponential(100, unlisted=20)).around(found)
     assert unlisted.unrest > amid.unrest
 
 
 def test_expected_detections_are_those_of_the_best_possible_test():
     """S1: the oracle finds 33.7 and 45.3, this decoder 33.1 and 44.4 (docs/calibration.md)."""
-    crowd = Crowd.of(exponential(100, absent=100))
+    crowd = ExpectedCrowd.of(exponential(100, absent=100))
     found = expected(crowd.around(detector(EXPONENTIAL, 10**6, Q)), crowd, 200, 0.05)
     assert 31.5 <= found.family_wise <= 33.7
     assert 43.5 <= found.fdr <= 45.3
@@ -75,7 +75,7 @@ def test_expected_detections_are_those_of_the_best_possible_test():
 
 def test_the_false_discovery_level_is_the_fixed_point_of_benjamini_and_hochberg():
     """Twenty equal strings far above the noise: all are found, and so is the level."""
-    crowd = Crowd.of(uniform(20, absent=180))
+    crowd = ExpectedCrowd.of(uniform(20, absent=180))
     amid = crowd.around(detector(EXPONENTIAL, 10**6, Q))
     found = expected(amid, crowd, 200, 0.05)
     z = (0.05 - stats.norm.isf(0.05 * 20 / 180) * amid.absent()) / amid.present(0.05)

@@ -6,8 +6,7 @@ import pytest
 from rappor import Params
 from rappor.errors import ParamsError
 from rappor.simulate import counts, exponential, reports, simulate, uniform, zipf
-from rappor.simulate.crowd import gather
-from rappor.simulate.distinct import UNIT, distinct_values, unit_lengths
+from rappor.simulate.crowd import UNIT, distinct_values, gather, unit_lengths
 
 PARAMS = Params(32, 2, 4, 0.5, 0.25, 0.75)
 POPULATION = {"a.org": 6, "b.org": 3, "c.org": 1}

@@ -16,7 +16,7 @@ from rappor.simulate.files import (
     write_candidates,
     write_truth,
 )
-from rappor.simulate.run import pieces
+from rappor.simulate.full_reports import pieces
 from rappor.wire.packing import from_text
 
 POPULATION = {"a.org": 3, "b.org": 1}

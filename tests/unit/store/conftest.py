@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rappor.store.sqlite import connection, fresh, session
+from rappor.store.sqlite import connection, recent_tokens, session
 
 MEMORY = Path("/dev/shm")
 ROOM = 2**28  # bytes that must be free there
@@ -54,7 +54,7 @@ def no_clock() -> Iterator[None]:
     settings = connection._SETTINGS | {"busy_timeout": (str(WRITERS_WAIT_MS), WRITERS_WAIT_MS)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "LOG_SECONDS", NEVER_SECONDS)
-        patch.setattr(fresh, "SECONDS", NEVER_SECONDS)
+        patch.setattr(recent_tokens, "SECONDS", NEVER_SECONDS)
         patch.setattr(connection, "_SETTINGS", settings)
         for module in (connection, session):
             patch.setattr(module, "BUSY_MS", WRITERS_WAIT_MS)

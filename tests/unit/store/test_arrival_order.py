@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rappor.store import open_store
-from rappor.store.sqlite import chunks, pages, rows, session
+from rappor.store.sqlite import cell_rows, chunks, pages, session
 from rappor.store.sqlite.seals import checksum, xor
 from rappor.store.sqlite.store import SqliteStore
 from support import store_samples as samples
@@ -124,7 +124,7 @@ def test_kept_reports_of_an_older_store_are_mixed_when_it_is_opened(tmp_path: Pa
     early, late = list(range(1, 1025)), list(range(2000, 4000))
     store.add([token(1)], always([fold(cell(), 0, early + late, keep=True)]), DAY)
     with store._session.writing() as connection:
-        found = rows.find(connection, cell())
+        found = cell_rows.find(connection, cell())
         assert found is not None
         chunks.remove(connection, found)
         for number, reports in enumerate((early, late)):

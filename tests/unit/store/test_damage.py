@@ -305,7 +305,7 @@ def test_sqlite_alone_drops_acknowledged_batches_from_a_damaged_log(
 ) -> None:
     """The test before this one can fail."""
     truth = truth_of(killed, tmp_path / "truth")
-    monkeypatch.setattr(loss, "inspect", lambda path, accept: loss.Finding())
+    monkeypatch.setattr(loss, "inspect", lambda path, accept: loss.LossFinding())
     folder = tmp_path / "damaged"
     shutil.copytree(killed, folder)
     path = folder / LOG

@@ -14,9 +14,9 @@ import pytest
 
 from rappor.errors import StoreError, StoreFull
 from rappor.store import open_store
-from rappor.store.sqlite import fresh
+from rappor.store.sqlite import recent_tokens
 from rappor.store.sqlite.connection import Connection
-from rappor.store.sqlite.fresh import Fresh
+from rappor.store.sqlite.recent_tokens import RecentTokens
 from rappor.store.sqlite.store import SqliteStore
 from support import store_samples as samples
 from support.faulty_disk import Disk
@@ -28,9 +28,9 @@ NAME = "store.sqlite"
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that takes tens of thousands of tokens happens after a dozen."""
-    monkeypatch.setattr(fresh, "FULL", 5)
-    monkeypatch.setattr(fresh, "BLOCK", 4)
-    monkeypatch.setattr(fresh, "MOST", 12)
+    monkeypatch.setattr(recent_tokens, "FULL", 5)
+    monkeypatch.setattr(recent_tokens, "BLOCK", 4)
+    monkeypatch.setattr(recent_tokens, "MOST", 12)
 
 
 @pytest.fixture
@@ -112,8 +112,8 @@ def test_a_store_that_does_not_look_into_these_rows_takes_replays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The test before this one can fail."""
-    monkeypatch.setattr(Fresh, "read_again", lambda self, *_: self.tokens.clear())
-    monkeypatch.setattr(fresh, "MOST", 10**6)
+    monkeypatch.setattr(RecentTokens, "read_again", lambda self, *_: self.tokens.clear())
+    monkeypatch.setattr(recent_tokens, "MOST", 10**6)
     with pytest.raises((AssertionError, StoreError)):
         assert replays_taken(tmp_path, 1) == 0
 
@@ -167,7 +167,7 @@ def test_tokens_follow_into_the_big_table_while_others_come(
         assert there + waiting == number + 1
         most = max(most, waiting)
     assert there > 250
-    assert most <= 2 * fresh.MOST
+    assert most <= 2 * recent_tokens.MOST
 
 
 @pytest.mark.slow
@@ -188,7 +188,7 @@ def test_a_commit_writes_a_few_pages_however_many_tokens_there_are(
     store.add([os.urandom(16) for _ in range(30_000)], always([]), DAY)
     store.settle()
     assert pages(100) < 8
-    monkeypatch.setattr(fresh, "MOST", 1)
+    monkeypatch.setattr(recent_tokens, "MOST", 1)
     assert pages(20) > 30  # each where it stays at once: the test can fail
 
 
@@ -242,11 +242,11 @@ def test_rows_tell_no_order_and_after_a_minute_not_what_came_together(
     _, rows = rows_of(tmp_path)
     assert len(rows) == 1200 // 210 + 1  # seven groups in each
     assert min(number for number, _ in rows) > 10**6
-    assert all(fresh.split(data) == sorted(fresh.split(data)) for _, data in rows)
-    monkeypatch.setattr(fresh, "SECONDS", 0.0)
+    assert all(recent_tokens.split(data) == sorted(recent_tokens.split(data)) for _, data in rows)
+    monkeypatch.setattr(recent_tokens, "SECONDS", 0.0)
     add(store, *sent[1200:])
     _, rows = rows_of(tmp_path)
-    together = [each for _, data in rows for each in fresh.split(data)]
+    together = [each for _, data in rows for each in recent_tokens.split(data)]
     assert together == sorted(sent)  # row after row, neighbours by value
 
 
@@ -291,14 +291,14 @@ def test_a_damaged_row_stops_the_counting_instead_of_letting_replays_in(
 def test_tokens_that_are_moved_twice_are_noticed(
     tmp_path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def copies(self: Fresh, connection: Connection) -> bool:
-        for row in fresh.read(connection):
-            fresh._move(connection, row.day, row.data)
+    def copies(self: RecentTokens, connection: Connection) -> bool:
+        for row in recent_tokens.read(connection):
+            recent_tokens._move(connection, row.day, row.data)
         return True
 
     add(store, token(1), token(2))
     with monkeypatch.context() as planted:
-        planted.setattr(Fresh, "merge", copies)
+        planted.setattr(RecentTokens, "merge", copies)
         store.settle()
     assert store.check() == ["tokens of day 739936: damaged (not those that were written)"]
     with pytest.raises(StoreError, match="damaged"):
@@ -413,7 +413,7 @@ def test_everything_else_is_as_it_was(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "copy", tmp_path / "b" / NAME)
     again = opened(tmp_path / "b")
     assert samples.everything(again) == samples.everything(store)
-    known = [each for _, data in rows_of(tmp_path / "a")[1] for each in fresh.split(data)]
+    known = [each for _, data in rows_of(tmp_path / "a")[1] for each in recent_tokens.split(data)]
     assert len(known) == 30
     assert not any(again.add(known, always([]), DAY))
     again.close()

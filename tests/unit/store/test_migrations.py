@@ -14,8 +14,8 @@ import pytest
 from rappor.errors import StoreError
 from rappor.store import open_store, restore_store
 from rappor.store.sqlite import schema
-from rappor.store.sqlite.migrating import run
 from rappor.store.sqlite.schema import MIGRATIONS
+from rappor.store.sqlite.schema_upgrade import run
 from support import store_samples as samples
 
 NAME = "store.sqlite"

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from rappor.dashboard.access.csrf import token_for
 from rappor.dashboard.access.visitor import Visitor
-from rappor.dashboard.settings import Settings
-from rappor.dashboard.state import State
+from rappor.dashboard.settings import DashboardSettings
+from rappor.dashboard.state import DashboardState
 
 SESSION, VISIT, THEME, KEYS = "rappor-session", "rappor-visit", "rappor-theme", "rappor-keys"
 THEMES = ("light", "dark")
@@ -19,7 +19,7 @@ _YEAR = int(timedelta(days=365).total_seconds())
 _STRICT: Literal["strict"] = "strict"
 
 
-def named(name: str, settings: Settings) -> str:
+def named(name: str, settings: DashboardSettings) -> str:
     """The cookie's name: with HTTPS one that only this host can have set.
 
     Ports do not keep cookies apart, so two dashboards on one machine are told apart by name.
@@ -27,7 +27,7 @@ def named(name: str, settings: Settings) -> str:
     return f"__Host-{name}" if settings.secure else f"{name}-{settings.port}"
 
 
-def visitor_of(request: Request, state: State, settings: Settings) -> Visitor:
+def visitor_of(request: Request, state: DashboardState, settings: DashboardSettings) -> Visitor:
     """Who asks, by the cookies of a request."""
     cookies = request.cookies
     theme = cookies.get(THEME, "")
@@ -40,21 +40,21 @@ def visitor_of(request: Request, state: State, settings: Settings) -> Visitor:
     return Visitor(csrf=token_for(visit) if visit else "", theme=theme, keys=keys)
 
 
-def put(response: Response, name: str, secret: str, settings: Settings) -> None:
+def put(response: Response, name: str, secret: str, settings: DashboardSettings) -> None:
     """Set a cookie that no script reads and no other site sends; it ends with the browser."""
     response.set_cookie(
         named(name, settings), secret, httponly=True, samesite=_STRICT, secure=settings.secure
     )
 
 
-def drop(response: Response, name: str, settings: Settings) -> None:
+def drop(response: Response, name: str, settings: DashboardSettings) -> None:
     """Take a cookie away."""
     response.delete_cookie(
         named(name, settings), httponly=True, samesite=_STRICT, secure=settings.secure
     )
 
 
-def put_taste(response: Response, name: str, value: str, settings: Settings) -> None:
+def put_taste(response: Response, name: str, value: str, settings: DashboardSettings) -> None:
     """Remember light or dark, or the keys; an empty value forgets it."""
     if value:
         response.set_cookie(

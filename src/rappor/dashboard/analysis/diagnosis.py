@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rappor.collection import Collection
-from rappor.dashboard.jobs.job import Result
+from rappor.dashboard.jobs.job import JobResult
 from rappor.decoding.bit_table import BitTable
 from rappor.decoding.checkup import Check
 from rappor.decoding.diagnosis import Diagnosis
@@ -54,7 +54,7 @@ def pack(
     diagnosis: Diagnosis,
     cells: BitTable,
     about: dict[str, Any],
-) -> Result:
+) -> JobResult:
     """A diagnosis to keep."""
     cohorts, bits = cells.counts.shape
     meta = about | {
@@ -80,7 +80,7 @@ def pack(
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_file(sink, made.schema, options=options) as writer:
         writer.write_table(made)
-    return Result(meta, sink.getvalue().to_pybytes())
+    return JobResult(meta, sink.getvalue().to_pybytes())
 
 
 def unpack(meta: Mapping[str, Any], table: bytes) -> Looked:

@@ -27,7 +27,7 @@ PARQUET = b"PAR1"
 _MARK = b"\xef\xbb\xbf"  # of UTF-8, before the first line
 
 
-class Unreadable(NamedTuple):
+class UnreadableUpload(NamedTuple):
     """A line (or a string of a table) that is no candidate, and why."""
 
     where: str
@@ -50,7 +50,7 @@ class Draft:
     strings: tuple[str, ...] = field(repr=False)
     read: int
     merged: int
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[UnreadableUpload, ...] = ()
     left_out: int = 0
     notes: tuple[str, ...] = ()
 
@@ -120,28 +120,28 @@ def read_draft(data: bytes, form: str = "lines") -> Draft:
     return Draft(found.strings, len(good), found.merged, tuple(bad[:LISTED]), len(bad), kept)
 
 
-def _lines(data: bytes) -> tuple[str, list[Unreadable]]:
+def _lines(data: bytes) -> tuple[str, list[UnreadableUpload]]:
     """The text of all lines that can be candidates, and the others."""
     bad, lines = [], []
     for number, line in enumerate(data.removeprefix(_MARK).split(b"\n"), 1):
         try:
             text = line.decode()
         except UnicodeDecodeError:
-            bad.append(Unreadable(f"line {number}", "not UTF-8 text"))
+            bad.append(UnreadableUpload(f"line {number}", "not UTF-8 text"))
             continue
         if why := _wrong(text.removesuffix("\r")):
-            bad.append(Unreadable(f"line {number}", why))
+            bad.append(UnreadableUpload(f"line {number}", why))
         else:
             lines.append(text)
     return "\n".join(lines), bad
 
 
-def _rows(texts: Iterable[str]) -> tuple[list[str], list[Unreadable]]:
+def _rows(texts: Iterable[str]) -> tuple[list[str], list[UnreadableUpload]]:
     """Strings of a table that can be candidates, and the others."""
     good, bad = [], []
     for number, text in enumerate(texts, 1):
         if why := _wrong(text):
-            bad.append(Unreadable(f"string {number}", why))
+            bad.append(UnreadableUpload(f"string {number}", why))
         else:
             good.append(text)
     return good, bad
@@ -169,11 +169,11 @@ def _from_parquet(data: bytes) -> tuple[list[str], list[str]]:
     return from_parquet(io.BytesIO(data), "the list")
 
 
-def _first(bad: Sequence[Unreadable]) -> str:
+def _first(bad: Sequence[UnreadableUpload]) -> str:
     return f": {bad[0].where} is {bad[0].why}" if bad else ""
 
 
-class Difference(NamedTuple):
+class ListDifference(NamedTuple):
     """What one list has that another has not; a few of each by name."""
 
     added: int
@@ -182,7 +182,7 @@ class Difference(NamedTuple):
     some_removed: tuple[str, ...]
 
 
-def difference(before: Iterable[str], after: Iterable[str], some: int = 50) -> Difference:
+def difference(before: Iterable[str], after: Iterable[str], some: int = 50) -> ListDifference:
     """What changed from one list to another.
 
     >>> difference(["a", "b"], ["b", "c", "d"])
@@ -190,4 +190,4 @@ def difference(before: Iterable[str], after: Iterable[str], some: int = 50) -> D
     """
     old, new = set(before), set(after)
     added, removed = sorted(new - old), sorted(old - new)
-    return Difference(len(added), len(removed), tuple(added[:some]), tuple(removed[:some]))
+    return ListDifference(len(added), len(removed), tuple(added[:some]), tuple(removed[:some]))

@@ -8,9 +8,9 @@ from typing import Any
 
 from rappor.dashboard.analysis.draft import (
     MOST_STRINGS,
-    Difference,
     Draft,
-    Unreadable,
+    ListDifference,
+    UnreadableUpload,
     difference,
     digest_of,
 )
@@ -40,10 +40,10 @@ class KeptDraft:
     digest: str
     strings: tuple[str, ...] = field(repr=False)
     words: str
-    unreadable: tuple[Unreadable, ...]
+    unreadable: tuple[UnreadableUpload, ...]
     notes: tuple[str, ...]
     how: str
-    change: Difference
+    change: ListDifference
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Version:
     """A saved list with what it changed."""
 
     about: CandidateVersion
-    change: Difference
+    change: ListDifference
 
 
 def keep_draft(desk: Desk, collection: str, draft: Draft, how: str) -> str:
@@ -94,7 +94,7 @@ def read_kept(desk: Desk, collection: str, digest: str) -> KeptDraft | None:
         digest=digest,
         strings=strings,
         words=saved.meta["words"],
-        unreadable=tuple(Unreadable(*each) for each in saved.meta["unreadable"]),
+        unreadable=tuple(UnreadableUpload(*each) for each in saved.meta["unreadable"]),
         notes=tuple(saved.meta["notes"]),
         how=saved.meta["how"],
         change=difference(() if present is None else present.strings, strings),
@@ -107,14 +107,16 @@ def versions_of(desk: Desk, collection: str) -> list[Version]:
     return [Version(each, _change(desk, each)) for each in listed]
 
 
-def _change(desk: Desk, about: CandidateVersion) -> Difference:
+def _change(desk: Desk, about: CandidateVersion) -> ListDifference:
     """What a version changed; counted once, as versions never change."""
     key = f"{DIFFERENCE}-{about.collection}-{about.version}"
     saved = desk.state.result(key)
     if saved is not None:
         meta = saved.meta
         names = ("some_added", "some_removed")
-        return Difference(meta["added"], meta["removed"], *(tuple(meta[name]) for name in names))
+        return ListDifference(
+            meta["added"], meta["removed"], *(tuple(meta[name]) for name in names)
+        )
     after = desk.state.candidates(about.collection, about.version)
     before = None
     if about.version > 1:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rappor.charts.numbers import show_share
-from rappor.charts.trends import Line, Mark, Point
+from rappor.charts.trends import Mark, TrendLine, TrendPoint
 from rappor.collection import Collection, days_of
 from rappor.collection.periods import period_of
 
@@ -87,14 +87,14 @@ def marks_of(
     return [Mark(period, ", ".join(found[period])) for period in sorted(found)]
 
 
-def headline(lines: Sequence[Line]) -> str:
+def headline(lines: Sequence[TrendLine]) -> str:
     """The largest change between the first and the last period, where intervals do not meet.
 
     >>> points = [
     ...     Point("2026-W27", 0.001, 0.0, 0.002),
     ...     Point("2026-W28", 0.049, 0.044, 0.054, True),
     ... ]
-    >>> headline([Line("a.org", points)]).replace("\u00a0", " ")
+    >>> headline([TrendLine("a.org", points)]).replace("\u00a0", " ")
     'a.org rose from not detected to 4.90 % (4.40 – 5.40) since 2026-W27.'
     """
     changes = []
@@ -112,7 +112,7 @@ def headline(lines: Sequence[Line]) -> str:
     return f"{name} {verb} from {_words(first)} to {_words(last)} since {first.period}."
 
 
-def _apart(one: Point, other: Point) -> bool:
+def _apart(one: TrendPoint, other: TrendPoint) -> bool:
     ends = (one.low, one.high, other.low, other.high)
     if None in ends or not (one.detected or other.detected):
         return False
@@ -120,7 +120,7 @@ def _apart(one: Point, other: Point) -> bool:
     return high < low_other or high_other < low
 
 
-def _words(point: Point) -> str:
+def _words(point: TrendPoint) -> str:
     if not point.detected or point.share is None or point.low is None or point.high is None:
         return "not detected"
     return str(show_share(point.share, point.low, point.high))

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from rappor.aggregate.counts import Counts
-from rappor.charts.trends import MOST, Line, Point
-from rappor.dashboard.jobs.job import Result
+from rappor.charts.trends import MOST, TrendLine, TrendPoint
+from rappor.dashboard.jobs.job import JobResult
 from rappor.decoding.histogram import Histogram
 from rappor.decoding.result import Decoded
 from rappor.decoding.rows import Rows
@@ -23,7 +23,7 @@ KEEP_LARGEST = 300
 _COLUMNS = ("period", "string", "share", "low", "high", "detected")
 
 
-class Cell(NamedTuple):
+class TrendCell(NamedTuple):
     """One string in one period."""
 
     share: float
@@ -55,7 +55,7 @@ class PeriodResult:
     detected: int
     threshold: float
     unlisted: tuple[float, float, float] | None
-    rows: Mapping[str, Cell] = field(repr=False)
+    rows: Mapping[str, TrendCell] = field(repr=False)
 
 
 def digest_of(parts: Sequence[Counts], about: str) -> str:
@@ -99,7 +99,7 @@ def summary_of(
     )
 
 
-def _kept(rows: Rows, also: Iterable[str]) -> dict[str, Cell]:
+def _kept(rows: Rows, also: Iterable[str]) -> dict[str, TrendCell]:
     if len(rows) <= KEEP_ALL:
         chosen: Iterable[int] = range(len(rows))
     else:
@@ -110,7 +110,7 @@ def _kept(rows: Rows, also: Iterable[str]) -> dict[str, Cell]:
         chosen = sorted({*range(KEEP_LARGEST), *np.flatnonzero(rows.detected).tolist(), *more})
     found = (rows.row(int(place)) for place in chosen)
     return {
-        row.string: Cell(row.proportion, row.prop_low_95, row.prop_high_95, row.detected)
+        row.string: TrendCell(row.proportion, row.prop_low_95, row.prop_high_95, row.detected)
         for row in found
     }
 
@@ -118,7 +118,9 @@ def _kept(rows: Rows, also: Iterable[str]) -> dict[str, Cell]:
 def largest(results: Iterable[PeriodResult], most: int = MOST) -> list[str]:
     """The strings to draw: detected in some period, by the largest share they were detected with.
 
-    >>> one = PeriodResult("2026-W27", 1, "", 9, 1, 0.1, None, {"a": Cell(0.3, 0.2, 0.4, True)})
+    >>> one = PeriodResult(
+    ...     "2026-W27", 1, "", 9, 1, 0.1, None, {"a": TrendCell(0.3, 0.2, 0.4, True)}
+    ... )
     >>> largest([one])
     ['a']
     """
@@ -130,17 +132,19 @@ def largest(results: Iterable[PeriodResult], most: int = MOST) -> list[str]:
     return sorted(best, key=lambda name: (-best[name], name))[:most]
 
 
-def line_of(name: str, results: Mapping[str, PeriodResult], axis: Sequence[str]) -> Line:
+def line_of(name: str, results: Mapping[str, PeriodResult], axis: Sequence[str]) -> TrendLine:
     """One string over all periods of an axis; where a period does not know it, a gap."""
     points = []
     for period in axis:
         result = results.get(period)
         cell = result.rows.get(name) if result else None
-        points.append(Point(period, None, None, None) if cell is None else Point(period, *cell))
-    return Line(name, points)
+        points.append(
+            TrendPoint(period, None, None, None) if cell is None else TrendPoint(period, *cell)
+        )
+    return TrendLine(name, points)
 
 
-def pack(results: Sequence[PeriodResult], about: dict[str, Any]) -> Result:
+def pack(results: Sequence[PeriodResult], about: dict[str, Any]) -> JobResult:
     """Periods as a result to keep."""
     facts = [
         {
@@ -163,17 +167,17 @@ def pack(results: Sequence[PeriodResult], about: dict[str, Any]) -> Result:
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_file(sink, table.schema, options=options) as writer:
         writer.write_table(table)
-    return Result(about | {"periods": facts}, sink.getvalue().to_pybytes())
+    return JobResult(about | {"periods": facts}, sink.getvalue().to_pybytes())
 
 
 def unpack(meta: Mapping[str, Any], table: bytes) -> dict[str, PeriodResult]:
     """The periods behind a kept result."""
     rows = pa.ipc.open_file(pa.BufferReader(table)).read_all()
-    cells: dict[str, dict[str, Cell]] = {}
+    cells: dict[str, dict[str, TrendCell]] = {}
     for period, name, *cell in zip(
         *(rows.column(each).to_pylist() for each in _COLUMNS), strict=True
     ):
-        cells.setdefault(period, {})[name] = Cell(*cell)
+        cells.setdefault(period, {})[name] = TrendCell(*cell)
     found = {}
     for fact in meta["periods"]:
         unlisted, threshold = fact["unlisted"], fact["threshold"]

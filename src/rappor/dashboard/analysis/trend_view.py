@@ -9,7 +9,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
-from rappor.charts.trends import MOST, Line, Mark, Point
+from rappor.charts.trends import MOST, Mark, TrendLine, TrendPoint
 from rappor.collection import Collection
 from rappor.dashboard.analysis.draft import digest_of
 from rappor.dashboard.analysis.spans import USUAL, Span, axis_of, marks_of, spans_of
@@ -142,7 +142,7 @@ def needed(desk: Desk, trend: TrendView, saved: SavedResult | None) -> Needed:
     return Needed(KIND, trend.key, label, view.collection, arguments)
 
 
-def lines_of(trend: TrendView, known: Mapping[str, PeriodResult]) -> list[Line]:
+def lines_of(trend: TrendView, known: Mapping[str, PeriodResult]) -> list[TrendLine]:
     """The lines to draw: those searched for, or the largest; ranges in their order."""
     chosen = {span.period: known[span.period] for span in trend.spans if span.period in known}
     names = largest(chosen.values(), 10**9 if trend.view.q else MOST)
@@ -157,14 +157,16 @@ def lines_of(trend: TrendView, known: Mapping[str, PeriodResult]) -> list[Line]:
     return [line_of(name, chosen, trend.axis) for name in names]
 
 
-def unlisted_of(trend: TrendView, known: Mapping[str, PeriodResult]) -> list[Point]:
+def unlisted_of(trend: TrendView, known: Mapping[str, PeriodResult]) -> list[TrendPoint]:
     """The unlisted mass by period; empty where the kind has none."""
     points = []
     for period in trend.axis:
         result = known.get(period)
         mass = result.unlisted if result is not None else None
         points.append(
-            Point(period, None, None, None) if mass is None else Point(period, *mass, True)
+            TrendPoint(period, None, None, None)
+            if mass is None
+            else TrendPoint(period, *mass, True)
         )
     return points if any(point.share is not None for point in points) else []
 

@@ -29,7 +29,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
+class DiskSpace:
     """Space where the data folder is, in steps of 16 MB: exact sizes would tell of each commit."""
 
     free: int
@@ -53,10 +53,10 @@ def refused_of(figures: Figures) -> list[Refused]:
     return found
 
 
-def disk_of(desk: Desk) -> Disk:
+def disk_of(desk: Desk) -> DiskSpace:
     """Free space, and what store and dashboard take."""
     data = desk.settings.data
-    return Disk(
+    return DiskSpace(
         shutil.disk_usage(data).free // _GRAIN * _GRAIN,
         _size_of(data.glob("store.sqlite*")),
         _size_of([*data.glob("dashboard.sqlite*"), *data.glob("released.sqlite*")]),

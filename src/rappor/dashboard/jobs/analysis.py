@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from rappor.dashboard.jobs.job import Progress, Result
+from rappor.dashboard.jobs.job import JobResult, Progress
 from rappor.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rappor.decoding.result import Decoded
 
 
-def trend(arguments: dict[str, Any], progress: Progress) -> Result:
+def trend(arguments: dict[str, Any], progress: Progress) -> JobResult:
     """Decode each period by itself; those that did not change since the last time are taken over.
 
     Args:
@@ -131,7 +131,7 @@ class _Periods:
         return self._designs[key]
 
 
-def diagnose(arguments: dict[str, Any], progress: Progress) -> Result:
+def diagnose(arguments: dict[str, Any], progress: Progress) -> JobResult:
     """Decode a view and look it over: verdicts, balance, and the cells of cohort and bit."""
     from rappor.dashboard.analysis.diagnosis import pack
     from rappor.dashboard.jobs.decoding import Work
@@ -150,7 +150,7 @@ def diagnose(arguments: dict[str, Any], progress: Progress) -> Result:
     return pack(table, checks, diagnosis, bit_table(table, counts), about)
 
 
-def explain(arguments: dict[str, Any], progress: Progress) -> Result:
+def explain(arguments: dict[str, Any], progress: Progress) -> JobResult:
     """What a list of candidates explains, beside what the one before it does.
 
     Args:
@@ -186,7 +186,7 @@ def explain(arguments: dict[str, Any], progress: Progress) -> Result:
             ][:50],
         }
     about = {name: arguments[name] for name in ("collection", "version", "periods", "dimensions")}
-    return Result(about | found)
+    return JobResult(about | found)
 
 
 def _half(progress: Progress, number: int, both: bool) -> Progress:

@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rappor.dashboard.jobs.job import Progress, Result
+from rappor.dashboard.jobs.job import JobResult, Progress
 from rappor.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _PLACED = 0.4  # of the time, about, goes into placing candidates on bits
 _STEP = 0.75  # what a step of the search leaves to be done, about
 
 
-def decode_view(arguments: dict[str, Any], progress: Progress) -> Result:
+def decode_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
     """Decode a view.
 
     Args:
@@ -35,7 +35,7 @@ def decode_view(arguments: dict[str, Any], progress: Progress) -> Result:
     return pack(work.decode(counts), _about(arguments))
 
 
-def compare_view(arguments: dict[str, Any], progress: Progress) -> Result:
+def compare_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
     """Decode both sides of a view, and test every candidate for a difference."""
     from rappor.dashboard.results.kept import pack
     from rappor.decoding.compare import compare
@@ -62,13 +62,13 @@ def compare_view(arguments: dict[str, Any], progress: Progress) -> Result:
     return pack(one, _about(arguments), other, compared)
 
 
-def google_files(arguments: dict[str, Any], progress: Progress) -> Result:
+def google_files(arguments: dict[str, Any], progress: Progress) -> JobResult:
     """counts.csv, params.csv and map.csv of a view, in a zip file."""
     from rappor.dashboard.results.google import zipped
 
     work = Work(arguments, progress)
     counts = work.counts(arguments["periods"], arguments["dimensions"])
-    return Result(_about(arguments), zipped(counts, work.looked_for(counts), work.collection))
+    return JobResult(_about(arguments), zipped(counts, work.looked_for(counts), work.collection))
 
 
 def _about(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ class Progress(Protocol):
         """Say it; None where the share is not known."""
 
 
-class Result(NamedTuple):
+class JobResult(NamedTuple):
     """What a task returns.
 
     Attributes:

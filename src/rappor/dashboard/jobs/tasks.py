@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from rappor.dashboard.jobs import analysis, decoding
-from rappor.dashboard.jobs.job import Progress, Result
+from rappor.dashboard.jobs.job import JobResult, Progress
 
-Task = Callable[[dict[str, Any], Progress], Result]
+Task = Callable[[dict[str, Any], Progress], JobResult]
 
 TASKS: dict[str, Task] = {
     "decode": decoding.decode_view,

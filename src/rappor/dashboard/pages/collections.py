@@ -12,7 +12,7 @@ from rappor.dashboard.access.visitor import Visitor
 from rappor.dashboard.desk import Desk
 from rappor.dashboard.overview import (
     DEFAULT_SORT,
-    Row,
+    CollectionRow,
     active,
     chosen,
     known_sort,
@@ -55,7 +55,7 @@ class _Asked:
         return f"{path}?{urlencode(query)}" if query else path
 
 
-def _all_rows(desk: Desk) -> list[Row]:
+def _all_rows(desk: Desk) -> list[CollectionRow]:
     catalogue = desk.catalogue
     state, entries = desk.state, catalogue.collections()
     return rows_of(entries, state.latest_metas(), catalogue.today(), state.candidate_sizes())

@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from rappor.charts.by_period import reports_panel, unlisted_panel
 from rappor.charts.render import to_png, to_svg
 from rappor.charts.theme import Spec
-from rappor.charts.trends import Line, Mark, multiples_height, trend_words, trends
+from rappor.charts.trends import Mark, TrendLine, multiples_height, trend_words, trends
 from rappor.dashboard.access.roles import EVERYONE
 from rappor.dashboard.access.visitor import Visitor
 from rappor.dashboard.analysis import trend as kept
@@ -169,7 +169,7 @@ def _look(
 
 
 def _rows(
-    trend: TrendView, known: dict[str, kept.PeriodResult], lines: list[Line]
+    trend: TrendView, known: dict[str, kept.PeriodResult], lines: list[TrendLine]
 ) -> Iterator[tuple[Any, ...]]:
     """Period, version, reports, string and its numbers; newest period first."""
     for span in reversed(trend.spans):
@@ -199,7 +199,7 @@ def _mass(result: kept.PeriodResult) -> dict[str, float] | None:
 def _charts(
     trend: TrendView,
     known: dict[str, kept.PeriodResult],
-    lines: list[Line],
+    lines: list[TrendLine],
     marks: list[Mark],
 ) -> dict[str, Any]:
     """What the page draws: embedded specifications with their sentences and heights."""

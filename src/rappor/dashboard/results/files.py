@@ -12,7 +12,7 @@ from rappor.dashboard.results.kept import Kept
 from rappor.dashboard.results.table import matching
 from rappor.dashboard.view import View
 from rappor.decoding import exports
-from rappor.decoding.compared import Differences
+from rappor.decoding.compare import Differences
 from rappor.decoding.histogram import Histogram
 from rappor.decoding.result import Decoded
 from rappor.decoding.rows import Rows

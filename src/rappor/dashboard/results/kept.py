@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rappor.dashboard.jobs.job import Result
-from rappor.decoding.compared import Compared, Differences
+from rappor.dashboard.jobs.job import JobResult
+from rappor.decoding.compare import Compared, Differences
 from rappor.decoding.exports import document, plain, without_nan
 from rappor.decoding.histogram import Histogram
 from rappor.decoding.result import Decoded
@@ -69,7 +69,7 @@ def pack(
     about: dict[str, Any],
     other: Decoded | Histogram | None = None,
     compared: Compared | None = None,
-) -> Result:
+) -> JobResult:
     """A result to keep; `about` goes into its facts."""
     meta = about | _facts(found)
     strings = list(found.rows.strings)
@@ -89,7 +89,7 @@ def pack(
         order = _places(other.rows, strings)
         columns |= {f"other.{name}": each[order] for name, each in _columns(other.rows).items()}
         columns |= _differences(compared.rows, strings)
-    return Result(meta, _to_bytes(pa.table(columns)))
+    return JobResult(meta, _to_bytes(pa.table(columns)))
 
 
 def unpack(meta: dict[str, Any], table: bytes) -> Kept:

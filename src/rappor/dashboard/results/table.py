@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from rappor.charts.rows import NOT_DETECTED, chosen
 from rappor.dashboard.results.kept import Kept
 from rappor.dashboard.view import DEFAULT_SORT, PAGE_ROWS, View
-from rappor.decoding.compared import Difference
+from rappor.decoding.compare import Difference
 from rappor.decoding.rows import Row
 
 Order = NDArray[np.intp]
 
 
-class Line(NamedTuple):
+class TableLine(NamedTuple):
     """One row; `other` and `gap` where two sides are compared."""
 
     row: Row
@@ -26,7 +26,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ResultTable:
     """One page of a table.
 
     Attributes:
@@ -37,29 +37,29 @@ class Table:
         pages: how many there are.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[TableLine, ...]
     matching: int
     every: int
     page: int
     pages: int
 
 
-def table_of(kept: Kept, view: View) -> Table:
+def table_of(kept: Kept, view: View) -> ResultTable:
     """The page of the table that a view asks for; the last one where it asks for too much."""
     order = _order(kept, view) if view.q or view.every else _usual(kept, view)
     pages = max(1, -(-len(order) // PAGE_ROWS))
     page = min(view.page, pages)
     here = order[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
     lines = tuple(line_at(kept, int(index)) for index in here)
-    return Table(lines, len(order), len(kept.decoded.rows), page, pages)
+    return ResultTable(lines, len(order), len(kept.decoded.rows), page, pages)
 
 
-def line_at(kept: Kept, index: int) -> Line:
+def line_at(kept: Kept, index: int) -> TableLine:
     """The row at a place of the kept table."""
     row = kept.decoded.rows.row(index)
     if kept.other is None or kept.compared is None:
-        return Line(row)
-    return Line(row, kept.other.rows.row(index), kept.compared.rows.row(index))
+        return TableLine(row)
+    return TableLine(row, kept.other.rows.row(index), kept.compared.rows.row(index))
 
 
 def matching(kept: Kept, view: View) -> Order:
@@ -67,7 +67,7 @@ def matching(kept: Kept, view: View) -> Order:
     return _order(kept, view)
 
 
-def chart_lines(kept: Kept, most: int) -> list[Line]:
+def chart_lines(kept: Kept, most: int) -> list[TableLine]:
     """The rows of a chart, in its order."""
     place = {string: index for index, string in enumerate(kept.decoded.rows.strings)}
     if kept.decoded.kind == "ordinal":

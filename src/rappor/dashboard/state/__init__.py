@@ -7,6 +7,13 @@ from rappor.dashboard.state.records import (
     SavedJob,
     SavedResult,
 )
-from rappor.dashboard.state.state import State
+from rappor.dashboard.state.state import DashboardState
 
-__all__ = ["Account", "CandidateList", "CandidateVersion", "SavedJob", "SavedResult", "State"]
+__all__ = [
+    "Account",
+    "CandidateList",
+    "CandidateVersion",
+    "DashboardState",
+    "SavedJob",
+    "SavedResult",
+]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from rappor.store.sqlite import migrating
-from rappor.store.sqlite.migrating import Migration
+from rappor.store.sqlite import schema_upgrade
+from rappor.store.sqlite.schema_upgrade import Migration
 
 APPLICATION_ID = 0x52505244  # "RPRD"
 
@@ -46,6 +46,6 @@ MIGRATIONS: tuple[Migration, ...] = (
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
     """Bring a file to the newest schema, or StoreError where it is another program's."""
     what = "a file of the dashboard"
-    migrating.migrate(connection, migrations, APPLICATION_ID, what)
-    version = migrating.version_of(connection, APPLICATION_ID, what)
-    migrating.check_not_newer(version, migrations, "dashboard state")
+    schema_upgrade.migrate(connection, migrations, APPLICATION_ID, what)
+    version = schema_upgrade.version_of(connection, APPLICATION_ID, what)
+    schema_upgrade.check_not_newer(version, migrations, "dashboard state")

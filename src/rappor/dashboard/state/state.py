@@ -29,7 +29,7 @@ _TOUCH_PATIENCE = 0.2  # seconds that a page waits to write down that a session 
 _TOUCH_AGAIN = timedelta(minutes=1)  # after it could not be
 
 
-class State:
+class DashboardState:
     """Accounts, links, sessions, lists of candidates, results, jobs, and who did what.
 
     Every method is one transaction. Thread-safe.

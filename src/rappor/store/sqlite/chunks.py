@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.errors import StoreError
-from rappor.store.sqlite import definitions, pages, rows
+from rappor.store.sqlite import cell_rows, definitions, pages
+from rappor.store.sqlite.cell_rows import CellRow
 from rappor.store.sqlite.connection import Connection
-from rappor.store.sqlite.numbers import new_id
-from rappor.store.sqlite.rows import Cell
+from rappor.store.sqlite.row_ids import new_id
 from rappor.store.sqlite.seals import NONE, checksum, typed, xor
 from rappor.store.types import Fold
 
@@ -59,7 +59,7 @@ def _words(count: int) -> _Places:
     return np.frombuffer(os.urandom(8 * count), np.uint64)
 
 
-def add(connection: Connection, cell: Cell, folds: Iterable[Fold]) -> None:
+def add(connection: Connection, cell: CellRow, folds: Iterable[Fold]) -> None:
     """Keep the reports of folds of one cell, by cohort mixed with those that came before."""
     given: dict[int, list[bytes]] = {}
     for fold in folds:
@@ -73,7 +73,7 @@ def add(connection: Connection, cell: Cell, folds: Iterable[Fold]) -> None:
         _mix(connection, cell, cell.slot(cohort), b"".join(parts))
 
 
-def _mix(connection: Connection, cell: Cell, slot: int, reports: bytes) -> None:
+def _mix(connection: Connection, cell: CellRow, slot: int, reports: bytes) -> None:
     """Put reports at random places among all of their cohort."""
     size = width(cell.k)
     query = "SELECT id, size FROM reports WHERE slot=? ORDER BY size DESC, id"
@@ -132,13 +132,13 @@ def _update(connection: Connection, number: int, slot: int, size: int, reports: 
     return seal
 
 
-def _read(connection: Connection, cell: Cell, number: int) -> tuple[bytes, bytes]:
+def _read(connection: Connection, cell: CellRow, number: int) -> tuple[bytes, bytes]:
     """Reports and checksum of a chunk."""
     query = f"SELECT {_COLUMNS} FROM reports WHERE id=?"  # noqa: S608 - our own names
     return _verified(cell, connection.execute(query, (number,)).fetchone())
 
 
-def _take(connection: Connection, cell: Cell, number: int) -> bytes:
+def _take(connection: Connection, cell: CellRow, number: int) -> bytes:
     """Take a chunk out; its reports."""
     reports, seal = _read(connection, cell, number)
     connection.execute("DELETE FROM reports WHERE id=?", (number,))
@@ -147,7 +147,7 @@ def _take(connection: Connection, cell: Cell, number: int) -> bytes:
     return reports
 
 
-def _verified(cell: Cell, row: object) -> tuple[bytes, bytes]:
+def _verified(cell: CellRow, row: object) -> tuple[bytes, bytes]:
     """Reports and checksum of a chunk."""
     number, slot, size, data, seal = typed(row, "iiibb", f"{cell.key}: kept reports")
     length = size * width(cell.k)
@@ -157,7 +157,7 @@ def _verified(cell: Cell, row: object) -> tuple[bytes, bytes]:
     return reports, seal
 
 
-def read(connection: Connection, cell: Cell) -> dict[int, bytes]:
+def read(connection: Connection, cell: CellRow) -> dict[int, bytes]:
     """The kept reports by cohort, shuffled anew, or StoreError where any was changed or is gone."""
     found: dict[int, list[bytes]] = {}
     parity, number = NONE, 0
@@ -178,7 +178,7 @@ def read(connection: Connection, cell: Cell) -> dict[int, bytes]:
     return {cohort: shuffled(reports, size) for cohort, reports in kept.items()}
 
 
-def remove(connection: Connection, cell: Cell) -> None:
+def remove(connection: Connection, cell: CellRow) -> None:
     """Take all kept reports of a cell away; the caller saves the cell."""
     connection.execute("DELETE FROM reports WHERE slot BETWEEN ? AND ?", cell.slots)
     cell.kept, cell.chunks, cell.chunk_parity = 0, 0, NONE
@@ -189,9 +189,9 @@ def mix_again(connection: Connection) -> None:
 
     What is damaged stays as it is, for reading to say so.
     """
-    cells: Sequence[Cell] = ()
+    cells: Sequence[CellRow] = ()
     with suppress(StoreError):
-        cells = [cell for cell in rows.read(connection) if cell.kept]
+        cells = [cell for cell in cell_rows.read(connection) if cell.kept]
     for cell in cells:
         with suppress(StoreError):
             kept = read(connection, cell)

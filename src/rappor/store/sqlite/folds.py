@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from rappor.checks import is_whole
 from rappor.errors import StoreError
 from rappor.store.cells import COHORT_BITS, CellKey
-from rappor.store.sqlite import chunks, definitions, rows
+from rappor.store.sqlite import cell_rows, chunks, definitions
+from rappor.store.sqlite.cell_rows import CellRow
 from rappor.store.sqlite.connection import Connection
-from rappor.store.sqlite.known import Known
-from rappor.store.sqlite.rows import Cell
+from rappor.store.sqlite.row_cache import Known
 from rappor.store.sqlite.seals import SIZE, typed, xor
 from rappor.store.types import Fold, Ints, StoredCounts
 
@@ -70,15 +70,15 @@ def _apply(connection: Connection, folds: Iterable[Fold], known: Known) -> int:
     return added
 
 
-def _cell_of(connection: Connection, key: CellKey) -> Cell:
-    cell = rows.find(connection, key)
+def _cell_of(connection: Connection, key: CellKey) -> CellRow:
+    cell = cell_rows.find(connection, key)
     if cell is None:
-        cell = Cell(key, *definitions.expected(connection, key))
+        cell = CellRow(key, *definitions.expected(connection, key))
         cell.create(connection)
     return cell
 
 
-def _check(fold: Fold, cell: Cell) -> None:
+def _check(fold: Fold, cell: CellRow) -> None:
     """StoreError unless the fold is what its cell's definition asks for."""
     wrong = ""
     if fold.params_digest != cell.params_digest:
@@ -97,7 +97,7 @@ def _check(fold: Fold, cell: Cell) -> None:
         raise StoreError(f"{fold.cell}: {wrong}")
 
 
-def _add_counts(connection: Connection, cell: Cell, folds: Sequence[Fold], known: Known) -> None:
+def _add_counts(connection: Connection, cell: CellRow, folds: Sequence[Fold], known: Known) -> None:
     given = _tables(cell, folds)
     seal, first = _sealer(cell), cell.slots[0]
     unknown = [cohort for cohort in given if first + cohort not in known.counts]
@@ -126,7 +126,7 @@ def _add_counts(connection: Connection, cell: Cell, folds: Sequence[Fold], known
     cell.parity = xor(cell.parity, _parity([*seals, *(row[2] for row in changed)]))
 
 
-def _tables(cell: Cell, folds: Sequence[Fold]) -> dict[int, Words]:
+def _tables(cell: CellRow, folds: Sequence[Fold]) -> dict[int, Words]:
     """By cohort, what folds add: the total, then the k ones."""
     ones = np.stack([fold.ones for fold in folds])
     totals = np.array([fold.total for fold in folds], np.int64)
@@ -141,7 +141,9 @@ def _tables(cell: Cell, folds: Sequence[Fold]) -> dict[int, Words]:
     return found
 
 
-def _read_counts(connection: Connection, cell: Cell, cohorts: Sequence[int], known: Known) -> None:
+def _read_counts(
+    connection: Connection, cell: CellRow, cohorts: Sequence[int], known: Known
+) -> None:
     """Learn what the store has of some cohorts, verified."""
     query = "SELECT id, data, checksum FROM counts WHERE id"
     if _FEW * len(cohorts) < cell.m:
@@ -157,7 +159,7 @@ def _read_counts(connection: Connection, cell: Cell, cohorts: Sequence[int], kno
                 known.learn(cell.slot(cohort), table.tobytes(), sum_)
 
 
-def _sealer(cell: Cell) -> Seal:
+def _sealer(cell: CellRow) -> Seal:
     """The checksum of a row of counts: its number and its bytes, and what they were made with."""
     base = blake2b(cell.params_digest.encode(), digest_size=SIZE, person=b"rappor-counts")
 
@@ -174,7 +176,7 @@ def _parity(seals: Sequence[bytes]) -> bytes:
     return reduce(xor_numbers, numbers, 0).to_bytes(SIZE, "little")
 
 
-def _numbers(cell: Cell, row: object, seal: Seal) -> tuple[int, Words, bytes]:
+def _numbers(cell: CellRow, row: object, seal: Seal) -> tuple[int, Words, bytes]:
     """Cohort, the k + 1 numbers and the checksum of a row, verified."""
     slot, data, found = typed(row, "ibb", f"{cell.key}: counts")
     cohort = slot & (1 << COHORT_BITS) - 1
@@ -183,7 +185,7 @@ def _numbers(cell: Cell, row: object, seal: Seal) -> tuple[int, Words, bytes]:
     return cohort, np.frombuffer(data, _WORD), found
 
 
-def read(connection: Connection, cell: Cell) -> StoredCounts:
+def read(connection: Connection, cell: CellRow) -> StoredCounts:
     """The counts of a cell, or StoreError where any of them was changed or is gone."""
     totals: Ints = np.zeros(cell.m, np.int64)
     ones: Ints = np.zeros((cell.m, cell.k), np.int64)
@@ -202,7 +204,7 @@ def read(connection: Connection, cell: Cell) -> StoredCounts:
     return StoredCounts(cell.key, cell.params_digest, totals, ones)
 
 
-def remove(connection: Connection, cell: Cell) -> None:
+def remove(connection: Connection, cell: CellRow) -> None:
     """Take a cell away with all that is in it."""
     chunks.remove(connection, cell)
     connection.execute("DELETE FROM counts WHERE id BETWEEN ? AND ?", cell.slots)

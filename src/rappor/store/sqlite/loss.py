@@ -20,7 +20,7 @@ _ADVICE = (
 )
 
 
-class Finding(NamedTuple):
+class LossFinding(NamedTuple):
     """What there is to write down about a store.
 
     Attributes:
@@ -34,7 +34,7 @@ class Finding(NamedTuple):
     accepted: str | None = None
 
 
-def inspect(path: Path, *, accept: bool = False) -> Finding:
+def inspect(path: Path, *, accept: bool = False) -> LossFinding:
     """Look at a store before it is opened.
 
     Args:
@@ -49,14 +49,14 @@ def inspect(path: Path, *, accept: bool = False) -> Finding:
     except StoreLost as error:
         if not accept:
             raise StoreLost(f"{error}; {_ADVICE}") from error.__cause__
-        finding = Finding(accepted=str(error))
+        finding = LossFinding(accepted=str(error))
     if accept:
         Path(f"{path}{commits.ENDING}").unlink(missing_ok=True)  # it begins again with this
         return finding._replace(accepted=finding.accepted or finding.doubt, doubt=None)
     return finding
 
 
-def _inspect(path: Path) -> Finding:
+def _inspect(path: Path) -> LossFinding:
     log = wal.inspect(path)
     recorded = commits.recorded(path)
     if recorded is None and log.lost is not None:
@@ -75,7 +75,7 @@ def _inspect(path: Path) -> Finding:
             f"commits ({path.name}{commits.ENDING}): whether transactions after commit {number} "
             "are missing cannot be known"
         )
-    return Finding(log.note, doubt)
+    return LossFinding(log.note, doubt)
 
 
 def _commits(path: Path) -> commits.Commits | None:

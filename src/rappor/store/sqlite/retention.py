@@ -8,23 +8,23 @@ from typing import NamedTuple
 from rappor.collection import Collection, Registry, days_of
 from rappor.errors import ParamsError
 from rappor.store.cells import CellKey
-from rappor.store.sqlite import chunks, definitions, folds, pages, rows, tokens
+from rappor.store.sqlite import cell_rows, chunks, definitions, folds, pages, tokens
+from rappor.store.sqlite.cell_rows import CellRow
 from rappor.store.sqlite.connection import Connection
-from rappor.store.sqlite.rows import Cell
 from rappor.store.types import Retained
 
 
-class Plan(NamedTuple):
+class RetentionPlan(NamedTuple):
     """What is to go."""
 
-    reports: list[Cell]
-    counts: list[Cell]
+    reports: list[CellRow]
+    counts: list[CellRow]
     unknown: list[str]
     tokens: int
     weekly: bool
 
 
-def plan(connection: Connection, today: date, registry: Registry | None) -> Plan:
+def plan(connection: Connection, today: date, registry: Registry | None) -> RetentionPlan:
     """What is too old today: by the registry, else by the definitions in the store."""
     saved = {
         (each.collection, each.version): definitions.parse(each.toml)
@@ -32,8 +32,8 @@ def plan(connection: Connection, today: date, registry: Registry | None) -> Plan
     }
     every = [*saved.values(), *(() if registry is None else registry)]
     weekly = any(each.period == "week" for each in every)
-    found = Plan([], [], [], tokens.expired(connection, today, weekly), weekly)
-    for cell in rows.read(connection):
+    found = RetentionPlan([], [], [], tokens.expired(connection, today, weekly), weekly)
+    for cell in cell_rows.read(connection):
         definition = _definition(cell.key, registry, saved)
         if definition is None:
             found.unknown.append(f"{cell.key.collection} v{cell.key.version}")
@@ -60,7 +60,7 @@ def _last_day(key: CellKey, definition: Collection) -> date:
     return days_of(key.period)[1] + timedelta(days=definition.keep_reports_days)
 
 
-def summary(found: Plan, today: date, dry_run: bool) -> Retained:
+def summary(found: RetentionPlan, today: date, dry_run: bool) -> Retained:
     """The plan as the outside sees it."""
     gone = [*found.reports, *found.counts]
     return Retained(
@@ -75,7 +75,7 @@ def summary(found: Plan, today: date, dry_run: bool) -> Retained:
     )
 
 
-def execute(connection: Connection, found: Plan, today: date) -> None:
+def execute(connection: Connection, found: RetentionPlan, today: date) -> None:
     """Remove all of it, in an open transaction."""
     for cell in found.counts:
         folds.remove(connection, cell)

@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Sequence
 
 from rappor.errors import StoreError
-from rappor.store.sqlite import chunks, migrating
+from rappor.store.sqlite import chunks, schema_upgrade
 from rappor.store.sqlite.connection import APPLICATION_ID, Connection
-from rappor.store.sqlite.migrating import Migration
+from rappor.store.sqlite.schema_upgrade import Migration
 
 _NONE = "zeroblob(16)"
 
@@ -65,12 +65,12 @@ COUNTS_COMMITS = 4  # the first schema that does
 
 def version_of(connection: Connection) -> int:
     """The schema's version; 0 where there is none yet. StoreError where it is not ours."""
-    return migrating.version_of(connection, APPLICATION_ID, "a store of rappor")
+    return schema_upgrade.version_of(connection, APPLICATION_ID, "a store of rappor")
 
 
 def migrate(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> bool:
     """Bring a file to the newest schema, and verify it; whether there was anything to do."""
-    done = migrating.migrate(connection, migrations, APPLICATION_ID, "a store of rappor")
+    done = schema_upgrade.migrate(connection, migrations, APPLICATION_ID, "a store of rappor")
     verify(connection, migrations)
     return done
 
@@ -78,7 +78,7 @@ def migrate(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS
 def verify(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
     """StoreError unless the schema is, letter by letter, that of this version of rappor."""
     version = version_of(connection)
-    migrating.check_not_newer(version, migrations, "a store")
+    schema_upgrade.check_not_newer(version, migrations, "a store")
     if version < len(migrations):
         raise StoreError(
             f"a store of schema {version}: open it once for writing (rappor retain) to bring it to "
@@ -87,7 +87,7 @@ def verify(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS)
     wanted = sqlite3.connect(":memory:")
     try:
         for step in (each for migration in migrations for each in migration):
-            migrating.run(wanted, step)
+            schema_upgrade.run(wanted, step)
         expected = _statements(wanted)
     finally:
         wanted.close()

@@ -43,7 +43,7 @@ class Session:
         self.path = path
         self._log = path.with_name(path.name + "-wal")
         self.read_only = read_only
-        self.finding = loss.Finding()
+        self.finding = loss.LossFinding()
         self._broken = ""
         self._closed = False
         self._write_lock = threading.RLock()

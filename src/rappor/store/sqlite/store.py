@@ -16,19 +16,19 @@ from rappor.store.cells import CellKey
 from rappor.store.released import Released
 from rappor.store.sqlite import (
     audit,
-    checking,
+    backup,
+    cell_rows,
     chunks,
-    copies,
     definitions,
-    files,
+    imported_files,
+    integrity,
     retention,
-    rows,
 )
 from rappor.store.sqlite import folds as folding
 from rappor.store.sqlite import tokens as remembering
 from rappor.store.sqlite.connection import Connect, Connection, connect
-from rappor.store.sqlite.fresh import Fresh
-from rappor.store.sqlite.known import Known
+from rappor.store.sqlite.recent_tokens import RecentTokens
+from rappor.store.sqlite.row_cache import Known
 from rappor.store.sqlite.session import Session
 from rappor.store.types import (
     AuditEntry,
@@ -71,7 +71,7 @@ class SqliteStore:
         self.path = path
         self._now = now
         self._session = Session(path, connect, read_only, accept_loss is not None)
-        self._fresh, self._known = Fresh(), Known()
+        self._fresh, self._known = RecentTokens(), Known()
         self._as_of: tuple[int, int] | None = None  # these two
         self.accepted: str | None = None
         if read_only:
@@ -119,7 +119,7 @@ class SqliteStore:
     def add_file(self, digest: bytes, folds: Iterable[Fold], *, actor: str, detail: str) -> bool:
         """Count a file of reports exactly once, for ever; whether it was new."""
         with self._session.writing() as connection:
-            if not files.insert(connection, digest, detail):
+            if not imported_files.insert(connection, digest, detail):
                 return False
             self._catch_up(connection)
             added = folding.apply(connection, folds, self._known)
@@ -137,19 +137,19 @@ class SqliteStore:
     ) -> list[StoredCounts]:
         """The counts of all cells that match, by version, period and dimensions."""
         with self._session.reading() as connection:
-            wanted = rows.matching(connection, collection, version, periods, dimensions)
+            wanted = cell_rows.matching(connection, collection, version, periods, dimensions)
             return [folding.read(connection, cell) for cell in wanted]
 
     def counts_of(self, cells: Iterable[CellKey]) -> list[StoredCounts]:
         """The counts of these cells, in this order; those that are gone are left out."""
         with self._session.reading() as connection:
-            found = [rows.find(connection, key) for key in cells]
+            found = [cell_rows.find(connection, key) for key in cells]
             return [folding.read(connection, cell) for cell in found if cell is not None]
 
     def cells(self, seen: SeenCells | None = None) -> list[CellSummary]:
         """All cells, by key."""
         with self._session.reading() as connection:
-            return rows.summaries(connection, SeenCells() if seen is None else seen)
+            return cell_rows.summaries(connection, SeenCells() if seen is None else seen)
 
     def reports(
         self,
@@ -161,10 +161,10 @@ class SqliteStore:
     ) -> Iterator[tuple[CellKey, int, bytes]]:
         """The kept reports of each cell and cohort, packed, in an order drawn anew."""
         with self._session.reading() as connection:
-            wanted = list(rows.matching(connection, collection, version, periods, dimensions))
+            wanted = list(cell_rows.matching(connection, collection, version, periods, dimensions))
         for cell in wanted:
             with self._session.reading() as connection:  # not held while the caller is at work
-                found = rows.find(connection, cell.key)
+                found = cell_rows.find(connection, cell.key)
                 kept = {} if found is None else chunks.read(connection, found)
             for cohort, reports in kept.items():
                 yield cell.key, cohort, reports
@@ -238,7 +238,7 @@ class SqliteStore:
     def check(self) -> list[str]:
         """Read everything, and say each thing that is wrong; an empty list where nothing is."""
         with self._session.reading() as connection:
-            found = checking.problems(connection)
+            found = integrity.problems(connection)
         with suppress(StoreError):  # a damaged audit log is among the problems
             found += self.losses()
         return found
@@ -263,7 +263,7 @@ class SqliteStore:
 
     def backup(self, path: str | PathLike[str]) -> None:
         """Write a whole, verified and synced copy, also while others write."""
-        copies.backup(self.path, Path(path).expanduser())
+        backup.backup(self.path, Path(path).expanduser())
 
     def close(self) -> None:
         """Let go of the files."""

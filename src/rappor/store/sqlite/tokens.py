@@ -13,7 +13,7 @@ import numpy as np
 
 from rappor.errors import StoreError
 from rappor.store.sqlite.connection import Connection
-from rappor.store.sqlite.fresh import EACH, Fresh, read, split
+from rappor.store.sqlite.recent_tokens import EACH, RecentTokens, read, split
 from rappor.store.sqlite.seals import NONE, typed, xor
 from rappor.store.types import TOKEN_BYTES, TOKEN_DAYS
 
@@ -30,7 +30,9 @@ def check_tokens(tokens: Sequence[bytes]) -> None:
             raise StoreError(f"a token must be {TOKEN_BYTES} bytes")
 
 
-def insert(connection: Connection, fresh: Fresh, tokens: Sequence[bytes], day: date) -> list[bool]:
+def insert(
+    connection: Connection, fresh: RecentTokens, tokens: Sequence[bytes], day: date
+) -> list[bool]:
     """Remember tokens; for each whether it was new."""
     seen = _seen(connection, tokens)
     if not seen and len(set(tokens)) == len(tokens) and fresh.tokens.isdisjoint(tokens):

@@ -56,7 +56,7 @@ class Index(NamedTuple):
     salt: bytes
 
 
-class Finding(NamedTuple):
+class LogFinding(NamedTuple):
     """What there is to say about a log.
 
     Attributes:
@@ -71,7 +71,7 @@ class Finding(NamedTuple):
     confirmed: bool = False
 
 
-def inspect(path: Path) -> Finding:
+def inspect(path: Path) -> LogFinding:
     """Look at the log of a file that nobody has open.
 
     Raises:
@@ -103,7 +103,7 @@ def inspect(path: Path) -> Finding:
     if log.left:
         note = f"the write-ahead log ended with {log.left} bytes of an unfinished transaction"
     confirmed = index is not None and promised == log.committed and (same_round or not promised)
-    return Finding(note, lost, confirmed)
+    return LogFinding(note, lost, confirmed)
 
 
 def read_log(data: bytes) -> Log:

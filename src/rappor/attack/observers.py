@@ -1,0 +1,242 @@
+"""The attacker with one report (§6, R55): an eavesdropper, or one leaked row; bounded by ε1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rappor.attack import change
+from rappor.attack.draw import ones, ones_without_memo
+from rappor.attack.finding import AttackResult, Bound, most_believed, percent, share_figure
+from rappor.attack.scores import MOST_REPORTS, evidence, whole_scores
+from rappor.attack.settings import batches, check_trials, generator, telling_bits
+from rappor.attack.two_values import (
+    accuracy,
+    decide,
+    guesses,
+    majority,
+    majority_guesses,
+    two_signals,
+)
+from rappor.checks import whole
+from rappor.mechanism.channel import channel
+from rappor.params import Params
+from rappor.privacy.deniability import deniability
+from rappor.privacy.loss import add_up, epsilon_infinity, epsilon_n, epsilon_one
+from rappor.privacy.survey import averaging_posterior
+
+
+def single(params: Params, *, trials: int = 100_000, seed: int = 0) -> AttackResult:
+    """Guess which of two values one report holds.
+
+    >>> round(attack(Params.preset("windows"), trials=1000).exact, 4)
+    0.5952
+    """
+    count = check_trials(trials)
+    exact = accuracy(params, 1)
+    hits = guesses(params, 1, 1, count, generator(seed))
+    epsilon = epsilon_one(params)
+    none_left, all_replaced = deniability(params)
+    return AttackResult(
+        name="single",
+        title="one report: which of two values is it?",
+        sees="one report of a client who holds one of two values, equally likely beforehand",
+        does="counts the bits of either value that are set, and says the value with more",
+        params=params,
+        settings={"trials": count, "seed": seed},
+        figures=(share_figure("accuracy", exact, int(hits.sum()), count),),
+        bound=Bound("ε1", epsilon, most_believed(epsilon)),
+        meaning=(
+            f"From a single report the better guess between two values is right "
+            f"{percent(exact)} of the time, where a coin is right 50 %."
+        ),
+        table={
+            "largest change of ln odds by any report (ε1)": epsilon,
+            "chance that coins alone decided all bits of the value": float(all_replaced),
+            "chance that the permanent step cleared all bits of the value": float(none_left),
+        },
+    )
+
+
+SHOWN = (1, 2, 7, 14, 30, 100)
+
+
+def window(
+    params: Params, *, reports: int = 7, trials: int = 100_000, seed: int = 0
+) -> AttackResult:
+    """Guess which of two values n reports of one client hold, by the count of ones of each bit.
+
+    >>> round(attack(Params.preset("windows"), reports=7, trials=1000).exact, 4)
+    0.7297
+    """
+    n = whole("reports", reports, 1, MOST_REPORTS)
+    count = check_trials(trials)
+    exact = accuracy(params, n)
+    hits = guesses(params, n, 1, count, generator(seed))
+    epsilon = epsilon_n(params, n)
+    table = {f"accuracy, n = {shown}": accuracy(params, shown) for shown in SHOWN}
+    return AttackResult(
+        name="window",
+        title="a window of n reports of one value: which of two is it?",
+        sees=f"{n} reports that belong to one client, who holds one of two values throughout",
+        does="adds ln L(c) over the bits of either value, c the ones of a bit (R28), and compares",
+        params=params,
+        settings={"reports": n, "trials": count, "seed": seed},
+        figures=(share_figure("accuracy", exact, int(hits.sum()), count),),
+        bound=Bound(f"ε_{n}", epsilon, most_believed(epsilon)),
+        meaning=(
+            f"After {n} reports the better guess between two values is right {percent(exact)} "
+            f"of the time; reports without end would make it {percent(float(majority(params)))}."
+        ),
+        table=table | {"accuracy, n without end": float(majority(params))},
+    )
+
+
+def unlimited(params: Params, *, trials: int = 100_000, seed: int = 0) -> AttackResult:
+    """Guess which of two values a client holds, knowing its B'.
+
+    >>> attack(Params.preset("windows"), trials=1000).exact
+    0.84375
+    """
+    exact = float(majority(params))
+    count = check_trials(trials)
+    hits = majority_guesses(params, 1, False, count, generator(seed))
+    epsilon = epsilon_infinity(params)
+    none_left, all_replaced = deniability(params)
+    return AttackResult(
+        name="unlimited",
+        title="reports without end: B' is known, which of two values is it?",
+        sees="so many reports of one client that B' is known for certain",
+        does="counts the bits of either value that B' has, and says the value with more",
+        params=params,
+        settings={"trials": count, "seed": seed},
+        figures=(share_figure("accuracy", exact, int(hits.sum()), count),),
+        bound=Bound("ε∞", epsilon, most_believed(epsilon)),
+        meaning=(
+            f"Whoever collects for ever learns B' and still guesses wrong between two values "
+            f"{percent(1 - exact)} of the time, because B' is itself noisy."
+            if params.f
+            else "Without a permanent step (f = 0) whoever collects for ever learns the value."
+        ),
+        table={
+            "chance that coins alone decided all bits of the value": float(all_replaced),
+            "chance that B' has none of the value's bits": float(none_left),
+        },
+    )
+
+
+WARNER_YES, WARNER_ANSWERS = 75, 100  # the paper's survey: 75 of 100 answers say "yes"
+
+
+def without_memo(params: Params) -> Params:
+    """The parameters of a client that draws B' anew for each report: f = 0, p = p*, q = q*.
+
+    >>> without_memo(Params.preset("windows")).q
+    0.6875
+    """
+    p_star, q_star = channel(params)
+    return Params(params.k, params.h, params.m, 0.0, float(p_star), float(q_star))
+
+
+def averaging(
+    params: Params, *, reports: int = 200, trials: int = 50_000, seed: int = 0
+) -> AttackResult:
+    """Average n reports of one client that keeps its B', and of one that does not.
+
+    >>> found = attack(Params.preset("windows"), trials=1000)
+    >>> [round(figure.exact, 4) for figure in found.figures]
+    [0.8437, 0.9999]
+    """
+    n = whole("reports", reports, 1, MOST_REPORTS)
+    count = check_trials(trials)
+    fresh = without_memo(params)
+    kept, redrawn = accuracy(params, n), accuracy(fresh, n)
+    hits = guesses(params, n, 1, count, generator(seed, 1))
+    free = guesses(params, n, 1, count, generator(seed, 2), ones_without_memo, fresh)
+    epsilon = epsilon_n(params, n)
+    return AttackResult(
+        name="averaging",
+        title="averaging repeated reports, with and without a memo",
+        sees=f"{n} reports of one client on one unchanged value",
+        does="averages each bit, and says the value whose bits the averages favour",
+        params=params,
+        settings={"reports": n, "trials": count, "seed": seed},
+        figures=(
+            share_figure("accuracy against a client with a memo", kept, int(hits.sum()), count),
+            share_figure("accuracy if B' were drawn anew", redrawn, int(free.sum()), count),
+        ),
+        bound=Bound(f"ε_{n}", epsilon, most_believed(epsilon)),
+        meaning=(
+            f"Who averages {n} reports guesses right between two values {percent(kept)} of the "
+            f"time; without the memo it would be {percent(redrawn)}, and with it never more than "
+            f"{percent(float(majority(params)))}."
+            if params.f
+            else f"Without a permanent step (f = 0) there is no memo: who averages {n} reports "
+            f"guesses right between two values {percent(kept)} of the time, more with each."
+        ),
+        table={
+            "accuracy after reports without end, with a memo": float(majority(params)),
+            f"ε of {n} reports without a memo": add_up([(epsilon_one(params), n)]),
+            'Warner\'s survey, 75 of 100 answers "yes": P(truth is "no")': float(
+                averaging_posterior(WARNER_YES, WARNER_ANSWERS)
+            ),
+        },
+    )
+
+
+def _orders(params: Params, reports: int, trials: int, random: np.random.Generator) -> int:
+    """Simulate clients that begin with a or with b; how often the order is guessed right."""
+    bits = telling_bits(params)
+    scores, _ = whole_scores(evidence(params, reports), 4 * bits)
+    right = 0
+    for batch in batches(trials, 4 * bits):
+        first = random.random(batch) < 0.5
+        signal = two_signals(first, bits, 2)
+        signal[:, 1] = ~signal[:, 1]  # odd reports hold the other value
+        found = scores[ones(signal, params, reports, random)]
+        favour = found[..., :bits].sum(axis=2) - found[..., bits:].sum(axis=2)
+        right += int((decide(favour[:, 0] - favour[:, 1], random) == first).sum())
+    return right
+
+
+def alternating(
+    params: Params, *, reports: int = 100, trials: int = 20_000, seed: int = 0
+) -> AttackResult:
+    """Learn both B' of a client that alternates, n reports of each value.
+
+    >>> found = attack(Params.preset("windows"), trials=1000)
+    >>> [round(figure.exact, 3) for figure in found.figures[:3]]
+    [0.929, 0.844, 0.712]
+    """
+    n = whole("reports", reports, 1, change.MOST_REPORTS)
+    count = check_trials(trials)
+    order, each = accuracy(params, n, 2), accuracy(params, n)
+    ordered = _orders(params, n, count, generator(seed, 1))
+    even = guesses(params, n, 1, count, generator(seed, 2))
+    odd = guesses(params, n, 1, count, generator(seed, 3))
+    seen = change.balanced_figure(
+        params, n, count // 10 or 2, seed, "balanced accuracy: does it alternate?"
+    )
+    epsilon = add_up([(epsilon_n(params, n), 2)])
+    return AttackResult(
+        name="alternating",
+        title="a value that alternates a, b, a, b",
+        sees=f"{2 * n} reports of one client whose value alternates, so {n} of either value",
+        does="splits even from odd reports, averages each half, and reads both B'",
+        params=params,
+        settings={"reports": n, "trials": count, "seed": seed},
+        figures=(
+            share_figure("accuracy: a first, or b first?", order, ordered, count),
+            share_figure("accuracy: the even value, one of two", each, int(even.sum()), count),
+            share_figure(
+                "accuracy: both values, each one of two", each**2, int((even & odd).sum()), count
+            ),
+            seen,
+        ),
+        bound=Bound(f"2 ε_{n}", epsilon, most_believed(epsilon)),
+        meaning=(
+            f"Both B' are learnt, so the two values cost the sum of their ε: which of two comes "
+            f"first is guessed right {percent(order)} of the time instead of {percent(each)}, and "
+            f"that the value alternates is seen {percent(seen.exact)} of the time."
+        ),
+        table={"ε of one value": epsilon_n(params, n), "ε of both": epsilon},
+    )

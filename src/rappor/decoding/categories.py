@@ -1,0 +1,251 @@
+"""Basic RAPPOR: one bit for each category, so that counts decode in closed form (R12-R14, R43)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from rappor.aggregate.counts import Counts
+from rappor.checks import between_0_and_1
+from rappor.decoding.closed_form import Bits, Overlap, as_groups, estimate_bits
+from rappor.decoding.intervals import Z_95
+from rappor.decoding.result import Decoded, Mass, Rows
+from rappor.decoding.significance import adjust
+from rappor.errors import DecodeError, ParamsError
+from rappor.mechanism.predicates import category_index
+
+FloatArray = NDArray[np.float64]
+
+KINDS = ("category", "boolean", "bits")
+
+
+def decode_basic(
+    counts: Counts | Sequence[Counts],
+    labels: Sequence[str] | None = None,
+    *,
+    correction: str = "fdr",
+    alpha: float = 0.05,
+    overlap: Overlap = None,
+    weights: Literal["best", "reports"] = "best",
+) -> Decoded:
+    """T = Σ_j (c_ij - p* N_j)/(q*-p*) for each category, boolean or free bit.
+
+    The estimate is unbiased and never clipped; it may be negative or above N. Its standard error is
+    that of the realised count, (T q*(1-q*) + (N-T) p*(1-p*))/(q*-p*)² with T held within [0, N],
+    widened by the bound 1 + (R-1) ρ for repeated reports. The p-value is one-sided, against the
+    variance at T = 0 (for "false": at T = N). Every row is shown, so intervals are ordinary 95 %
+    ones, estimate ± 1.96 standard errors; both ends are moved into [0, N], where the truth lies, so
+    that an estimate far below 0 has the interval [0, 0].
+
+    Args:
+        counts: counts of kind category, boolean or bits; or a list of them, with one k, that were
+            made under several p and q (R32). `estimate` is then N times the combined share.
+        labels: for a category its categories in order, at most k; for bits optional names; for a
+            boolean optional names of true and false.
+        correction: how p-values are corrected for all rows: fdr, holm, bonferroni or none.
+        alpha: the level of the test.
+        overlap: report pairs that two groups share, "bound" or None; see `estimate_bits`.
+        weights: "best" (one share in all groups) or "reports" (sum of the groups' counts).
+
+    Returns:
+        Decoded. `unlisted` is N minus all rows: reports of none of the categories; exactly 0 for a
+        boolean, and nan for free bits, which overlap. `chi2_dof` is nan for one group: there are as
+        many estimates as counts, and no degree of freedom is left to check the fit.
+
+    >>> from rappor import Params
+    >>> counts = Counts(Params(2, 1, 1, 0.0, 0.25, 0.75), [100], [[60, 40]], kind="category")
+    >>> for row in decode_basic(counts, ["x", "y"]).rows:
+    ...     print(row.string, row.estimate, round(row.std_error, 2), row.detected)
+    x 70.0 8.66 True
+    y 30.0 8.66 True
+    """
+    alpha = between_0_and_1("alpha", alpha)
+    groups = as_groups(counts, KINDS)
+    kind, k = groups[0].kind, groups[0].params.k
+    names = _labels(kind, k, labels)
+    found = estimate_bits(groups, min(k, len(names)), overlap=overlap, weights=weights)
+    n = float(found.reports)
+    count, error = found.count, np.sqrt(found.variance)
+    null = np.sqrt(found.if_none)
+    if kind == "boolean":
+        count = np.append(count, n - count)
+        error = np.append(error, error)
+        null = np.append(null, np.sqrt(found.if_all))
+    rows, threshold = make_rows(names, found.reports, count, error, null, correction, alpha)
+    return as_decoded(
+        groups,
+        found,
+        rows=sort_rows(rows),
+        unlisted=_unlisted(kind, found),
+        correction=correction,
+        alpha=alpha,
+        threshold=threshold,
+        warnings=found.warnings + impossible(found),
+    )
+
+
+def make_rows(
+    names: Sequence[str],
+    reports: int,
+    count: FloatArray,
+    error: FloatArray,
+    null: FloatArray,
+    correction: str,
+    alpha: float,
+) -> tuple[Rows, float]:
+    """Rows with intervals and one-sided tests, in the order given, and the detection threshold.
+
+    The threshold is the estimate that the largest row which is not detected would have needed (the
+    smallest of all where all are); ∞ without reports.
+    """
+    z = np.divide(count, null, out=np.zeros_like(count), where=null > 0)
+    z[(null == 0) & (count > 0)] = math.inf  # one range, which every report is in
+    p_value = ndtr(-z) if reports else np.ones_like(z)
+    adjusted = adjust(p_value, correction)
+    detected = adjusted <= alpha
+    needed = _critical_p(p_value, detected, correction, alpha)
+    threshold = float(-ndtri(needed) * null.max(initial=0.0)) if reports else math.inf
+    low, high = (np.clip(count + side * Z_95 * error, 0, reports) for side in (-1, 1))
+    rows = Rows(reports, list(names), count, error, low, high, p_value, adjusted, detected)
+    return rows, threshold
+
+
+def _critical_p(
+    p_value: FloatArray, detected: NDArray[np.bool_], correction: str, alpha: float
+) -> float:
+    """The largest p-value with which the best row that is not detected would be; by bisection.
+
+    Step-wise corrections have no fixed level: what a row needs depends on the other rows.
+    """
+    if not len(p_value):
+        return alpha
+    left = np.flatnonzero(~detected)
+    row = left[np.argmin(p_value[left])] if len(left) else np.argmax(p_value)
+    trial = p_value.copy()
+    low, high = 0.0, alpha
+    for _ in range(40):
+        trial[row] = (low + high) / 2
+        if adjust(trial, correction)[row] <= alpha:
+            low = float(trial[row])
+        else:
+            high = float(trial[row])
+    return high
+
+
+def sort_rows(rows: Rows) -> Rows:
+    """Rows by estimate, largest first; equal ones by string."""
+    order = sorted(range(len(rows)), key=lambda i: (-rows.estimate[i], rows.strings[i]))
+    return Rows(
+        rows.reports,
+        [rows.strings[i] for i in order],
+        rows.estimate[order],
+        rows.std_error[order],
+        rows.low[order],
+        rows.high[order],
+        rows.p_value[order],
+        rows.adjusted_p_value[order],
+        rows.detected[order],
+    )
+
+
+def mass(count: float, std_error: float, reports: int) -> Mass:
+    """A count with its 95 % interval, moved into [0, N], and the same as shares.
+
+    >>> mass(50.0, 10.0, 100).prop_std_error
+    0.1
+    """
+    low, high = (min(max(count + side * Z_95 * std_error, 0.0), float(reports)) for side in (-1, 1))
+    n = reports or 1
+    return Mass(count, std_error, low, high, count / n, std_error / n, low / n, high / n)
+
+
+def _unlisted(kind: str, found: Bits) -> Mass:
+    if kind == "bits":
+        return Mass(*[float("nan")] * 8)
+    if kind == "boolean":
+        return mass(0.0, 0.0, found.reports)
+    # Bits are randomised independently given the truth, so the variances of the rows add up.
+    left = found.reports - float(found.count.sum())
+    return mass(left, math.sqrt(float(found.variance.sum())), found.reports)
+
+
+def impossible(found: Bits) -> tuple[str, ...]:
+    """A warning where estimates lie further outside [0, N] than noise takes them."""
+    if not found.reports or not len(found.count):
+        return ()
+    beyond = float(-ndtri(1e-4 / len(found.count)))
+    below = found.count < -beyond * np.sqrt(found.if_none)
+    above = found.count - found.reports > beyond * np.sqrt(found.if_all)
+    wrong = int((below | above).sum())
+    if not wrong:
+        return ()
+    rows = "1 row is" if wrong == 1 else f"{wrong} rows are"
+    return (
+        f"{rows} below 0 or above all reports by more than noise; "
+        "were the reports made with these parameters?",
+    )
+
+
+def as_decoded(
+    groups: Sequence[Counts],
+    found: Bits,
+    *,
+    rows: Rows,
+    unlisted: Mass,
+    correction: str,
+    alpha: float,
+    threshold: float,
+    warnings: tuple[str, ...],
+) -> Decoded:
+    """The Decoded of a closed form."""
+    first = groups[0]
+    return Decoded(
+        rows=rows,
+        reports=found.reports,
+        candidates=len(rows),
+        cohorts=first.params.m,
+        unlisted=unlisted,
+        chi2_dof=found.chi2_dof,
+        scale=found.design_effect,
+        design_effect=found.design_effect,
+        robust=False,
+        groups=(),
+        untestable=(),
+        warnings=warnings,
+        params_digest=" ".join(dict.fromkeys(group.params.digest for group in groups)),
+        kind=first.kind,
+        dialect=first.dialect,
+        correction=correction,
+        alpha=alpha,
+        method="closed form",
+        threshold=threshold,
+        detail=found,
+    )
+
+
+def _labels(kind: str, k: int, labels: Sequence[str] | None) -> list[str]:
+    if kind == "boolean":
+        if k != 1:
+            raise DecodeError(f"kind 'boolean' has one bit, got counts with k = {k}")
+        names = ["true", "false"] if labels is None else list(labels)
+        if len(names) != 2:
+            raise DecodeError(f"a boolean has the two labels true and false, got {len(names)}")
+    elif labels is None:
+        if kind == "category":
+            raise DecodeError(
+                "kind 'category' needs labels: its categories, in order of their bits"
+            )
+        return [f"bit {bit}" for bit in range(k)]
+    else:
+        names = list(labels)
+    if len(names) > (2 if kind == "boolean" else k):
+        raise DecodeError(f"{len(names)} labels do not fit the k = {k} bits of these counts")
+    try:
+        return list(category_index(names))
+    except ParamsError as error:
+        raise DecodeError(str(error).replace("categories", "labels")) from None

@@ -1,0 +1,44 @@
+"""Standard errors of realised counts: how many reports hold a string, not how many might (R43).
+
+The noise of a fit assumes a new draw of reports. But the count that is asked for is the one there
+is: who holds a string is fixed, only its spread over cohorts and the noise of the mechanism are
+random. Where strings are frequent and noise is low the difference shows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rappor.decoding.fit import Fit
+from rappor.decoding.observe import Observed
+
+FloatArray = NDArray[np.float64]
+
+_TOO_LARGE = 1 << 28  # multiplications that a small correction is not worth
+
+
+def realised_variance(seen: Observed, fit: Fit) -> FloatArray:
+    """Variance of each fitted share around the share that was realised, shape (active,).
+
+    A share is a sum of a_row y_row. Given who is in which cohort, y varies by the mechanism's noise
+    alone; and cohort j holds N_sj of string s instead of N_s N_j / N, a deviation that cancels in
+    s's own estimate as far as its weights follow the cohorts' sizes.
+    """
+    plain = np.diag(fit.covariance)[1:] * fit.scale
+    size, (m, k) = len(fit.active), seen.shares.shape
+    if not size or m * k * size**2 > _TOO_LARGE:
+        return np.asarray(plain)
+    dense = fit.columns.toarray()
+    both = np.column_stack([fit.level, dense])
+    weights = (fit.covariance[1:] @ both.T) * fit.information  # a: (active, m * k)
+    fitted = (fit.intercept * fit.level + dense @ fit.share).reshape(m, k)
+    live = np.repeat(seen.live, k)
+    drawn = np.where(live, fit.variance - seen.noise(fitted).ravel(), 0.0)
+    fixed = plain - weights**2 @ drawn
+    by_cohort = np.einsum("cmk,mks->cms", weights.reshape(size, m, k), dense.reshape(m, k, size))
+    own = seen.totals / seen.totals.sum()
+    by_cohort[np.arange(size), :, np.arange(size)] -= own
+    spread = np.where(seen.live, 1.0 / np.maximum(seen.totals, 1.0), 0.0)
+    uneven = np.einsum("cms,m,s->c", by_cohort**2, spread, np.maximum(fit.share, 0.0))
+    return np.asarray(np.clip(fixed + uneven, 0.1 * plain, None))

@@ -1,0 +1,142 @@
+"""What can be learnt from the store, beside what is true: the path of `rappor decode`.
+
+Counts come from the store that the server wrote, read only; the truth from the demo itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from rappor.aggregate.stored import BY_PERIOD, split, sum_cells
+from rappor.collection import Collection
+from rappor.decoding.decode import decode
+from rappor.decoding.histogram import Histogram
+from rappor.decoding.result import Decoded
+from rappor.decoding.rows import Row
+from rappor.demo.definitions import HOMEPAGE, START, THEME
+from rappor.demo.population import HIJACKER, candidates
+from rappor.demo.truth import Truth
+from rappor.simulate.judge import Judgement, judge
+from rappor.store import StoredCounts, open_store
+
+
+class Beside(NamedTuple):
+    """An estimate and the truth.
+
+    Attributes:
+        label: a string, category, range, day or country.
+        row: the decoded row.
+        truth: the true share of the reports.
+        verdict: found, missed, false, or absent: rightly not found.
+    """
+
+    label: str
+    row: Row
+    truth: float
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class DemoResults:
+    """All that the demo found.
+
+    Attributes:
+        homepages: all days and countries together.
+        judged: the same beside the truth.
+        rows: every candidate that was detected or held, the largest first.
+        unlisted: the true share of reports whose homepage is on no list.
+        by_day: the hijacker on each day.
+        by_country: the hijacker in each country, all days together.
+        themes: every category.
+        starts: the histogram of start times.
+        start_ranges: its ranges.
+    """
+
+    homepages: Decoded
+    judged: Judgement
+    rows: tuple[Beside, ...]
+    unlisted: float
+    by_day: tuple[Beside, ...]
+    by_country: tuple[Beside, ...]
+    themes: tuple[Beside, ...]
+    starts: Histogram
+    start_ranges: tuple[Beside, ...]
+
+    @property
+    def hijacker(self) -> Beside:
+        """The hijacker over all days and countries."""
+        return next(each for each in self.rows if each.label == HIJACKER)
+
+
+def find(data: Path, collections: Sequence[Collection], truth: Truth) -> DemoResults:
+    """Decode what the store holds, and set it beside the truth."""
+    homepage, theme, start = (_named(collections, name) for name in (HOMEPAGE, THEME, START))
+    with closing(open_store(data, read_only=True)) as store:
+        cells = {each.name: store.counts(each.name, each.version) for each in collections}
+    whole = _strings(homepage, cells[HOMEPAGE])
+    held = truth.of(HOMEPAGE)
+    judged = judge(whole, held)
+    unlisted = 1 - sum(held.get(name, 0) for name in whole.rows.strings) / max(whole.reports, 1)
+    starts = decode(sum_cells(cells[START], start), start.ranges)
+    themes = decode(sum_cells(cells[THEME], theme), theme.categories)
+    if not isinstance(starts, Histogram) or not isinstance(themes, Decoded):
+        raise TypeError("a result of another kind than its collection")
+    return DemoResults(
+        homepages=whole,
+        judged=judged,
+        rows=_rows(whole, held, judged),
+        unlisted=unlisted,
+        by_day=tuple(
+            _hijacker(day, _strings(homepage, part), truth.of(HOMEPAGE, period=day))
+            for day, part in split(cells[HOMEPAGE], BY_PERIOD).items()
+        ),
+        by_country=tuple(
+            _hijacker(country, _strings(homepage, part), truth.of(HOMEPAGE, country=country))
+            for country, part in split(cells[HOMEPAGE], "country").items()
+        ),
+        themes=_every(themes, truth.of(THEME), theme.categories or ()),
+        starts=starts,
+        start_ranges=_every(starts.decoded, truth.of(START), starts.labels),
+    )
+
+
+def _named(collections: Sequence[Collection], name: str) -> Collection:
+    return next(each for each in collections if each.name == name)
+
+
+def _strings(collection: Collection, cells: Sequence[StoredCounts]) -> Decoded:
+    found = decode(sum_cells(cells, collection), candidates())
+    if not isinstance(found, Decoded):
+        raise TypeError("a histogram of strings")
+    return found
+
+
+def _rows(whole: Decoded, held: Mapping[str, int], judged: Judgement) -> tuple[Beside, ...]:
+    named = {each.string for each in judged.rows} | {HIJACKER}
+    rows = (row for row in whole.rows if row.string in named)
+    return tuple(_beside(row.string, row, held, whole.reports) for row in rows)
+
+
+def _every(found: Decoded, held: Mapping[str, int], labels: Sequence[str]) -> tuple[Beside, ...]:
+    """Every bit of a basic collection, in the order of its definition."""
+    by_name = {row.string: row for row in found.rows}
+    return tuple(_beside(label, by_name[label], held, found.reports) for label in labels)
+
+
+def _hijacker(label: str, found: Decoded, held: Mapping[str, int]) -> Beside:
+    beside = _beside(HIJACKER, found.row(HIJACKER), held, found.reports)
+    return beside._replace(label=label)
+
+
+def _beside(label: str, row: Row, held: Mapping[str, int], reports: int) -> Beside:
+    times = held.get(label, 0)
+    verdict = (
+        ("found" if row.detected else "missed")
+        if times
+        else ("false" if row.detected else "absent")
+    )
+    return Beside(label, row, times / max(reports, 1), verdict)

@@ -1,0 +1,1 @@
+"""Figure 1: the life of a report, v -> B -> B' -> S (§2)."""

@@ -1,0 +1,132 @@
+"""Which k, h and m a collection could have, and what each can detect (§4.1, R35, R44-R45).
+
+For each h and k the number of cohorts is the smallest that detects nearly as well as any: more
+cohorts part strings better and cost nothing on the wire, but each has fewer reports to hide among.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rappor.errors import ParamsError
+from rappor.mechanism.channel import channel
+from rappor.params import MAX_M, Params
+from rappor.planning.expected_detections import ExpectedCrowd
+from rappor.planning.noise import Goal, least_noise
+from rappor.planning.power import Detector, detector
+from rappor.planning.request import PlanRequest
+from rappor.privacy import critical_value
+from rappor.privacy.crowds import LEAST_COHORT, SMALL_COHORT, hides_a_shared_value
+
+HASHES = (1, 2, 3, 4)
+LENGTHS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+GOOD_COHORTS = 64  # from here on, tests by random placement are as sharp as tests by noise
+FEW_COHORTS = 16
+LEAST_ONES = 5  # expected in a bit of a cohort
+_NEARLY = 1.008  # the price of fewer cohorts
+ALIKE = 1.01  # frequencies this near are the same to a person: the shorter report wins
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Parameters and what they detect.
+
+    Attributes:
+        params: all six.
+        detector: their power amid the population of the request.
+        frequency: the smallest share that is detected with the requested power.
+    """
+
+    params: Params
+    detector: Detector
+    frequency: float
+
+
+def designs(
+    request: PlanRequest, crowd: ExpectedCrowd, goal: Goal, reports: float, quick: bool = False
+) -> list[Layout]:
+    """Every design, the rarest string detected first.
+
+    `quick` leaves out several hashes, which are never best, for solving.
+    """
+    made = [
+        _design(request, crowd, goal, reports, k, h)
+        for k, h in _shapes(request)
+        if not quick or h == 1
+    ]
+    made = [
+        each for each in made if not request.shared or hides_a_shared_value(each.params, reports)
+    ]
+    if not made:
+        raise ParamsError(
+            "no filter is short enough for a value that all clients share: their permanent bits "
+            "would tell them apart (R69). Plan a one-time collection, a smaller epsilon_infinity, "
+            "or kind boolean"
+        )
+    return sorted(made, key=lambda each: each.frequency)
+
+
+def best_first(made: list[Layout], frequency: float) -> list[Layout]:
+    """The same with the best in front: the shortest report among those as good as any.
+
+    As good is what detects the frequency asked for, and within 1 % of the rarest there is.
+    """
+    limit = max(min(ALIKE * made[0].frequency, frequency), made[0].frequency)
+    best = min(
+        (each for each in made if each.frequency <= limit),
+        key=lambda each: (each.params.k, each.frequency),
+    )
+    return [best, *(each for each in made if each is not best)]
+
+
+def _shapes(request: PlanRequest) -> Iterator[tuple[int, int]]:
+    if request.kind == "boolean":
+        yield 1, 1
+    elif request.kind == "category":
+        yield request.candidates, 1
+    else:
+        longest = 8 * request.most_bytes
+        lengths = [k for k in LENGTHS if k <= longest]
+        yield from ((k, h) for h in HASHES for k in lengths if h < k)
+
+
+def _design(
+    request: PlanRequest, crowd: ExpectedCrowd, goal: Goal, reports: float, k: int, h: int
+) -> Layout:
+    critical = critical_value(request.candidates, request.alpha)
+    shape = Params(k, h, cohort_options(request, reports)[-1], 0.5, 0.5, 0.75)
+
+    def score(p_star: float, q_star: float) -> float:
+        of = Detector(p_star, q_star, k, h, shape.m, reports, critical, request.kind == "string")
+        return of.detectable(request.power).frequency
+
+    noise = least_noise(goal, shape, request.kind, score)
+    made = []
+    p_star, q_star = (float(each) for each in channel(noise))
+    ones = reports * (p_star + (q_star - p_star) * h / k)
+    for m in cohort_options(request, reports, ones):
+        params = Params(k, h, m, noise.f, noise.p, noise.q)
+        amid = crowd.around(detector(params, reports, critical, request.kind))
+        made.append(Layout(params, amid, amid.detectable(request.power).frequency))
+    least = min(each.frequency for each in made)
+    return next(each for each in made if each.frequency <= _NEARLY * least)
+
+
+def cohort_options(request: PlanRequest, reports: float, ones: float = math.inf) -> Sequence[int]:
+    """Numbers of cohorts to choose from, ascending: at least 64 where each has a crowd to hide in.
+
+    Fewer reports allow fewer cohorts, and then as many as they allow are best. So do few `ones`
+    expected by chance in a bit of all cohorts, at a large ε: counts of one or two are not normal.
+    """
+    if request.kind != "string":
+        return (1,)
+    powers = [2**power for power in range(MAX_M.bit_length()) if 2**power <= MAX_M]
+    filled = [m for m in powers if m <= max(ones / LEAST_ONES, FEW_COHORTS)]
+    found = [1]
+    for least in (SMALL_COHORT, LEAST_COHORT):
+        found = [m for m in filled if reports >= least * m * request.cells] or [1]
+        if found[-1] >= FEW_COHORTS:
+            break
+    return [m for m in found if m >= GOOD_COHORTS] or found[-1:]

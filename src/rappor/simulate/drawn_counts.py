@@ -1,0 +1,224 @@
+"""Counts drawn straight from their exact distribution: no report is made one by one (R20).
+
+Given how many clients of a cohort truly have a bit set, the permanent response keeps or makes a
+binomial number of them, and the instantaneous one adds two binomials of their reports. Bits are
+independent given the values, so the counts have exactly the law of counted reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rappor.aggregate.counts import Counts
+from rappor.mechanism.channel import channel
+from rappor.mechanism.prr import flip_probability
+from rappor.params import Params
+from rappor.simulate.crowd import Crowd, Members, Section, Seed, gather
+from rappor.simulate.filters import IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """Simulated counts and the truth behind them: reports that really held each value."""
+
+    counts: Counts
+    truth: dict[str, int] = field(repr=False)
+
+
+def counts(
+    population: Members,
+    params: Params,
+    reports: int,
+    *,
+    seed: Seed = None,
+    kind: str = "string",
+    dialect: str = "rappor-v1",
+    cohort_sizes: ArrayLike | str | None = None,
+    reports_per_client: int = 1,
+    values: str = "same",
+    change: float | None = None,
+    clients: int | None = None,
+) -> Counts:
+    """Counts of a simulated collection; see `simulate`.
+
+    >>> params = Params(128, 2, 16, 0.5, 0.5, 0.75)
+    >>> counts({"a.org": 3, "b.org": 1}, params, reports=10**6, seed=7).reports
+    1000000
+    """
+    return simulate(
+        population,
+        params,
+        reports,
+        seed=seed,
+        kind=kind,
+        dialect=dialect,
+        cohort_sizes=cohort_sizes,
+        reports_per_client=reports_per_client,
+        values=values,
+        change=change,
+        clients=clients,
+    ).counts
+
+
+def simulate(
+    population: Members,
+    params: Params,
+    reports: int,
+    *,
+    seed: Seed = None,
+    kind: str = "string",
+    dialect: str = "rappor-v1",
+    cohort_sizes: ArrayLike | str | None = None,
+    reports_per_client: int = 1,
+    values: str = "same",
+    change: float | None = None,
+    clients: int | None = None,
+) -> Simulated:
+    """Draw a collection: who holds what, and the counts of their noisy reports.
+
+    Args:
+        population: a Population, or how frequent each value is, in any unit; a plain list means all
+            alike. For categories and ordinals, value i sets bit i (of a Population: candidate i).
+        params: the parameters of the collection.
+        reports: N, a multiple of `reports_per_client` unless `clients` is given.
+        seed: of numpy's generator; None draws another collection each time. With the same seed and
+            arguments, `rappor.simulate.reports` has the same clients holding the same values.
+        kind: the kind of collection; "bits" has no values to hold.
+        dialect: how strings are placed.
+        cohort_sizes: relative sizes of cohorts, by default all alike; "random": each client draws
+            its cohort, as real ones do.
+        reports_per_client: how often each client reports.
+        values: "same": a client has one value for ever; "changing": before each further report it
+            is drawn anew with probability `change`; "distinct": a client never reports a value
+            twice. Reports of a client on one value share B', also when it comes back to it.
+        change: for changing values, from 0 to 1.
+        clients: how many there are, instead of `reports_per_client`: some report once more than
+            others where `reports` is no multiple of it.
+    """
+    crowd = gather(
+        population,
+        params,
+        reports,
+        seed=seed,
+        kind=kind,
+        dialect=dialect,
+        cohort_sizes=cohort_sizes,
+        reports_per_client=reports_per_client,
+        values=values,
+        change=change,
+        clients=clients,
+    )
+    totals = np.zeros(params.m, np.int64)
+    ones = np.zeros((params.m, params.k), np.int64)
+    truth = np.zeros(len(crowd.names), np.int64)
+    for section in crowd.sections:
+        totals[section.cohort] += section.clients * section.each
+    for times, group in _groups(crowd):
+        truth += times * group.held
+        ones += _reported(group, params, times, crowd.generator)
+    made = Counts(
+        params,
+        totals,
+        ones,
+        kind=kind,
+        dialect=dialect if kind == "string" else None,
+        reports_per_client=crowd.repeats,
+    )
+    return Simulated(made, named(crowd.names, crowd.nobody, truth))
+
+
+def named(names: Sequence[str], nobody: Sequence[str], truth: IntArray) -> dict[str, int]:
+    """Reports of each value by name; candidates that nobody holds come last, with 0."""
+    found = {name: int(number) for name, number in zip(names, truth, strict=True)}
+    return found | dict.fromkeys(nobody, 0)
+
+
+class _ClientGroup(NamedTuple):
+    """Memos (one client, one value) that the same number of reports were made of.
+
+    holders: how many in each cohort, (m,); truly: how many of them have each bit set, (m, k);
+    held: how many of each value in all, (M,).
+    """
+
+    holders: IntArray
+    truly: IntArray
+    held: IntArray
+
+
+def _groups(crowd: Crowd) -> Iterator[tuple[int, _ClientGroup]]:
+    """The memos by how often each was reported, fewest first."""
+    m, size = crowd.params.m, len(crowd.names)
+    found: dict[int, _ClientGroup] = {}
+    for section in crowd.sections:
+        for times, held in _memos(crowd, section):
+            if times not in found:
+                truly = np.zeros((m, crowd.params.k), np.int64)
+                found[times] = _ClientGroup(np.zeros(m, np.int64), truly, np.zeros(size, np.int64))
+            group = found[times]
+            group.holders[section.cohort] += held.sum()
+            group.truly[section.cohort] += crowd.filters.ones(section.cohort, held)
+            group.held[:] += held
+    yield from sorted(found.items())
+
+
+def _memos(crowd: Crowd, section: Section) -> Iterator[tuple[int, IntArray]]:
+    """For each number of reports: how many clients made that many of each value, (M,)."""
+    if crowd.held is not None:
+        yield section.each, crowd.held[section.number]
+        return
+    size = len(crowd.names)
+    values = crowd.values_of(section)
+    if crowd.values == "distinct" or section.each == 1:
+        yield 1, np.bincount(values.ravel(), minlength=size)
+        return
+    values.sort(axis=1)
+    starts = np.ones(values.shape, np.bool_)
+    np.not_equal(values[:, 1:], values[:, :-1], out=starts[:, 1:])
+    places = np.flatnonzero(starts)
+    lengths = np.diff(places, append=values.size)
+    of_each = values.ravel()[places]
+    for times in np.unique(lengths).tolist():
+        yield times, np.bincount(of_each[lengths == times], minlength=size)
+
+
+def _reported(
+    group: _ClientGroup, params: Params, times: int, generator: np.random.Generator
+) -> IntArray:
+    """Noisy ones, shape (m, k)."""
+    holders = group.holders[:, None]
+    if times == 1:
+        p_star, q_star = (float(number) for number in channel(params))
+        sent = generator.binomial(group.truly, q_star)
+        return sent + generator.binomial(holders - group.truly, p_star)
+    return reported_ones(group.truly, holders, params, times, generator)
+
+
+def reported_ones(
+    truly: IntArray,
+    holders: IntArray | int,
+    params: Params,
+    times: int,
+    generator: np.random.Generator,
+) -> IntArray:
+    """Ones in the reports on bits that `truly` of so many clients have: B -> B' -> S, by counts.
+
+    Args:
+        truly: of each bit, in how many clients it is truly 1; any shape.
+        holders: clients of each bit, in a shape that fits.
+        params: the parameters of the collection.
+        times: reports that each client makes, all with one B'.
+        generator: of the noise.
+
+    >>> windows = Params.preset("windows")  # q* = .6875, p* = .5625
+    >>> reported_ones(np.array([1000, 0]), 1000, windows, 1, np.random.default_rng(1)).tolist()
+    [700, 536]
+    """
+    flip = float(flip_probability(params))
+    kept = generator.binomial(truly, 1 - flip) + generator.binomial(holders - truly, flip)
+    sent = generator.binomial(times * kept, params.q)
+    return sent + generator.binomial(times * (holders - kept), params.p)

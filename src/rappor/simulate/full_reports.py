@@ -1,0 +1,245 @@
+"""Full reports of a simulated collection, at array speed: what the clients would have sent (§2).
+
+The same coins as a client's, to the last binary digit, and the same sharing of B'. Work is cut into
+pieces with a generator each: the reports of a seed do not depend on how many threads made them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rappor.aggregate.counts import Counts
+from rappor.aggregate.kernel import count
+from rappor.checks import whole
+from rappor.params import Params
+from rappor.simulate import coins
+from rappor.simulate.crowd import Crowd, Members, Section, Seed, Values, gather
+from rappor.simulate.drawn_counts import named
+from rappor.simulate.filters import Bytes
+from rappor.simulate.memos import memos_of, respond
+
+PIECE_BYTES = 1 << 20  # of reports made at once: what belongs to them stays in the cache
+Progress = Callable[[int], object]  # told how many reports are new
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reports:
+    """Simulated reports, with the truth that real ones hide.
+
+    Attributes:
+        params: the parameters of the collection.
+        kind: the kind of collection.
+        dialect: how strings were placed; None for other kinds.
+        names: the values that are held.
+        nobody: candidates that nobody holds.
+        cohorts: of each report, shape (N,); reports are in the order of their cohorts.
+        packed: the reports, shape (N, ceil(k/8)), packed as on the wire.
+        values: the place in `names` of each report's value, shape (N,).
+        clients: the number of each report's client, shape (N,).
+        reports_per_client: the most reports that one client can have made on one value.
+        bloom: B, packed, where it was kept.
+        prr: B', packed, where it was kept.
+    """
+
+    params: Params
+    kind: str
+    dialect: str | None
+    names: tuple[str, ...] = field(repr=False)
+    nobody: tuple[str, ...] = field(repr=False)
+    cohorts: NDArray[np.uint16] = field(repr=False)
+    packed: Bytes = field(repr=False)
+    values: Values = field(repr=False)
+    clients: NDArray[np.int64] = field(repr=False)
+    reports_per_client: int
+    bloom: Bytes | None = field(repr=False, default=None)
+    prr: Bytes | None = field(repr=False, default=None)
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    def count(self) -> Counts:
+        """The counts of the reports, as `rappor aggregate` makes them."""
+        return count(
+            self.packed,
+            self.cohorts,
+            self.params,
+            kind=self.kind,
+            dialect=self.dialect,
+            reports_per_client=self.reports_per_client,
+        )
+
+    @property
+    def truth(self) -> dict[str, int]:
+        """How many reports really hold each value."""
+        held = np.bincount(self.values, minlength=len(self.names))
+        return named(self.names, self.nobody, held)
+
+
+def reports(
+    population: Members,
+    params: Params,
+    reports: int,
+    *,
+    seed: Seed = None,
+    kind: str = "string",
+    dialect: str = "rappor-v1",
+    cohort_sizes: ArrayLike | str | None = None,
+    reports_per_client: int = 1,
+    values: str = "same",
+    change: float | None = None,
+    clients: int | None = None,
+    keep_steps: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Reports:
+    """The reports of a simulated collection, all in memory (ceil(k/8) + 14 bytes each).
+
+    Args:
+        population: and the next ten: as for `rappor.simulate.simulate`, which with the same seed
+            has the same clients in the same cohorts holding the same values.
+        params: see there.
+        reports: see there.
+        seed: see there.
+        kind: see there.
+        dialect: see there.
+        cohort_sizes: see there.
+        reports_per_client: see there.
+        values: see there.
+        change: see there.
+        clients: see there.
+        keep_steps: also B and B' of each report, which a real client never shows.
+        threads: at once (default: the cores, at most four); the result does not depend on it.
+        progress: called now and then with the number of reports made since the last call.
+
+    >>> made = reports({"a.org": 3, "b.org": 1}, Params.preset("windows"), 1000, seed=7)
+    >>> made.packed.shape, made.count().reports, sum(made.truth.values())
+    ((1000, 16), 1000, 1000)
+    """
+    crowd = gather(
+        population,
+        params,
+        reports,
+        seed=seed,
+        kind=kind,
+        dialect=dialect,
+        cohort_sizes=cohort_sizes,
+        reports_per_client=reports_per_client,
+        values=values,
+        change=change,
+        clients=clients,
+    )
+    whole_run = _empty(crowd, keep_steps)
+    done = 0
+    for part in pieces(crowd, keep_steps=keep_steps, threads=threads):
+        upto = done + len(part)
+        for name in ("cohorts", "packed", "values", "clients", "bloom", "prr"):
+            target = getattr(whole_run, name)
+            if target is not None:
+                target[done:upto] = getattr(part, name)
+        done = upto
+        if progress is not None:
+            progress(len(part))
+    return whole_run
+
+
+def _empty(crowd: Crowd, keep: bool) -> Reports:
+    number, width = crowd.reports, (crowd.params.k + 7) // 8
+    return Reports(
+        crowd.params,
+        crowd.kind,
+        crowd.dialect if crowd.kind == "string" else None,
+        crowd.names,
+        crowd.nobody,
+        np.empty(number, np.uint16),
+        np.empty((number, width), np.uint8),
+        np.empty(number, np.int32),
+        np.empty(number, np.int64),
+        crowd.repeats,
+        np.empty((number, width), np.uint8) if keep else None,
+        np.empty((number, width), np.uint8) if keep else None,
+    )
+
+
+class _Piece(NamedTuple):
+    """Some clients of a section: their numbers, values (clients, each or 1), and place in all."""
+
+    section: Section
+    number: int
+    first_client: int
+    values: Values
+
+
+def pieces(
+    crowd: Crowd, *, keep_steps: bool = False, threads: int | None = None
+) -> Iterator[Reports]:
+    """The reports of a crowd piece by piece, in order: memory does not grow with them."""
+    workers = min(4, os.cpu_count() or 1) if threads is None else whole("threads", threads, 1, 256)
+    waiting: deque[Future[Reports]] = deque()
+    with ThreadPoolExecutor(workers, "rappor-simulate") as pool:
+        try:
+            for job in _jobs(crowd):
+                waiting.append(pool.submit(_make, crowd, *job, keep_steps))
+                if len(waiting) > 2 * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _jobs(crowd: Crowd) -> Iterator[tuple[_Piece, Bytes]]:
+    """The work in order, with the filters of its cohort."""
+    width = (crowd.params.k + 7) // 8
+    number = 0
+    cohort, filters = -1, np.empty((0, width), np.uint8)
+    for section in crowd.sections:
+        if section.cohort != cohort:
+            cohort, filters = section.cohort, crowd.filters.packed(section.cohort)
+        values = crowd.values_of(section)
+        size = max(1, PIECE_BYTES // (width * section.each))
+        for start in range(0, section.clients, size):
+            first = section.first_client + start
+            yield _Piece(section, number, first, values[start : start + size]), filters
+            number += 1
+
+
+def _make(crowd: Crowd, piece: _Piece, filters: Bytes, keep: bool) -> Reports:
+    """The reports of one piece: what happens in a thread."""
+    section, values = piece.section, piece.values
+    clients, each = len(values), section.each
+    memo: Any = None
+    if each == 1 or crowd.values == "distinct":
+        held = values.ravel()
+        of_reports = held
+    elif crowd.values == "same":
+        held = values.ravel()
+        memo = np.repeat(np.arange(clients), each)
+        of_reports = np.repeat(held, each)
+    else:
+        held, memo = memos_of(values)
+        of_reports = values.ravel()
+    read = coins.reader(crowd.stream(1, piece.number))
+    steps = respond(filters[held], memo, crowd.params, read, keep=keep)
+    numbers = np.arange(piece.first_client, piece.first_client + clients)
+    return Reports(
+        crowd.params,
+        crowd.kind,
+        crowd.dialect if crowd.kind == "string" else None,
+        crowd.names,
+        crowd.nobody,
+        np.full(clients * each, section.cohort, np.uint16),
+        steps.irr,
+        of_reports,
+        np.repeat(numbers, each),
+        crowd.repeats,
+        steps.bloom,
+        steps.prr,
+    )

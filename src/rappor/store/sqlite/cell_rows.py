@@ -1,0 +1,167 @@
+"""A cell's row: its key, what its reports are, and the seals of its counts and kept reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from rappor.errors import StoreError
+from rappor.store.cells import COHORT_BITS, CellKey, cell_id, key_bytes
+from rappor.store.sqlite.connection import Connection
+from rappor.store.sqlite.seals import NONE, check_seal, checksum, reseal, typed
+from rappor.store.types import CellSummary, SeenCells
+
+_COLUMNS = (
+    "id, collection, version, period, dimensions, params_digest, k, m, reports, cohorts, parity, "
+    "kept, chunks, chunk_parity, checksum"
+)
+_KEY = "collection, version, period, dimensions"
+_TYPES = "isisssiiiibiibb"
+
+
+@dataclass(slots=True)
+class CellRow:
+    """One row of `cells`, within a transaction.
+
+    Attributes:
+        key: which cell.
+        params_digest: of the parameters that its reports were made with.
+        k: bits in a report.
+        m: cohorts.
+        reports: how many were counted.
+        cohorts: rows in `counts`.
+        parity: the XOR of their checksums.
+        kept: reports that are kept.
+        chunks: rows in `reports`.
+        chunk_parity: the XOR of their checksums.
+        id: its number, a hash of its key.
+    """
+
+    key: CellKey
+    params_digest: str
+    k: int
+    m: int
+    reports: int = 0
+    cohorts: int = 0
+    parity: bytes = NONE
+    kept: int = 0
+    chunks: int = 0
+    chunk_parity: bytes = NONE
+    id: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Work out the number once: it is needed for every cohort."""
+        self.id = cell_id(self.key)
+
+    def slot(self, cohort: int) -> int:
+        """The number of one of its cohorts."""
+        return self.id << COHORT_BITS | cohort
+
+    @property
+    def slots(self) -> tuple[int, int]:
+        """The first and the last number that its cohorts can have."""
+        return self.slot(0), self.slot((1 << COHORT_BITS) - 1)
+
+    @property
+    def identity(self) -> bytes:
+        """A checksum of what never changes: what the seal of all cells is made of."""
+        return checksum("cells", key_bytes(self.key), self.params_digest, self.k, self.m)
+
+    @property
+    def summary(self) -> CellSummary:
+        """The cell as the outside sees it."""
+        return CellSummary(self.key, self.params_digest, self.k, self.m, self.reports, self.kept)
+
+    def _values(self) -> tuple[str | int | bytes, ...]:
+        about = (self.params_digest, self.k, self.m)
+        counted = (self.reports, self.cohorts, self.parity)
+        return (self.id, *self.key, *about, *counted, self.kept, self.chunks, self.chunk_parity)
+
+    def save(self, connection: Connection) -> None:
+        """Write the row as it is now."""
+        values = self._values()
+        marks = ", ".join("?" * (len(values) + 1))
+        connection.execute(
+            f"INSERT INTO cells ({_COLUMNS}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET "  # noqa: S608 - our own names
+            "reports=excluded.reports, cohorts=excluded.cohorts, parity=excluded.parity, "
+            "kept=excluded.kept, chunks=excluded.chunks, chunk_parity=excluded.chunk_parity, "
+            "checksum=excluded.checksum",
+            (*values, checksum("cell", *values)),
+        )
+
+    def create(self, connection: Connection) -> None:
+        """Write a row that was not there."""
+        self.save(connection)
+        reseal(connection, "cells", 1, self.identity)
+
+    def remove(self, connection: Connection) -> None:
+        """Take the row away; its counts and reports are gone already."""
+        connection.execute("DELETE FROM cells WHERE id=?", (self.id,))
+        reseal(connection, "cells", -1, self.identity)
+
+
+def _cell(row: object) -> CellRow:
+    number, *values, seal = typed(row, _TYPES, "a cell")
+    key = CellKey(*values[:4])
+    if checksum("cell", number, *values) != seal or number != cell_id(key):
+        raise StoreError(f"{str(key)[:200]}: damaged (the cell's checksum)")
+    return CellRow(key, *values[4:])
+
+
+def find(connection: Connection, key: CellKey) -> CellRow | None:
+    """A cell by its key."""
+    query = f"SELECT {_COLUMNS} FROM cells WHERE id=?"  # noqa: S608 - our own names
+    row = connection.execute(query, (cell_id(key),)).fetchone()
+    if row is None:
+        return None
+    cell = _cell(row)
+    if cell.key != key:
+        raise StoreError(f"{key}: its number is taken by {cell.key}")
+    return cell
+
+
+def read(connection: Connection) -> list[CellRow]:
+    """All cells by key, or StoreError where one was changed or is gone."""
+    query = f"SELECT {_COLUMNS} FROM cells"  # noqa: S608 - our own names
+    cells = [_cell(row) for row in connection.execute(query)]
+    check_seal(connection, "cells", [cell.identity for cell in cells])
+    return sorted(cells, key=lambda cell: cell.key)
+
+
+def summaries(connection: Connection, seen: SeenCells) -> list[CellSummary]:
+    """What `read` finds, in short; rows that were seen before, byte by byte, are not checked again.
+
+    Each row is read and compared, so that a changed one shows; and the seal is checked each time.
+    SQLite sorts by the same order as Python does, and lets other threads work meanwhile.
+    """
+    found: dict[object, tuple[CellSummary, bytes]] = {}
+    query = f"SELECT {_COLUMNS} FROM cells ORDER BY {_KEY}"  # noqa: S608 - our own names
+    for row in connection.execute(query):
+        known = seen.rows.get(row)
+        if known is None:
+            cell = _cell(row)
+            known = cell.summary, cell.identity
+        found[row] = known
+    check_seal(connection, "cells", [identity for _, identity in found.values()])
+    seen.rows = found
+    return [summary for summary, _ in found.values()]
+
+
+def matching(
+    connection: Connection,
+    collection: str,
+    version: int | None,
+    periods: Iterable[str] | None,
+    dimensions: str | None,
+) -> Iterator[CellRow]:
+    """The cells that are asked for."""
+    wanted = None if periods is None else set(periods)
+    for cell in read(connection):
+        key = cell.key
+        if (
+            key.collection == collection
+            and (version is None or key.version == version)
+            and (wanted is None or key.period in wanted)
+            and (dimensions is None or key.dimensions == dimensions)
+        ):
+            yield cell

@@ -1,0 +1,330 @@
+"""Basic RAPPOR: closed form, honest variances, every edge of the input."""
+
+import math
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rappor import Params
+from rappor.aggregate import Counts
+from rappor.decoding.categories import decode_basic
+from rappor.decoding.closed_form import best_weights, estimate_bits
+from rappor.decoding.estimate import estimate_bit
+from rappor.decoding.repeats import design_effect, shared_noise
+from rappor.errors import DecodeError, ParamsError
+from rappor.mechanism import channel
+
+P = Params(4, 1, 3, 0.5, 0.5, 0.75)
+TOTALS = np.array([4000, 0, 1000])
+ONES = np.array([[2600, 2500, 2300, 2250], [0, 0, 0, 0], [640, 590, 560, 570]])
+NAMES = ["a", "b", "c", "d"]
+
+
+def category(**more):
+    return Counts(P, TOTALS, ONES, kind="category", **more)
+
+
+def by_name(decoded):
+    return {row.string: row for row in decoded.rows}
+
+
+def quiet(params, share, reports):
+    """Counts without noise: each bit's expected ones, rounded."""
+    p_star, q_star = map(float, channel(params))
+    ones = [round(reports * (s * q_star + (1 - s) * p_star)) for s in share]
+    return Counts(params, [reports], [ones], kind="category")
+
+
+def test_the_estimate_is_the_closed_form_over_unequal_and_empty_cohorts():
+    rows = by_name(decode_basic(category(), NAMES))
+    for bit, name in enumerate(NAMES):
+        by_cohort = [estimate_bit(ONES[j, bit], TOTALS[j], P).count for j in range(3)]
+        assert rows[name].estimate == pytest.approx(sum(by_cohort), rel=1e-12)
+        whole = estimate_bit(ONES[:, bit].sum(), 5000, P)
+        assert rows[name].std_error == pytest.approx(whole.std_error, rel=1e-12)
+        assert rows[name].proportion == pytest.approx(whole.count / 5000)
+
+
+def test_counts_beyond_a_floats_precision_stay_exact():
+    params = Params(1, 1, 1, 0.0, 0.25, 0.75)
+    n = 2**61
+    counts = Counts(params, [n], [[n // 4 + 1]], kind="bits")
+    assert decode_basic(counts).rows[0].estimate == 2.0
+
+
+def test_the_test_is_one_sided_against_the_variance_of_an_absent_category():
+    p_star, q_star = map(float, channel(P))
+    null = math.sqrt(5000 * p_star * (1 - p_star)) / (q_star - p_star)
+    for row in decode_basic(category(), NAMES).rows:
+        assert row.p_value == pytest.approx(stats.norm.sf(row.estimate / null), rel=1e-9)
+
+
+def test_rows_are_sorted_by_estimate_and_ties_by_string():
+    counts = Counts(P, [100, 0, 0], [[60, 70, 60, 70], [0] * 4, [0] * 4], kind="category")
+    found = decode_basic(counts, ["z", "d", "a", "c"])
+    assert [row.string for row in found.rows] == ["c", "d", "a", "z"]
+
+
+def test_estimates_are_not_clipped_but_intervals_are():
+    counts = Counts(P, [100, 0, 0], [[0, 100, 56, 56], [0] * 4, [0] * 4], kind="category")
+    rows = by_name(decode_basic(counts, NAMES))
+    assert rows["a"].estimate == pytest.approx(-450)
+    assert rows["a"].interval == (0, 0)
+    assert rows["b"].estimate == pytest.approx(350)
+    assert rows["b"].interval == (100, 100)
+    assert rows["a"].std_error > 0
+
+
+@pytest.mark.parametrize("repeated", [2, 7, 30])
+def test_repeated_reports_widen_by_the_design_effect(repeated):
+    once, often = (decode_basic(category(reports_per_client=r), NAMES) for r in (1, repeated))
+    extra = 5000 * (repeated - 1) * shared_noise(P)
+    for one, many in zip(once.rows, often.rows, strict=True):
+        assert many.estimate == one.estimate
+        assert many.std_error**2 == pytest.approx(one.std_error**2 + extra)
+    z = [stats.norm.isf(found.rows[0].p_value) for found in (once, often)]
+    assert (z[0] / z[1]) ** 2 == pytest.approx(design_effect(P, reports_per_client=repeated))
+    assert often.scale == often.design_effect > design_effect(P, reports_per_client=repeated) - 0.01
+    assert once.scale == 1
+
+
+def test_unknown_repetition_is_said_where_it_matters():
+    assert any(
+        "How often" in warning
+        for warning in decode_basic(category(reports_per_client=None), NAMES).warnings
+    )
+    counts = Counts(
+        Params(1, 1, 1, 0.0, 0.25, 0.75), [100], [[50]], kind="bits", reports_per_client=None
+    )
+    assert decode_basic(counts).warnings == ()
+
+
+def test_unlisted_is_what_the_categories_leave():
+    found = decode_basic(category(), NAMES[:3])
+    rows = list(found.rows)
+    assert len(rows) == found.candidates == 3
+    assert found.unlisted.count == pytest.approx(5000 - sum(row.estimate for row in rows))
+    assert found.unlisted.std_error == pytest.approx(
+        math.sqrt(sum(row.std_error**2 for row in rows))
+    )
+    low, high = found.unlisted.low_95, found.unlisted.high_95
+    assert 0 <= low <= high <= 5000
+    assert found.unlisted.prop_high_95 == high / 5000
+
+
+def test_a_boolean_has_two_rows_that_add_up():
+    counts = Counts(Params(1, 1, 2, 0.5, 0.25, 0.75), [600, 400], [[300], [210]], kind="boolean")
+    rows = by_name(decode_basic(counts))
+    assert set(rows) == {"true", "false"}
+    assert rows["true"].estimate + rows["false"].estimate == pytest.approx(1000)
+    assert rows["true"].std_error == rows["false"].std_error
+    p_star, q_star = map(float, channel(counts.params))
+    if_all = math.sqrt(1000 * q_star * (1 - q_star)) / (q_star - p_star)
+    z = rows["false"].estimate / if_all
+    assert rows["false"].p_value == pytest.approx(stats.norm.sf(z))
+    assert astuple(decode_basic(counts).unlisted) == (0,) * 8
+    assert set(by_name(decode_basic(counts, ["yes", "no"]))) == {"yes", "no"}
+
+
+def test_free_bits_have_names_and_no_unlisted_mass():
+    counts = Counts(P, TOTALS, ONES, kind="bits")
+    found = decode_basic(counts)
+    assert set(by_name(found)) == {"bit 0", "bit 1", "bit 2", "bit 3"}
+    assert all(map(math.isnan, astuple(found.unlisted)))
+
+
+def test_no_reports_give_zeros_and_a_warning():
+    found = decode_basic(Counts.zero(P, kind="category"), NAMES)
+    assert found.warnings == ("There are no reports.",)
+    for row in found.rows:
+        assert (row.estimate, row.std_error, row.interval) == (0, 0, (0, 0))
+        assert (row.p_value, row.adjusted_p_value, row.detected) == (1, 1, False)
+    assert found.threshold == math.inf
+    assert astuple(found.unlisted) == (0,) * 8
+
+
+def test_one_report_is_decoded_and_called_rough():
+    counts = Counts(P, [0, 1, 0], [[0] * 4, [1, 0, 0, 1], [0] * 4], kind="category")
+    found = decode_basic(counts, NAMES)
+    assert any("rough" in warning for warning in found.warnings)
+    assert all(math.isfinite(row.estimate) and row.std_error > 0 for row in found.rows)
+    assert not found.detected
+
+
+@pytest.mark.parametrize("correction", ["bonferroni", "holm", "fdr", "none"])
+def test_the_threshold_separates_what_is_detected(correction):
+    params = Params(40, 1, 1, 0.5, 0.5, 0.75)
+    rng = np.random.default_rng(11)
+    p_star, q_star = map(float, channel(params))
+    truth = (20_000 * 0.8 ** np.arange(40)).astype(int)
+    n = 200_000
+    ones = rng.binomial(truth, q_star) + rng.binomial(n - truth, p_star)
+    counts = Counts(params, [n], [ones], kind="category")
+    found = decode_basic(counts, [f"v{i}" for i in range(40)], correction=correction)
+    assert 0 < len(found.detected) < 40
+    for row in found.rows:
+        assert row.detected == (row.adjusted_p_value <= 0.05) == (row.estimate >= found.threshold)
+    if correction in ("bonferroni", "none"):
+        null = math.sqrt(n * p_star * (1 - p_star)) / (q_star - p_star)
+        tests = 40 if correction == "bonferroni" else 1
+        assert found.threshold == pytest.approx(stats.norm.isf(0.05 / tests) * null, rel=1e-6)
+
+
+def test_the_correction_is_for_all_rows():
+    found = decode_basic(category(), NAMES, correction="bonferroni")
+    for row in found.rows:
+        assert row.adjusted_p_value == pytest.approx(min(1, 4 * row.p_value))
+
+
+def test_parameters_that_are_not_those_of_the_reports_are_noticed():
+    ones = np.full((1, 4), 40_000)
+    made = Counts(Params(4, 1, 1, 0.0, 0.25, 0.75), [100_000], ones, kind="category")
+    wrong = Counts(Params(4, 1, 1, 0.0, 0.5, 0.75), [100_000], ones, kind="category")
+    assert decode_basic(made, NAMES).warnings == ()
+    assert "these parameters" in decode_basic(wrong, NAMES).warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (None, "needs labels"),
+        ([*NAMES, "e"], "5 labels do not fit the k = 4"),
+        (["a", "a"], "distinct"),
+        ([], "non-empty"),
+        ([1, 2], "strings"),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused(labels, words):
+    with pytest.raises(DecodeError, match=words):
+        decode_basic(category(), labels)
+
+
+def test_counts_that_do_not_fit_are_refused():
+    with pytest.raises(DecodeError, match="kind 'string'"):
+        decode_basic(Counts(P, TOTALS, ONES), NAMES)
+    with pytest.raises(DecodeError, match="one bit"):
+        decode_basic(Counts(P, TOTALS, ONES, kind="boolean"))
+    with pytest.raises(DecodeError, match="two labels"):
+        decode_basic(Counts(Params(1, 1, 1, 0.0, 0.25, 0.75), [9], [[4]], kind="boolean"), ["yes"])
+    with pytest.raises(DecodeError, match="at least one"):
+        decode_basic([], NAMES)
+    with pytest.raises(DecodeError, match="one kind and one k"):
+        decode_basic([category(), Counts(P, TOTALS, ONES, kind="bits")], NAMES)
+    with pytest.raises(ParamsError, match="alpha"):
+        decode_basic(category(), NAMES, alpha=1.5)
+    with pytest.raises(DecodeError, match="weights"):
+        decode_basic(category(), NAMES, weights="equal")
+
+
+# Several p and q (R32)
+
+SCHEDULE = [Params(4, 1, 1, 0.5, 0.5, q) for q in (0.75, 0.625, 0.5625)]
+SHARES = [0.5, 0.3, 0.05, 0.0]
+
+
+def schedule(sizes=(40_000, 40_000, 40_000)):
+    return [quiet(params, SHARES, n) for params, n in zip(SCHEDULE, sizes, strict=True)]
+
+
+def test_groups_without_noise_give_the_common_share():
+    found = by_name(decode_basic(schedule(), NAMES))
+    for name, share in zip(NAMES, SHARES, strict=True):
+        assert found[name].proportion == pytest.approx(share, abs=2e-3)
+
+
+def test_weights_are_within_five_percent_of_the_best_there_are():
+    groups = schedule((40_000, 10_000, 90_000))
+    sizes = np.array([group.reports for group in groups])
+    used = estimate_bits(groups, 4).weights
+    for bit, share in enumerate(SHARES):
+        noise = np.array([channel(group.params).noise for group in groups])
+        true = np.diag((share * noise[:, 1] + (1 - share) * noise[:, 0]) / sizes)
+        best = best_weights(true)
+        assert used[bit] @ true @ used[bit] <= 1.05 * (best @ true @ best)
+    summed = estimate_bits(groups, 4, weights="reports")
+    assert (estimate_bits(groups, 4).variance < 0.3 * summed.variance).all()
+
+
+def test_weights_by_reports_add_the_groups_counts():
+    groups = schedule((4000, 1000, 2000))
+    found = estimate_bits(groups, 4, weights="reports")
+    alone = [estimate_bits([group], 4) for group in groups]
+    np.testing.assert_allclose(found.count, sum(each.count for each in alone), rtol=1e-9)
+    # Each group's variance is taken at the common share, so noise in it may move it a little.
+    np.testing.assert_allclose(found.variance, sum(each.variance for each in alone), rtol=0.02)
+
+
+def test_groups_with_the_same_parameters_are_one_group():
+    parts = [quiet(SCHEDULE[0], SHARES, n) for n in (30_000, 10_000)]
+    together = estimate_bits([parts[0] + parts[1]], 4)
+    apart = estimate_bits(parts, 4)
+    np.testing.assert_allclose(apart.weights, [[0.75, 0.25]] * 4, rtol=1e-9)
+    np.testing.assert_allclose(apart.count, together.count, rtol=1e-9, atol=1e-6)
+    np.testing.assert_allclose(apart.variance, together.variance, rtol=1e-9)
+
+
+def test_empty_groups_change_nothing_but_are_counted():
+    groups = [schedule()[0], Counts.zero(SCHEDULE[1], kind="category")]
+    found = estimate_bits(groups, 4)
+    alone = estimate_bits(groups[:1], 4)
+    np.testing.assert_array_equal(found.count, alone.count)
+    np.testing.assert_array_equal(found.variance, alone.variance)
+    assert found.weights.tolist() == [[1.0, 0.0]] * 4
+
+
+def test_shared_clients_add_their_covariance():
+    groups = [quiet(SCHEDULE[0], SHARES, n) for n in (30_000, 10_000)]
+    overlap = [[0, 8000], [8000, 0]]
+    apart, shared = (
+        estimate_bits(groups, 4, overlap=o, weights="reports") for o in (None, overlap)
+    )
+    np.testing.assert_allclose(
+        shared.variance - apart.variance, 2 * 8000 * shared_noise(SCHEDULE[0]), rtol=1e-9
+    )
+
+
+def test_the_bound_on_shared_clients_is_at_least_any_overlap():
+    groups = schedule((40_000, 10_000, 90_000))
+    bound = estimate_bits(groups, 4, overlap="bound")
+    apart = estimate_bits(groups, 4)
+    np.testing.assert_allclose(bound.weights, apart.weights)
+    assert (bound.weights >= 0).all()
+    for shared in (1000, 5000, 10_000):
+        table = np.full((3, 3), shared)
+        exact = estimate_bits(groups, 4, overlap=table)
+        assert (apart.variance < bound.variance).all()
+        assert (exact.variance <= bound.variance).all()
+    assert not any("overlap" in warning for warning in bound.warnings)
+    assert any("overlap" in warning for warning in apart.warnings)
+
+
+def test_overlap_that_cannot_be_is_refused():
+    groups = schedule((100, 50, 70))
+    for table in ([[0, 51, 0], [51, 0, 0], [0, 0, 0]], [[0, 1, 0], [2, 0, 0], [0, 0, 0]], [[1]]):
+        with pytest.raises(DecodeError, match="overlap"):
+            estimate_bits(groups, 4, overlap=table)
+    with pytest.raises(DecodeError, match="overlap"):
+        estimate_bits(groups, 4, overlap="all")
+    other = Counts(Params(4, 1, 1, 0.25, 0.5, 0.75), [50], [[30] * 4], kind="category")
+    with pytest.raises(DecodeError, match="share none"):
+        estimate_bits([groups[0], other], 4, overlap=[[0, 5], [5, 0]])
+    assert estimate_bits([groups[0], other], 4, overlap="bound").design_effect == 1
+
+
+def test_groups_that_differ_are_noticed():
+    same = schedule()
+    differ = [same[0], quiet(SCHEDULE[0], SHARES[::-1], 40_000)]
+    assert estimate_bits(same, 4).chi2_dof < 0.1
+    found = estimate_bits(differ, 4)
+    assert found.chi2_dof > 10
+    assert any("differ" in warning for warning in found.warnings)
+    assert math.isnan(estimate_bits(same[:1], 4).chi2_dof)
+
+
+def test_the_same_input_gives_the_same_output():
+    first, second = (decode_basic(schedule(), NAMES, overlap="bound") for _ in range(2))
+    assert list(first.rows) == list(second.rows)
+    assert first.unlisted == second.unlisted
+    assert first.params_digest.split() == [params.digest for params in SCHEDULE]
