@@ -12,7 +12,7 @@ from os import PathLike
 from typing import Any, TextIO
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rappor.aggregate import counts_csv, counts_files
 from rappor.checks import show, whole
@@ -20,8 +20,7 @@ from rappor.errors import DecodeError, ParamsError
 from rappor.mechanism.dialects import DIALECTS
 from rappor.mechanism.kinds import check_kind
 from rappor.params import Params, check_params
-
-IntArray = NDArray[np.int64]
+from rappor.typing import IntArray
 
 _MUST_AGREE = ("params", "kind", "dialect", "collection", "version")
 

@@ -12,19 +12,17 @@ from pathlib import Path
 from typing import TextIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rappor.checks import show
 from rappor.errors import DecodeError, ParamsError
 from rappor.formats import read_text
 from rappor.params import Params
-
-Ints = NDArray[np.int64]
+from rappor.typing import IntArray
 
 _LARGEST = 2**63 - 1
 
 
-def read_counts(path: str | PathLike[str], params: Params) -> tuple[Ints, Ints]:
+def read_counts(path: str | PathLike[str], params: Params) -> tuple[IntArray, IntArray]:
     """N_j of shape (m,) and c_ij of shape (m, k), or DecodeError with file, line and reason."""
     try:
         text = read_text(path)
@@ -76,7 +74,7 @@ def _number(cell: str, where: str, column: int) -> int:
     )
 
 
-def write_counts(target: str | PathLike[str] | TextIO, totals: Ints, ones: Ints) -> None:
+def write_counts(target: str | PathLike[str] | TextIO, totals: IntArray, ones: IntArray) -> None:
     """Write counts.csv to a file, or to a text stream that is open."""
     if isinstance(target, (str, PathLike)):
         with Path(target).expanduser().open("w", encoding="ascii", newline="\n") as file:

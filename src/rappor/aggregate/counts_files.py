@@ -16,25 +16,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rappor.errors import DecodeError, MissingExtraError, ParamsError
 from rappor.params import Params
-
-Ints = NDArray[np.int64]
+from rappor.typing import IntArray
 
 _FORMAT = 1
 _KEY = b"rappor.counts"
 _ABOUT = ("kind", "dialect", "collection", "version", "reports_per_client")
 
 
-def write_npz(path: str | PathLike[str], totals: Ints, ones: Ints, about: dict[str, Any]) -> None:
+def write_npz(
+    path: str | PathLike[str], totals: IntArray, ones: IntArray, about: dict[str, Any]
+) -> None:
     """Write an npz file of plain arrays: totals, ones, about (JSON)."""
     with Path(path).expanduser().open("wb") as file:  # a path would get .npz added behind our back
         np.savez_compressed(file, totals=totals, ones=ones, about=np.array(_to_json(about)))
 
 
-def read_npz(path: str | PathLike[str]) -> tuple[Ints, Ints, dict[str, Any]]:
+def read_npz(path: str | PathLike[str]) -> tuple[IntArray, IntArray, dict[str, Any]]:
     """Totals, ones and the rest by name; nothing is ever unpickled."""
     # Opened here: numpy leaves files that it cannot read open.
     with _reading(path), Path(path).expanduser().open("rb") as file:
@@ -49,7 +49,7 @@ def read_npz(path: str | PathLike[str]) -> tuple[Ints, Ints, dict[str, Any]]:
 
 
 def write_parquet(
-    path: str | PathLike[str], totals: Ints, ones: Ints, about: dict[str, Any]
+    path: str | PathLike[str], totals: IntArray, ones: IntArray, about: dict[str, Any]
 ) -> None:
     """Write a Parquet file: a row for each cohort with its reports and a list of k counts."""
     pa, parquet = _pyarrow()
@@ -61,7 +61,7 @@ def write_parquet(
         parquet.write_table(table, file)
 
 
-def read_parquet(path: str | PathLike[str]) -> tuple[Ints, Ints, dict[str, Any]]:
+def read_parquet(path: str | PathLike[str]) -> tuple[IntArray, IntArray, dict[str, Any]]:
     """Totals, ones and the rest by name."""
     pa, parquet = _pyarrow()
     with _reading(path), Path(path).expanduser().open("rb") as file:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from rappor.aggregate import _engine, kernel, read_csv, read_jsonl, read_parquet
 from rappor.aggregate.counts import Counts
-from rappor.aggregate.kernel_numpy import Ints
 from rappor.aggregate.part import SHOWN, ReadJob, Wrong
 from rappor.errors import DecodeError
 from rappor.params import Params
+from rappor.typing import IntArray
 
 Reader = Callable[[Path, Params], Iterator[ReadJob]]
 
@@ -72,8 +72,8 @@ class Aggregated:
 class _CountedPart(NamedTuple):
     """What a worker makes of a job."""
 
-    totals: Ints
-    ones: Ints
+    totals: IntArray
+    ones: IntArray
     lines: int
     wrong: Wrong
 

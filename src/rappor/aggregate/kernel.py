@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike
 
 from rappor.aggregate import _engine, kernel_numpy
 from rappor.aggregate.counts import Counts
-from rappor.aggregate.kernel_numpy import AnyInts, Bytes
+from rappor.aggregate.kernel_numpy import AnyInts
 from rappor.checks import is_whole, show
 from rappor.errors import WireError
 from rappor.params import Params, check_params
+from rappor.typing import ByteArray
 
 _AS_THEY_ARE = (np.uint8, np.uint16, np.int64)  # each costs a compilation; others are converted
 
@@ -80,7 +81,7 @@ def count(
     return Counts(params, totals, ones[:, : params.k], **about)
 
 
-def _rows(packed: ArrayLike | bytes | bytearray | memoryview, k: int) -> Bytes:
+def _rows(packed: ArrayLike | bytes | bytearray | memoryview, k: int) -> ByteArray:
     """The reports as contiguous uint8 of shape (N, ceil(k/8))."""
     width = (k + 7) // 8
     if isinstance(packed, (bytes, bytearray, memoryview)):
@@ -100,7 +101,7 @@ def _rows(packed: ArrayLike | bytes | bytearray | memoryview, k: int) -> Bytes:
         raise WireError(
             f"packed reports of {k} bits must have the shape (N, {width}), got {given.shape}"
         )
-    rows: Bytes = np.ascontiguousarray(given)
+    rows: ByteArray = np.ascontiguousarray(given)
     return rows
 
 

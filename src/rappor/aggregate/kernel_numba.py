@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.aggregate._engine import compiled
-from rappor.aggregate.kernel_numpy import AnyInts, Bytes, Ints
+from rappor.aggregate.kernel_numpy import AnyInts
+from rappor.typing import ByteArray, IntArray
 
 Word = np.uint64
 Int = int | np.int64
@@ -40,9 +41,9 @@ class State(NamedTuple):
     buffers: Words  # (m · slices · STEP,): reports that wait for a step
     next_free: Words  # (m,): where a cohort's next report goes, in its first buffer
     planes: Words  # (m · slices, PLANES · LANES): vertical counters
-    steps: Ints  # (m · slices,): steps since the planes were emptied
-    totals: Ints  # (m,): N_j
-    ones: Ints  # (m, bits): c_ij, padded to whole words
+    steps: IntArray  # (m · slices,): steps since the planes were emptied
+    totals: IntArray  # (m,): N_j
+    ones: IntArray  # (m, bits): c_ij, padded to whole words
 
 
 @compiled
@@ -82,14 +83,14 @@ def _step(source: Words, planes: Words) -> None:
 
 
 @compiled
-def _spread(word: Word, weight: Int, row: Ints, first: Int) -> None:
+def _spread(word: Word, weight: Int, row: IntArray, first: Int) -> None:
     """Add the 64 bits of a word, each worth `weight`, to row[first : first + 64]."""
     for bit in range(64):
         row[first + bit] += np.int64((word >> np.uint64(bit)) & np.uint64(1)) * weight
 
 
 @compiled
-def _empty(planes: Words, lowest: Int, width: Int, row: Ints, first: Int) -> None:
+def _empty(planes: Words, lowest: Int, width: Int, row: IntArray, first: Int) -> None:
     """Add the planes from `lowest` on to the counts, and clear them."""
     for plane in range(lowest, PLANES):
         for lane in range(LANES):
@@ -101,7 +102,7 @@ def _empty(planes: Words, lowest: Int, width: Int, row: Ints, first: Int) -> Non
 
 @compiled
 def _take(
-    source: Words, planes: Words, steps: Ints, index: Int, width: Int, row: Ints, first: Int
+    source: Words, planes: Words, steps: IntArray, index: Int, width: Int, row: IntArray, first: Int
 ) -> None:
     """One step for a buffer, with room made before its planes could overflow."""
     if steps[index] == _FULL:
@@ -246,7 +247,9 @@ def finish(width: Int, slices: Int, state: State) -> None:
             _empty(planes[index], 0, width, row, first)
 
 
-def count_rows(packed: Bytes, cohorts: AnyInts, only: int, m: int) -> tuple[Ints, Ints, int]:
+def count_rows(
+    packed: ByteArray, cohorts: AnyInts, only: int, m: int
+) -> tuple[IntArray, IntArray, int]:
     """Counts of packed reports; see `kernel_numpy.count_rows`, which gives the same numbers."""
     row_words = -(-packed.shape[1] // 8)
     slices = -(-row_words // LANES)
@@ -270,7 +273,7 @@ def count_rows(packed: Bytes, cohorts: AnyInts, only: int, m: int) -> tuple[Ints
     return state.totals, state.ones, -1
 
 
-def _as_words(packed: Bytes) -> Iterator[tuple[int, Words]]:
+def _as_words(packed: ByteArray) -> Iterator[tuple[int, Words]]:
     """The reports as rows of 64-bit words: in place where they are that, else copied in pieces."""
     count, row_bytes = packed.shape
     if row_bytes % 8 == 0 and sys.byteorder == "little" and packed.ctypes.data % 8 == 0:

@@ -9,18 +9,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int64]
+from rappor.typing import ByteArray, IntArray
+
 AnyInts = NDArray[np.integer]
 
 _AT_ONCE = 2**18  # reports: bounds the memory, whatever the number of reports
 
-_BITS_OF_BYTE: Ints = np.unpackbits(
+_BITS_OF_BYTE: IntArray = np.unpackbits(
     np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little"
 ).astype(np.int64)
 
 
-def count_rows(packed: Bytes, cohorts: AnyInts, only: int, m: int) -> tuple[Ints, Ints, int]:
+def count_rows(
+    packed: ByteArray, cohorts: AnyInts, only: int, m: int
+) -> tuple[IntArray, IntArray, int]:
     """Counts of packed reports.
 
     Args:

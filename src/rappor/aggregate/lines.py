@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from rappor.aggregate import _engine
-from rappor.aggregate.kernel_numpy import Bytes, Ints
 from rappor.aggregate.part import FilePart, NotAReport, PackedReports, Wrong
 from rappor.params import Params
+from rappor.typing import ByteArray, IntArray
 
 LONGEST = 100_000  # characters; a report of 4096 bits in three columns takes 12,300
 _ODD_AT_ONCE = 2**14
@@ -28,12 +28,12 @@ def parse_lines(data: bytes, params: Params, careful: Careful, columns: Columns)
     fast = _engine.load("lines_numba")
     if fast is None:
         return _all_carefully(data, params, careful)
-    array: Bytes = np.frombuffer(data, np.uint8)
+    array: ByteArray = np.frombuffer(data, np.uint8)
     most = len(data) // (params.k + 2) + 2  # a report takes its bits, a cohort and a comma
-    packed: Bytes = np.empty((most, (params.k + 7) // 8), np.uint8)
-    cohorts: Ints = np.empty(most, np.int64)
-    odd: Ints = np.empty((_ODD_AT_ONCE, 3), np.int64)
-    layout: Ints = np.array(columns, np.int64)
+    packed: ByteArray = np.empty((most, (params.k + 7) // 8), np.uint8)
+    cohorts: IntArray = np.empty(most, np.int64)
+    odd: IntArray = np.empty((_ODD_AT_ONCE, 3), np.int64)
+    layout: IntArray = np.array(columns, np.int64)
     limits = (params.k, params.m, LONGEST)
     others, wrong = PackedReports(params), Wrong()
     at = lines = rows = 0

@@ -12,14 +12,14 @@ from __future__ import annotations
 import numpy as np
 
 from rappor.aggregate._engine import compiled
-from rappor.aggregate.kernel_numpy import Bytes, Ints
+from rappor.typing import ByteArray, IntArray
 
 Int = int | np.int64
 
 _NEWLINE, _RETURN, _QUOTE, _COMMA, _ZERO = 10, 13, 34, 44, 48
 _SPACE, _TAB, _COLON, _OPEN, _CLOSE = 32, 9, 58, 123, 125
-_COHORT: Bytes = np.frombuffer(b'"cohort"', np.uint8)
-_TEXT: tuple[Bytes, Bytes, Bytes] = (
+_COHORT: ByteArray = np.frombuffer(b'"cohort"', np.uint8)
+_TEXT: tuple[ByteArray, ByteArray, ByteArray] = (
     np.frombuffer(b'"bits"', np.uint8),
     np.frombuffer(b'"rappor"', np.uint8),
     np.frombuffer(b'"irr"', np.uint8),
@@ -27,7 +27,7 @@ _TEXT: tuple[Bytes, Bytes, Bytes] = (
 
 
 @compiled
-def _bits(data: Bytes, start: Int, k: Int, row: Bytes) -> bool:
+def _bits(data: ByteArray, start: Int, k: Int, row: ByteArray) -> bool:
     """Pack k characters, bit k-1 first, into a row; False if one is neither 0 nor 1."""
     text = data[start : start + k]
     seen = 0
@@ -42,7 +42,7 @@ def _bits(data: Bytes, start: Int, k: Int, row: Bytes) -> bool:
 
 
 @compiled
-def _number(data: Bytes, start: Int) -> tuple[Int, Int]:
+def _number(data: ByteArray, start: Int) -> tuple[Int, Int]:
     """Up to nine digits: the number and where they end; -1 when there are none."""
     number, at = 0, start
     while at < data.size and at < start + 9 and _ZERO <= data[at] < _ZERO + 10:
@@ -52,7 +52,7 @@ def _number(data: Bytes, start: Int) -> tuple[Int, Int]:
 
 
 @compiled
-def _ends(data: Bytes, at: Int) -> bool:
+def _ends(data: ByteArray, at: Int) -> bool:
     """Whether a line ends here, with or without a carriage return."""
     if at + 1 < data.size and data[at] == _RETURN:
         at += 1
@@ -60,7 +60,7 @@ def _ends(data: Bytes, at: Int) -> bool:
 
 
 @compiled
-def _line_end(data: Bytes, at: Int) -> Int:
+def _line_end(data: ByteArray, at: Int) -> Int:
     """Where a line ends: at its newline, or with the data."""
     while at < data.size and data[at] != _NEWLINE:
         at += 1
@@ -68,7 +68,7 @@ def _line_end(data: Bytes, at: Int) -> Int:
 
 
 @compiled
-def _skip(data: Bytes, at: Int, quoted: bool) -> Int:
+def _skip(data: ByteArray, at: Int, quoted: bool) -> Int:
     """The end of a field that nobody looks at."""
     while at < data.size:
         byte = data[at]
@@ -79,7 +79,9 @@ def _skip(data: Bytes, at: Int, quoted: bool) -> Int:
 
 
 @compiled
-def _csv_line(data: Bytes, at: Int, layout: Ints, k: Int, m: Int, row: Bytes) -> tuple[Int, Int]:
+def _csv_line(
+    data: ByteArray, at: Int, layout: IntArray, k: Int, m: Int, row: ByteArray
+) -> tuple[Int, Int]:
     """One line: its cohort (-1: for the careful reader) and a place at or before its end."""
     cohort: Int = -1
     columns, cohort_column, bits_column = layout[0], layout[1], layout[2]
@@ -109,7 +111,7 @@ def _csv_line(data: Bytes, at: Int, layout: Ints, k: Int, m: Int, row: Bytes) ->
 
 
 @compiled
-def _blank(data: Bytes, at: Int) -> Int:
+def _blank(data: ByteArray, at: Int) -> Int:
     """The next place that is not a space."""
     while at < data.size and (data[at] == _SPACE or data[at] == _TAB):
         at += 1
@@ -117,7 +119,7 @@ def _blank(data: Bytes, at: Int) -> Int:
 
 
 @compiled
-def _sign(data: Bytes, at: Int, sign: int) -> Int:
+def _sign(data: ByteArray, at: Int, sign: int) -> Int:
     """The place after a sign and the spaces around it; -1 where it is not, or was not before."""
     if at < 0:
         return -1
@@ -128,7 +130,7 @@ def _sign(data: Bytes, at: Int, sign: int) -> Int:
 
 
 @compiled
-def _word(data: Bytes, at: Int, word: Bytes) -> bool:
+def _word(data: ByteArray, at: Int, word: ByteArray) -> bool:
     """Whether a word stands here."""
     if at < 0 or at + word.size > data.size:
         return False
@@ -139,7 +141,7 @@ def _word(data: Bytes, at: Int, word: Bytes) -> bool:
 
 
 @compiled
-def _cohort_member(data: Bytes, at: Int) -> tuple[Int, Int]:
+def _cohort_member(data: ByteArray, at: Int) -> tuple[Int, Int]:
     """The member "cohort": its number and the place after it; -1, -1 for anything else."""
     if not _word(data, at, _COHORT):
         return -1, -1
@@ -153,7 +155,7 @@ def _cohort_member(data: Bytes, at: Int) -> tuple[Int, Int]:
 
 
 @compiled
-def _bits_member(data: Bytes, at: Int, k: int, row: Bytes) -> Int:
+def _bits_member(data: ByteArray, at: Int, k: int, row: ByteArray) -> Int:
     """The member with the bits: the place after it; -1 for anything else."""
     size = 0
     for name in _TEXT:
@@ -168,7 +170,7 @@ def _bits_member(data: Bytes, at: Int, k: int, row: Bytes) -> Int:
 
 
 @compiled
-def _json_line(data: Bytes, at: Int, k: int, m: int, row: Bytes) -> tuple[Int, Int]:
+def _json_line(data: ByteArray, at: Int, k: int, m: int, row: ByteArray) -> tuple[Int, Int]:
     """One line: its cohort (-1: for the careful reader) and a place at or before its end."""
     at = _sign(data, at, _OPEN)
     cohort, end = _cohort_member(data, at)
@@ -185,13 +187,13 @@ def _json_line(data: Bytes, at: Int, k: int, m: int, row: Bytes) -> tuple[Int, I
 
 @compiled
 def parse(
-    layout: Ints,
-    data: Bytes,
+    layout: IntArray,
+    data: ByteArray,
     start: Int,
     limits: tuple[int, int, int],
-    packed: Bytes,
-    cohorts: Ints,
-    odd: Ints,
+    packed: ByteArray,
+    cohorts: IntArray,
+    odd: IntArray,
 ) -> tuple[Int, Int, Int, Int]:
     """Parse lines until the data or the room for odd lines ends.
 

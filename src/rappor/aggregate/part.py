@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rappor.aggregate.kernel_numpy import Bytes, Ints
 from rappor.params import Params
+from rappor.typing import ByteArray, IntArray
 
 SHOWN = 20
 _REASONS = 100  # different ones that are counted apart: bounds the memory
@@ -51,8 +51,8 @@ class FilePart:
         wrong: its malformed lines, numbered from 1 within the piece.
     """
 
-    packed: Bytes
-    cohorts: Ints
+    packed: ByteArray
+    cohorts: IntArray
     lines: int
     wrong: Wrong
 
@@ -80,7 +80,7 @@ class PackedReports:
         self._cohorts.append(cohort)
         self._packed.append(bits.to_bytes((self.params.k + 7) // 8, "little"))
 
-    def arrays(self) -> tuple[Bytes, Ints]:
+    def arrays(self) -> tuple[ByteArray, IntArray]:
         """What `FilePart` holds."""
         packed = np.frombuffer(b"".join(self._packed), np.uint8)
         return packed.reshape(-1, (self.params.k + 7) // 8), np.array(self._cohorts, np.int64)

@@ -12,17 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rappor.aggregate.kernel_numpy import Bytes, Ints
 from rappor.aggregate.part import WRONG_BITS, FilePart, ReadJob, Wrong, wrong_cohort, wrong_length
 from rappor.errors import DecodeError, MissingExtraError
 from rappor.params import Params
+from rappor.typing import BoolArray, ByteArray, IntArray
 
 _NAMES = ("irr", "rappor", "bits", "packed")
 _BYTES_AT_ONCE = 8 * 2**20
-
-Mask = NDArray[np.bool_]
 
 
 def jobs(path: Path, params: Params) -> Iterator[ReadJob]:
@@ -91,10 +88,10 @@ def _parse_piece(cohort: Any, reports: Any, params: Params) -> FilePart:
     numbers = cohort.cast(_values(cohort.type, pa))
     # Through int64 with what does not fit made -1: uint64 may hold more.
     inside = pc.and_(pc.greater_equal(numbers, 0), pc.less(numbers, params.m)).fill_null(False)
-    cohorts: Ints = pc.if_else(inside, numbers, None).fill_null(0).cast(pa.int64()).to_numpy()
-    in_range: Mask = inside.to_numpy(zero_copy_only=False)
+    cohorts: IntArray = pc.if_else(inside, numbers, None).fill_null(0).cast(pa.int64()).to_numpy()
+    in_range: BoolArray = inside.to_numpy(zero_copy_only=False)
 
-    fits: Mask = lengths == width
+    fits: BoolArray = lengths == width
     rows = _matrix(plain.filter(pa.array(fits)), width)
     packed, clean = _pack(rows) if text else (rows, _padding_is_zero(rows, params.k))
     good = fits.copy()
@@ -106,28 +103,28 @@ def _parse_piece(cohort: Any, reports: Any, params: Params) -> FilePart:
     return FilePart(packed[taken[fits]], cohorts[taken], len(lengths), wrong)
 
 
-def _matrix(plain: Any, width: int) -> Bytes:
+def _matrix(plain: Any, width: int) -> ByteArray:
     """Binary values of one length as rows, without a copy."""
     if len(plain) == 0:
         return np.empty((0, width), np.uint8)
     _, offsets, data = plain.buffers()
     first = int(np.frombuffer(offsets, np.int64)[plain.offset])
-    flat: Bytes = np.frombuffer(data, np.uint8)[first : first + len(plain) * width]
+    flat: ByteArray = np.frombuffer(data, np.uint8)[first : first + len(plain) * width]
     return flat.reshape(-1, width)
 
 
-def _pack(rows: Bytes) -> tuple[Bytes, Mask]:
+def _pack(rows: ByteArray) -> tuple[ByteArray, BoolArray]:
     """Characters, bit k-1 first, as packed bytes; and which rows are only 0 and 1."""
     digits = rows ^ np.uint8(ord("0"))
-    clean: Mask = np.all(digits <= 1, axis=1)
+    clean: BoolArray = np.all(digits <= 1, axis=1)
     return np.packbits(digits[:, ::-1], axis=1, bitorder="little"), clean
 
 
-def _padding_is_zero(rows: Bytes, k: int) -> Mask:
+def _padding_is_zero(rows: ByteArray, k: int) -> BoolArray:
     """Which packed rows leave the unused bits of the last byte 0."""
     if k % 8 == 0:
         return np.ones(len(rows), np.bool_)
-    clean: Mask = rows[:, -1] >> np.uint8(k % 8) == 0
+    clean: BoolArray = rows[:, -1] >> np.uint8(k % 8) == 0
     return clean
 
 

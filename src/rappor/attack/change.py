@@ -17,11 +17,9 @@ import math
 import numpy as np
 
 from rappor.attack.binomials import binomial_sum
-from rappor.attack.draw import BoolArray, ones_of_memo, permanent
+from rappor.attack.draw import ones_of_memo, permanent
 from rappor.attack.finding import AttackFigure, AttackResult, Bound, percent
 from rappor.attack.scores import (
-    FloatArray,
-    IntArray,
     ScorePart,
     counted,
     difference,
@@ -36,6 +34,7 @@ from rappor.checks import whole
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params
 from rappor.privacy.loss import add_up, epsilon_n
+from rappor.typing import BoolArray, FloatArray, IntArray
 
 MOST_REPORTS = 400  # the table of pairs of counts has (n+1)² entries
 SHOWN = (1, 3, 7, 14, 30)

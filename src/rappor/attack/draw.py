@@ -7,13 +7,10 @@ of a bit are independent, so the count of its ones is a sufficient statistic.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params
-
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
+from rappor.typing import BoolArray, IntArray
 
 
 def permanent(signal: BoolArray, params: Params, generator: np.random.Generator) -> BoolArray:

@@ -22,14 +22,15 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from rappor.attack.change import pair_laws, same_scores
-from rappor.attack.draw import BoolArray, ones, ones_of_memo, permanent
+from rappor.attack.draw import ones, ones_of_memo, permanent
 from rappor.attack.finding import AttackFigure, AttackResult, Bound, percent
-from rappor.attack.scores import FloatArray, IntArray, ScorePart, sum_law, whole_scores
+from rappor.attack.scores import ScorePart, sum_law, whole_scores
 from rappor.attack.settings import check_trials, generator
 from rappor.checks import whole
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params, check_params
 from rappor.privacy.loss import epsilon_n
+from rappor.typing import BoolArray, FloatArray, IntArray
 
 MOST_CLIENTS = 10_000
 MOST_REPORTS = 100

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from rappor.attack.binomials import binomial_sum
 from rappor.attack.finding import AttackFigure, AttackResult, percent, share_figure
-from rappor.attack.scores import FloatArray, IntArray
 from rappor.attack.settings import check_frequency, check_trials, generator
 from rappor.checks import whole
 from rappor.errors import ParamsError
 from rappor.mechanism.channel import channel, expected_ones, ones_variance
 from rappor.params import Params, check_params
 from rappor.simulate.drawn_counts import reported_ones
+from rappor.typing import FloatArray, IntArray
 
 ALPHA = 0.01
 MOST_REPORTS = 10**8

@@ -15,15 +15,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft
 from scipy.stats import binom
 
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from rappor.typing import FloatArray, IntArray
 
 GRID = 2**18  # points of the law of a sum: what rounding costs is far below a simulation's error
 MOST_REPORTS = 10**6  # a bit's table has one entry for each count

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rappor import files
 from rappor.cli.arguments import UsageError
 
 if TYPE_CHECKING:
@@ -64,22 +64,11 @@ def target_of(name: str) -> Path:
 
 @contextmanager
 def replacing(name: str, *, private: bool = False) -> Iterator[Path]:
-    """A file to write beside the one that it takes the place of once it is whole.
+    """A path to write to; what is written there replaces the named file when it is complete.
 
     Args:
-        name: what it is to be called.
-        private: nobody but its owner may read it.
+        name: the file, as the person gave it.
+        private: let only the owner read the new file.
     """
-    target = target_of(name)
-    if target.exists() and not target.is_file():  # a pipe or a device
-        yield target
-        return
-    beside = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
-    try:
-        if private:
-            os.close(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        yield beside
-        os.replace(beside, target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    with files.replacing(target_of(name), private=private) as draft:
+        yield draft

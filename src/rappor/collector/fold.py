@@ -19,14 +19,13 @@ from rappor.aggregate import kernel_numpy
 from rappor.collector.admission import Admitted, Destination
 from rappor.store import Fold
 from rappor.store.sqlite.chunks import FULL
+from rappor.typing import ByteArray, IntArray
 
 _SMALL = 2048  # reports: below, sorting and unpacking is faster than 256 counters a byte
 _BLOCK_BYTES = 4 * 2**20  # of counts that are folded at once
 _WORD_BYTES = 8  # of each count: N_j and k ones make a row
 
 Cohorts = NDArray[np.uint16]
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int64]
 
 
 def rows_bytes(place: Destination, reports: int) -> int:
@@ -60,7 +59,7 @@ def folds(batches: Iterable[Admitted]) -> Iterator[Fold]:
 def _fold_cell(place: Destination, batches: Sequence[Admitted]) -> Iterator[Fold]:
     cohorts: Cohorts = np.frombuffer(b"".join([batch.cohorts for batch in batches]), "<u2")
     packed = np.frombuffer(b"".join([batch.reports for batch in batches]), np.uint8)
-    rows: Bytes = packed.reshape(len(cohorts), -1)
+    rows: ByteArray = packed.reshape(len(cohorts), -1)
     block = max(1, _BLOCK_BYTES // (_WORD_BYTES * 8 * rows.shape[1]))  # cohorts at once
     if place.keep or len(rows) <= _SMALL or block < place.m:
         order = _by_cohort(cohorts, shuffle=place.keep)
@@ -75,7 +74,7 @@ def _fold_cell(place: Destination, batches: Sequence[Admitted]) -> Iterator[Fold
 
 
 def _fold_block(
-    place: Destination, rows: Bytes, cohorts: Cohorts, first: int, block: int
+    place: Destination, rows: ByteArray, cohorts: Cohorts, first: int, block: int
 ) -> Iterator[Fold]:
     """Fold the reports of a range of cohorts."""
     present, totals, ones = _count(rows, cohorts, place.k, first, block)
@@ -95,8 +94,8 @@ def _by_cohort(cohorts: Cohorts, *, shuffle: bool) -> NDArray[np.intp]:
 
 
 def _count(
-    rows: Bytes, cohorts: Cohorts, k: int, first: int, block: int
-) -> tuple[list[int], list[int], Ints]:
+    rows: ByteArray, cohorts: Cohorts, k: int, first: int, block: int
+) -> tuple[list[int], list[int], IntArray]:
     """The cohorts that are there, how many reports each has, and its bits; shape (c, k)."""
     if len(rows) > _SMALL:
         totals, ones, _ = kernel_numpy.count_rows(rows, cohorts - np.uint16(first), -1, block)

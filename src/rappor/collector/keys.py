@@ -10,10 +10,8 @@ reading it gives none away.
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import json
-import os
 import re
 import secrets
 from collections.abc import Mapping
@@ -23,6 +21,7 @@ from typing import Any, Literal
 
 from rappor import checks
 from rappor.errors import ParamsError
+from rappor.files import write_text
 
 Role = Literal["ingest", "gateway"]
 
@@ -137,20 +136,5 @@ def new_key(
             for each in entries
         ]
     }
-    _write(file, json.dumps(document, indent=2) + "\n")
+    write_text(file, json.dumps(document, indent=2) + "\n", private=True)
     return key
-
-
-def _write(file: Path, text: str) -> None:
-    """Replace a file in one step: after a crash it is the old or the new one."""
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            handle.write(text)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(draft, file)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(draft)

@@ -12,7 +12,6 @@ import gzip
 import hashlib
 import importlib
 import importlib.metadata
-import os
 import threading
 from importlib import resources
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 from rappor.charts.render import VEGA_LITE
 from rappor.charts.theme import FONT, MONO, colours
 from rappor.errors import MissingExtraError
+from rappor.files import write_bytes
 
 TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -126,11 +126,6 @@ def _bundle() -> str:
 
 def _keep(file: Path, body: bytes) -> None:
     """Write the cache in one step; a folder that cannot be written costs time only."""
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
+    with contextlib.suppress(OSError):
         file.parent.mkdir(mode=0o700, exist_ok=True)
-        draft.write_bytes(body)
-        os.replace(draft, file)
-    except OSError:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
+        write_bytes(file, body)

@@ -16,8 +16,7 @@ from rappor.aggregate.counts import Counts
 from rappor.decoding.missing import base_level
 from rappor.decoding.result import Decoded
 from rappor.decoding.strings import Detail
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,8 +18,7 @@ from rappor.decoding.result import Decoded, Mass, Rows
 from rappor.decoding.significance import adjust
 from rappor.errors import DecodeError, ParamsError
 from rappor.mechanism.predicates import category_index
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 KINDS = ("category", "boolean", "bits")
 

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
 from rappor.aggregate.counts import Counts
@@ -20,8 +20,8 @@ from rappor.checks import show
 from rappor.decoding.repeats import shared_noise
 from rappor.errors import DecodeError
 from rappor.mechanism.channel import channel
+from rappor.typing import FloatArray
 
-FloatArray = NDArray[np.float64]
 Overlap = ArrayLike | Literal["bound"] | None
 
 

@@ -33,10 +33,10 @@ from rappor.decoding.select import Search
 from rappor.decoding.significance import adjust, check_correction, cut_off
 from rappor.errors import DecodeError
 from rappor.mechanism.predicates import Ranges
+from rappor.typing import FloatArray
 
 __all__ = ["Compared", "Difference", "Differences", "compare"]
 
-FloatArray = NDArray[np.float64]
 Named = Iterable[str | bytes] | str | PathLike[str] | Candidates | Design | Ranges | None
 
 

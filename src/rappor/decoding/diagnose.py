@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import chdtrc, ndtri
 
 from rappor.decoding.bit_table import residuals
@@ -30,13 +30,13 @@ from rappor.decoding.diagnosis import (
 from rappor.decoding.missing import base_level, missing_strings
 from rappor.decoding.result import Decoded
 from rappor.decoding.strings import Detail
+from rappor.typing import FloatArray
 
 if TYPE_CHECKING:
     from rappor.decoding.histogram import Histogram
 
 __all__ = ["Diagnosis", "alien_cohorts", "diagnose"]
 
-FloatArray = NDArray[np.float64]
 
 POWERS = (0.5, 0.8, 0.95)
 _SURE = 1e-4  # p-values below this are worth a sentence

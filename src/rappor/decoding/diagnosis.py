@@ -6,10 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 LISTED = 10  # residuals and strings that are listed
 

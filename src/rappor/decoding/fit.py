@@ -16,11 +16,11 @@ from scipy.linalg import solve_triangular
 
 from rappor.decoding.observe import Observed
 from rappor.decoding.unlisted import UnlistedLaw, learn
+from rappor.typing import FloatArray
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-FloatArray = NDArray[np.float64]
 
 # Standard errors of the share that evidence in the robust path is best for: about where a string is
 # detected, whatever the correction.

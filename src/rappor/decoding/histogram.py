@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rappor.checks import between_0_and_1, is_real
 from rappor.decoding.intervals import Z_95
 from rappor.decoding.result import Decoded, Mass, Row, Rows
 from rappor.errors import DecodeError
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 
 class Estimate(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri
 
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 LEVEL = 0.95
 TAIL = (1 - LEVEL) / 2

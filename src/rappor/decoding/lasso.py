@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from rappor.decoding.fit import Fit
 from rappor.decoding.select import Scores, Search
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 FOLDS = 5
 _RATIO = 0.8  # from one penalty to the next

@@ -7,14 +7,12 @@ s in h of k bits, and in nearly every cohort, a string of about that share is mi
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from rappor.decoding.diagnosis import Missing
 from rappor.decoding.result import Decoded
 from rappor.decoding.strings import Detail
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 _PRESENT = 0.75  # of h / k bits: strings collide, and a law is learnt with error
 _COHORTS = 0.9  # of cohorts that must show it

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from rappor.aggregate.counts import Counts
 from rappor.errors import DecodeError
 from rappor.mechanism.channel import channel
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

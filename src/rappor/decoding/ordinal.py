@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from rappor.aggregate.counts import Counts
@@ -17,10 +16,9 @@ from rappor.decoding.closed_form import Overlap, as_groups, estimate_bits
 from rappor.decoding.histogram import Estimate, Histogram, Quantile, Share, range_values
 from rappor.errors import DecodeError, ParamsError
 from rappor.mechanism.predicates import Ranges, category_index
+from rappor.typing import FloatArray
 
 __all__ = ["Estimate", "Histogram", "Quantile", "Share", "decode_ordinal"]
-
-FloatArray = NDArray[np.float64]
 
 
 def decode_ordinal(

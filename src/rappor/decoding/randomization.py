@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from math import comb
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
 
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 # Tilts at which the law is tabulated, in units of one over its standard deviation. Around 0 the
 # formula is 0/0; the table is smooth there and is interpolated.

@@ -8,12 +8,10 @@ random. Where strings are frequent and noise is low the difference shows.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rappor.decoding.fit import Fit
 from rappor.decoding.observe import Observed
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 _TOO_LARGE = 1 << 28  # multiplications that a small correction is not worth
 

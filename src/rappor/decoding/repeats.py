@@ -18,8 +18,7 @@ from rappor.checks import exact, is_real, show, whole
 from rappor.errors import DecodeError
 from rappor.mechanism.channel import channel
 from rappor.params import Params, check_params
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 
 def _flip_variance(params: Params) -> Fraction:

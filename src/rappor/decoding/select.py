@@ -20,8 +20,7 @@ from rappor.decoding.gather import gather_sums
 from rappor.decoding.observe import Observed
 from rappor.decoding.randomization import NullScore, Placement
 from rappor.decoding.significance import benjamini_hochberg
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 # A candidate whose information the fitted ones take up to this share cannot be tested.
 LEAST_INFORMATION = 0.05

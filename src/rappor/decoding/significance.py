@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rappor.checks import show
 from rappor.errors import DecodeError
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 CORRECTIONS = {
     "bonferroni": "family-wise error: p times M",

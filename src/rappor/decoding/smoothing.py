@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import linalg
 
 from rappor.checks import is_real, show
 from rappor.decoding.histogram import Histogram
 from rappor.errors import DecodeError
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 NO_INTERVAL = "Depends on an assumed shape, so it has no ordinary interval."
 

@@ -24,8 +24,7 @@ from rappor.decoding.select import Scores, Search
 from rappor.decoding.significance import adjust, cut_off
 from rappor.decoding.verdicts import overdispersed, string_warnings
 from rappor.mechanism.channel import channel
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 METHODS = {
     "auto": "stepwise search with tests that stay right when strings are missing from the list",

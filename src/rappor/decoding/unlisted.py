@@ -12,9 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 _AT_ONCE = 1 << 14  # residuals worked on at a time
 _LEAST_WEIGHT = 1e-12

@@ -8,10 +8,10 @@ can only cost power. So its expected detections bound what a decoder, ours or an
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 _HALVINGS = 40
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 
 class TableOneRow(NamedTuple):

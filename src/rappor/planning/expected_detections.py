@@ -7,13 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from rappor.planning.power import Detector
 from rappor.simulate.populations import Population
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 _ROUNDS = 200
 _HALF = 0.5  # p-values above it are taken for those of absent strings, as Storey does

@@ -17,8 +17,9 @@ from rappor.checks import is_real, show, whole
 from rappor.errors import ParamsError
 from rappor.mechanism.kinds import check_kind
 from rappor.params import Params, check_params
-from rappor.simulate.filters import Filters, IntArray, filters_of
+from rappor.simulate.filters import Filters, filters_of
 from rappor.simulate.populations import Population
+from rappor.typing import IntArray
 
 Values = NDArray[np.int32]
 Members = Population | Mapping[str, float] | Sequence[str]

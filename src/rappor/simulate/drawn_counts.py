@@ -19,7 +19,7 @@ from rappor.mechanism.channel import channel
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params
 from rappor.simulate.crowd import Crowd, Members, Section, Seed, gather
-from rappor.simulate.filters import IntArray
+from rappor.typing import IntArray
 
 
 @dataclass(frozen=True, slots=True)

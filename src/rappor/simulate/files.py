@@ -15,8 +15,8 @@ import numpy as np
 
 from rappor import csv_cells
 from rappor.errors import MissingExtraError
-from rappor.simulate.filters import Bytes
 from rappor.simulate.full_reports import Reports
+from rappor.typing import ByteArray
 
 
 class SimulatedReports(Protocol):
@@ -84,7 +84,7 @@ class CsvReports:
             )
         )
 
-    def _text(self, packed: Bytes) -> Bytes:
+    def _text(self, packed: ByteArray) -> ByteArray:
         """A comma and k characters for each row, bit k-1 first."""
         bits = np.unpackbits(packed, axis=1, count=self._k, bitorder="little")
         text = np.full((len(bits), self._k + 1), ord(","), np.uint8)

@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from rappor.decoding.placement import place_all
 from rappor.errors import ParamsError
 from rappor.params import Params
-
-IntArray = NDArray[np.int64]
-Bytes = NDArray[np.uint8]
+from rappor.typing import ByteArray, IntArray
 
 _NO_BIT = -1
 
@@ -53,7 +51,7 @@ class Filters:
             truly += np.bincount(bits[first], held[first], minlength=self.params.k).astype(np.int64)
         return truly
 
-    def packed(self, cohort: int) -> Bytes:
+    def packed(self, cohort: int) -> ByteArray:
         """The filters of all values in one cohort, shape (M, ceil(k/8)), packed as on the wire."""
         rows = self._rows(cohort)
         filters = np.zeros((rows.shape[1], (self.params.k + 7) // 8), np.uint8)

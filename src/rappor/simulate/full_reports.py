@@ -23,8 +23,8 @@ from rappor.params import Params
 from rappor.simulate import coins
 from rappor.simulate.crowd import Crowd, Members, Section, Seed, Values, gather
 from rappor.simulate.drawn_counts import named
-from rappor.simulate.filters import Bytes
 from rappor.simulate.memos import memos_of, respond
+from rappor.typing import ByteArray
 
 PIECE_BYTES = 1 << 20  # of reports made at once: what belongs to them stays in the cache
 Progress = Callable[[int], object]  # told how many reports are new
@@ -55,12 +55,12 @@ class Reports:
     names: tuple[str, ...] = field(repr=False)
     nobody: tuple[str, ...] = field(repr=False)
     cohorts: NDArray[np.uint16] = field(repr=False)
-    packed: Bytes = field(repr=False)
+    packed: ByteArray = field(repr=False)
     values: Values = field(repr=False)
     clients: NDArray[np.int64] = field(repr=False)
     reports_per_client: int
-    bloom: Bytes | None = field(repr=False, default=None)
-    prr: Bytes | None = field(repr=False, default=None)
+    bloom: ByteArray | None = field(repr=False, default=None)
+    prr: ByteArray | None = field(repr=False, default=None)
 
     def __len__(self) -> int:
         return len(self.packed)
@@ -195,7 +195,7 @@ def pieces(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _jobs(crowd: Crowd) -> Iterator[tuple[_Piece, Bytes]]:
+def _jobs(crowd: Crowd) -> Iterator[tuple[_Piece, ByteArray]]:
     """The work in order, with the filters of its cohort."""
     width = (crowd.params.k + 7) // 8
     number = 0
@@ -211,7 +211,7 @@ def _jobs(crowd: Crowd) -> Iterator[tuple[_Piece, Bytes]]:
             number += 1
 
 
-def _make(crowd: Crowd, piece: _Piece, filters: Bytes, keep: bool) -> Reports:
+def _make(crowd: Crowd, piece: _Piece, filters: ByteArray, keep: bool) -> Reports:
     """The reports of one piece: what happens in a thread."""
     section, values = piece.section, piece.values
     clients, each = len(values), section.each

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rappor.params import Params
 from rappor.simulate import coins
 from rappor.simulate.coins import Read, Words
-from rappor.simulate.filters import Bytes
+from rappor.typing import ByteArray
 
 Places = NDArray[np.int64]
 
@@ -22,9 +22,9 @@ Places = NDArray[np.int64]
 class Steps(NamedTuple):
     """B, B' and S of each report, shape (N, ceil(k/8)); B and B' only where they are asked for."""
 
-    bloom: Bytes | None
-    prr: Bytes | None
-    irr: Bytes
+    bloom: ByteArray | None
+    prr: ByteArray | None
+    irr: ByteArray
 
 
 def memos_of(values: NDArray[np.int32]) -> tuple[NDArray[np.int32], Places]:
@@ -50,7 +50,7 @@ def memos_of(values: NDArray[np.int32]) -> tuple[NDArray[np.int32], Places]:
 
 
 def respond(
-    bloom: Bytes, memo: Places | None, params: Params, read: Read, *, keep: bool = False
+    bloom: ByteArray, memo: Places | None, params: Params, read: Read, *, keep: bool = False
 ) -> Steps:
     """Both responses.
 
@@ -78,16 +78,16 @@ def respond(
     return Steps(bloom if memo is None else bloom[memo], rows, irr)
 
 
-def _words(rows: Bytes) -> Words:
+def _words(rows: ByteArray) -> Words:
     """A copy of packed rows as words; what is over in the last word is 0."""
     flat = np.zeros((rows.size + 7) // 8 * 8, np.uint8)
     flat[: rows.size] = rows.ravel()
     return flat.view(np.uint64)
 
 
-def _rows(words: Words, number: int, width: int, spare: int | None) -> Bytes:
+def _rows(words: Words, number: int, width: int, spare: int | None) -> ByteArray:
     """Words as packed rows, without a copy; the unused bits of each row's last byte become 0."""
-    rows: Bytes = words.view(np.uint8)[: number * width].reshape(number, width)
+    rows: ByteArray = words.view(np.uint8)[: number * width].reshape(number, width)
     if spare is not None:
         rows[:, -1] &= np.uint8(spare)
     return rows

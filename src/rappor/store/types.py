@@ -8,15 +8,12 @@ from datetime import date
 from os import PathLike
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rappor.store.cells import CellKey
+from rappor.typing import IntArray
 
 if TYPE_CHECKING:
     from rappor.collection import Registry
 
-Ints = NDArray[np.int64]
 
 TOKEN_BYTES = 16
 TOKEN_DAYS = 14  # T: how long a period is accepted, and its tokens remembered ("Exactly once")
@@ -40,7 +37,7 @@ class Fold:
     cohort: int
     params_digest: str
     total: int
-    ones: Ints = field(repr=False)
+    ones: IntArray = field(repr=False)
     reports: bytes | None = field(default=None, repr=False)
 
 
@@ -57,8 +54,8 @@ class StoredCounts:
 
     cell: CellKey
     params_digest: str
-    totals: Ints = field(repr=False)
-    ones: Ints = field(repr=False)
+    totals: IntArray = field(repr=False)
+    ones: IntArray = field(repr=False)
 
     @property
     def reports(self) -> int:

@@ -17,8 +17,7 @@ from rappor.decoding.checkup import Check
 from rappor.decoding.diagnosis import Diagnosis
 from rappor.decoding.result import Decoded
 from rappor.mechanism import bloom_positions
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 MOST_GROUPS = 200  # of candidates that cannot be told apart, by name
 MOST_STRINGS = 500  # detected ones, in the list to light up

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 MOST_CELLS = 16_384
 EXTREME = 40  # cells in the table that stands for the picture

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from rappor.charts.scales import count_colour, residual_colour, rgb
 from rappor.charts.theme import colours
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 _LEVELS = 241  # steps of a palette: 0.05 standard deviations
 _WIDEST, _SMALLEST, _LARGEST = 1024, 4, 20  # pixels: of the picture, of a cell

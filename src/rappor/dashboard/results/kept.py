@@ -20,8 +20,7 @@ from rappor.decoding.exports import document, plain, without_nan
 from rappor.decoding.histogram import Histogram
 from rappor.decoding.result import Decoded
 from rappor.decoding.rows import Mass, Rows
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 _NUMBERS = ("estimate", "std_error", "low", "high", "p_value", "adjusted_p_value")
 _OF_DIFFERENCES = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rappor.charts.marks import percent_axis, wrapped
 from rappor.charts.theme import Spec, colours, whole_chart
@@ -23,8 +22,8 @@ from rappor.experiments.detection_figure import detection_chart
 from rappor.experiments.experiment import Figure
 from rappor.experiments.plots import legend, named
 from rappor.privacy.limits import standard_error
+from rappor.typing import FloatArray
 
-FloatArray = NDArray[np.float64]
 _COLOUR = colours()
 _ESTIMATE, _TRUTH = "estimate with 95 % interval", "true share"
 

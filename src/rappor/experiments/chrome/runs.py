@@ -17,8 +17,7 @@ from rappor.experiments.decoded import decode_strings, places
 from rappor.params import Params
 from rappor.privacy.limits import standard_error
 from rappor.simulate import Population, exponential, simulate, zipf
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 PARAMS = Params.preset("chrome")
 REPORTS, CANDIDATES, ALPHA = 14_000_000, 8616, 0.05  # §5.4

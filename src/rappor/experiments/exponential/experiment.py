@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rappor.charts.numbers import show_p
 from rappor.experiments.best_test import discovery_level, number_found, sd_found
@@ -35,8 +34,7 @@ from rappor.experiments.exponential.runs import (
 from rappor.experiments.published_tables import TABLE_1, explain_p_values
 from rappor.experiments.replicate import Progress, mean_sd, replicate, root_mean_square, spread
 from rappor.privacy.limits import critical_value, standard_error
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 # §5.2: "47 strings were estimated to have counts significantly different from 0. Just 2 of the 47
 # strings were false positives"; "all common strings above the frequency of approximately 1 %".

@@ -12,8 +12,8 @@ from rappor.charts.marks import percent_axis, wrapped
 from rappor.charts.theme import Spec, colours, whole_chart
 from rappor.experiments.experiment import Figure
 from rappor.experiments.plots import legend, named
+from rappor.typing import FloatArray
 
-FloatArray = NDArray[np.float64]
 _COLOUR = colours()
 _WIDTH = 660
 _X = (  # a cross that stands on its feet, in the legend too

@@ -14,8 +14,7 @@ from rappor.params import Params
 from rappor.privacy.limits import standard_error
 from rappor.simulate import simulate
 from rappor.simulate.populations import exponential
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 PARAMS = Params.preset("exponential")
 REPORTS, ALPHA = 10**6, 0.05

@@ -8,7 +8,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rappor.decoding.histogram import Estimate, Histogram
 from rappor.decoding.ordinal import decode_ordinal
@@ -19,8 +18,7 @@ from rappor.experiments.replicate import Progress, mean_sd, replicate, root_mean
 from rappor.params import Params
 from rappor.privacy import epsilon_one, standard_error
 from rappor.simulate import Population, normal, simulate
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 PARAMS = Params.preset("normal")
 MEAN, SD = 50.0, 10.0

@@ -19,8 +19,7 @@ from rappor.experiments.published_tables import TABLE_2
 from rappor.params import Params
 from rappor.privacy.limits import critical_value
 from rappor.simulate import Population, Simulated, simulate, zipf
-
-FloatArray = NDArray[np.float64]
+from rappor.typing import FloatArray
 
 PARAMS = Params.preset("windows")
 REPORTS, MACHINES, ALPHA = 186_792, 10_133, 0.05  # §5.3

@@ -18,7 +18,8 @@ from rappor.store.sqlite.cell_rows import CellRow
 from rappor.store.sqlite.connection import Connection
 from rappor.store.sqlite.row_cache import Known
 from rappor.store.sqlite.seals import SIZE, typed, xor
-from rappor.store.types import Fold, Ints, StoredCounts
+from rappor.store.types import Fold, StoredCounts
+from rappor.typing import IntArray
 
 Words = NDArray[np.uint64]
 Seal = Callable[[int, bytes], bytes]
@@ -187,8 +188,8 @@ def _numbers(cell: CellRow, row: object, seal: Seal) -> tuple[int, Words, bytes]
 
 def read(connection: Connection, cell: CellRow) -> StoredCounts:
     """The counts of a cell, or StoreError where any of them was changed or is gone."""
-    totals: Ints = np.zeros(cell.m, np.int64)
-    ones: Ints = np.zeros((cell.m, cell.k), np.int64)
+    totals: IntArray = np.zeros(cell.m, np.int64)
+    ones: IntArray = np.zeros((cell.m, cell.k), np.int64)
     seals, seal = [], _sealer(cell)
     query = "SELECT id, data, checksum FROM counts WHERE id BETWEEN ? AND ?"
     for row in connection.execute(query, cell.slots):

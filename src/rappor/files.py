@@ -1,0 +1,54 @@
+"""Atomic writes, in one place: a file is the old one or the new one, never half of either."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(target: Path, *, private: bool = False) -> Iterator[Path]:
+    """Yield a path to write to; when the block ends, what was written there replaces `target`.
+
+    The new file is synced before it replaces the old one. If anything fails (a full disk, Ctrl-C),
+    the new file is removed and the old one stays as it was. A pipe or a device is written directly.
+
+    Args:
+        target: the file to replace or create.
+        private: let only the owner read and write the new file.
+    """
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    draft = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    try:
+        if private:
+            os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        yield draft
+        _sync(draft)
+        os.replace(draft, target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def write_text(target: Path, text: str, *, private: bool = False) -> None:
+    """Replace a file by one with this text, in UTF-8 and as it is."""
+    with replacing(target, private=private) as draft:
+        draft.write_text(text, encoding="utf-8", newline="")
+
+
+def write_bytes(target: Path, data: bytes, *, private: bool = False) -> None:
+    """Replace a file by one with these bytes."""
+    with replacing(target, private=private) as draft:
+        draft.write_bytes(data)
+
+
+def _sync(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

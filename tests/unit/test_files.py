@@ -1,0 +1,55 @@
+"""Atomic writes: a file is the old one or the new one."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from rappor.files import replacing, write_bytes, write_text
+
+
+def test_a_new_file_holds_exactly_what_was_written(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "ä\r\n")
+    write_bytes(tmp_path / "b.bin", b"\0\n")
+    assert (tmp_path / "a.txt").read_bytes() == "ä\r\n".encode()
+    assert (tmp_path / "b.bin").read_bytes() == b"\0\n"
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, error: BaseException
+) -> None:
+    target = tmp_path / "a.csv"
+    target.write_text("old")
+    with pytest.raises(type(error)), replacing(target) as draft:
+        draft.write_text("half of the n")
+        raise error
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.csv"]
+
+
+def test_a_draft_keeps_the_ending_by_which_libraries_choose_a_format(tmp_path: Path) -> None:
+    with replacing(tmp_path / "plot.svg") as draft:
+        assert draft.suffix == ".svg"
+        draft.touch()
+
+
+def test_a_private_file_is_never_readable_by_others(tmp_path: Path) -> None:
+    target = tmp_path / "keys.json"
+    with replacing(target, private=True) as draft:
+        assert stat.S_IMODE(draft.stat().st_mode) == 0o600
+        draft.write_text("{}")
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_text(pipe, "through")
+        assert os.read(reader, 100) == b"through"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
