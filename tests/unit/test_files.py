@@ -22,9 +22,14 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
 ) -> None:
     target = tmp_path / "a.csv"
     target.write_text("old")
-    with pytest.raises(type(error)), replacing(target) as draft:
-        draft.write_text("half of the n")
-        raise error
+
+    def write_half() -> None:
+        with replacing(target) as draft:
+            draft.write_text("half of the n")
+            raise error
+
+    with pytest.raises(type(error)):
+        write_half()
     assert target.read_text() == "old"
     assert os.listdir(tmp_path) == ["a.csv"]
 
