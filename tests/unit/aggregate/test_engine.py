@@ -1,7 +1,6 @@
 """Which engine runs, and what happens where machine code cannot be kept or ours is broken."""
 
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 import numba
@@ -19,9 +18,10 @@ def test_where_nothing_can_be_written_functions_compile_in_each_process(
         asked.append(options.get("cache", False))
         if options.get("cache"):
             raise RuntimeError("cannot cache function: no locator available")
-        return numba.njit(**options)
+        return compile_function(**options)
 
-    monkeypatch.setattr(_engine, "numba", SimpleNamespace(njit=read_only))
+    compile_function = numba.njit
+    monkeypatch.setattr(numba, "njit", read_only)
     assert _engine.compiled(lambda number: number + 1)(2) == 3
     assert asked == [True, False]
 
