@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rappor.collector import process, protocol, writer
+from rappor.collector import log, process, protocol, writer
 from rappor.collector.settings import Settings
 from rappor.collector.writer import Waiting, Writer
 from rappor.errors import StoreBroken, StoreFull
@@ -186,6 +186,7 @@ TIMES: dict[str, dict[tuple[ModuleType, str], float]] = {
         (protocol, "ANSWER_SECONDS"): 0.5,
         (process, "HANDSHAKE_SECONDS"): 0.3,
     },
+    "poisoned-cell": {(log, "WINDOW_SECONDS"): math.inf},
     "short-drain": {(process, "DRAIN_SECONDS"): 1.0},
     "gated-disk": {(process, "DRAIN_SECONDS"): 300.0, (writer, "_PATIENCE_SECONDS"): math.inf},
 }
