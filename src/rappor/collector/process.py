@@ -29,7 +29,7 @@ from rappor.collector.admission import Admission, Today, utc_today
 from rappor.collector.app import App
 from rappor.collector.clock_check import Calendar
 from rappor.collector.folder_lock import Claim
-from rappor.collector.http_protocol import GuardedProtocol, guarded
+from rappor.collector.http_protocol import GuardedProtocol, GuardedTls, guarded
 from rappor.collector.keys import read_keys
 from rappor.collector.metrics import Metrics
 from rappor.collector.settings import (
@@ -108,25 +108,20 @@ class Collector(uvicorn.Server):
             log.event("listening", host=host, port=port, tls=self.settings.tls_cert is not None)
 
     async def _listen(self, sockets: list[socket.socket]) -> None:
-        """What uvicorn does, and a limit on the time of TLS handshakes."""
+        """What uvicorn does, with limits on TLS handshakes."""
         config, loop = self.config, asyncio.get_running_loop()
-        limits: dict[str, Any] = {}
-        if config.ssl is not None:
-            limits = dict.fromkeys(
-                ("ssl_handshake_timeout", "ssl_shutdown_timeout"), HANDSHAKE_SECONDS
-            )
 
-        def connection() -> asyncio.Protocol:
+        def connection() -> asyncio.BaseProtocol:
             made: Any = config.http_protocol_class
-            protocol: asyncio.Protocol = made(
+            protocol: GuardedProtocol = made(
                 config=config, server_state=self.server_state, app_state={}
             )
-            return protocol
+            if config.ssl is None:
+                return protocol
+            return GuardedTls(protocol, config.ssl, HANDSHAKE_SECONDS)
 
         self.servers = [
-            await loop.create_server(
-                connection, sock=each, ssl=config.ssl, backlog=config.backlog, **limits
-            )
+            await loop.create_server(connection, sock=each, backlog=config.backlog)
             for each in sockets
         ]
         self.started = True

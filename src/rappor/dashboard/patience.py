@@ -26,6 +26,13 @@ class PatientProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._wait_for_headers()
 
+    def data_received(self, data: bytes) -> None:
+        """Parse what came; line ends between two requests begin none, and stop the idle clock."""
+        super().data_received(data)
+        idle = self.cycle is None or self.cycle.response_complete
+        if idle and self._headers is None and self.timeout_keep_alive_task is None:
+            self._wait_for_headers()
+
     def on_message_begin(self) -> None:
         """Begin to wait for the headers of another request."""
         if self._headers is None:

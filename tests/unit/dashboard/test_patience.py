@@ -1,6 +1,7 @@
 """Whoever is slow is not waited for without end: real sockets, with limits of a moment."""
 
 import multiprocessing
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from starlette.responses import Response
 
 from rappor.dashboard import app as app_module
 from rappor.dashboard.access.roles import PUBLIC
+from rappor.dashboard.analysis import upload
 from rappor.dashboard.app import build
 from rappor.dashboard.desk import Desk
 from rappor.dashboard.limits import no_core_dumps
@@ -86,6 +88,15 @@ def test_headers_that_never_come_end_the_connection(hasty: Serving, sent: bytes)
     wait_for(lambda: not hasty.server.server_state.connections)
 
 
+def test_line_ends_between_requests_do_not_hold_a_connection(hasty: Serving) -> None:
+    """They stop uvicorn's clock of an idle connection, which only a request starts again."""
+    with hasty.connect() as line:
+        line.sendall(b"GET /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n\r\n\r\n")
+        assert line.recv(100).startswith(b"HTTP/1.1 ")
+        line.sendall(b"\r\n")
+        wait_for(lambda: not hasty.server.server_state.connections)
+
+
 @pytest.mark.slow
 def test_an_answer_that_is_never_read_ends_the_connection(hasty: Serving) -> None:
     with hasty.connect() as line:
@@ -122,6 +133,29 @@ def test_a_large_answer_that_is_read_arrives_whole(desk: Desk) -> None:
     with closing(Serving(desk, Lasting)) as serving, serving.connect() as line:
         line.sendall(b"GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
         assert read(line) > LARGE
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXCPU"), reason="no such limit on this system")
+def test_an_upload_that_computes_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the kernel: the process itself is busy, and nobody has to watch it."""
+
+    def compute(_data: bytes, _form: str) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(upload, "read_draft", compute)
+    ours, theirs = multiprocessing.Pipe()
+    given = (theirs, upload.MOST_MEMORY, 1)
+    process = multiprocessing.get_context("fork").Process(target=upload._main, args=given)
+    process.start()
+    theirs.close()
+    ours.send((b"a", "lines"))
+    process.join(300)
+    ended_by = process.exitcode
+    process.kill()
+    assert ended_by in (-signal.SIGXCPU, -signal.SIGKILL)
+    with pytest.raises(EOFError):
+        ours.recv()
 
 
 def _core_limit(line: object) -> None:
