@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rappor.checks import is_real, show
-from rappor.client.identity import LEAST_BYTES
+from rappor.client.identity import MIN_SECRET_BYTES
 from rappor.collection import Collection, Registry
 from rappor.errors import ParamsError
 
@@ -130,9 +130,9 @@ def check_secret(secret: bytes | None) -> bytes | None:
     """A secret of enough bytes, or None; the message never shows it."""
     if secret is None:
         return None
-    if not isinstance(secret, bytes) or len(secret) < LEAST_BYTES:
+    if not isinstance(secret, bytes) or len(secret) < MIN_SECRET_BYTES:
         raise ParamsError(
-            f"account_secret must be at least {LEAST_BYTES} random bytes; "
+            f"account_secret must be at least {MIN_SECRET_BYTES} random bytes; "
             "rappor.new_secret() makes 32. A password is not random"
         )
     return secret

@@ -16,7 +16,9 @@ from rappor.collection.registry import Registry
 from rappor.privacy import add_up
 from rappor.privacy.rounding import up
 
-MOST_TOTAL = 30.0  # ε of one client over all collections; five of three values make 30.6 (R66)
+MAX_TOTAL_EPSILON = (
+    30.0  # ε of one client over all collections; five of three values make 30.6 (R66)
+)
 MANY_COLLECTIONS = 20
 
 CHECKS: tuple[Callable[[Collection, datetime.date], Iterator[LintFinding]], ...] = (
@@ -87,7 +89,7 @@ def _group(collection: Collection, others: Sequence[Collection]) -> Iterator[Lin
     say = about(collection)
     members = [each for each in others if each.group == collection.group is not None]
     if members:
-        joint = add_up((each.most_epsilon, 1) for each in (collection, *members))
+        joint = add_up((each.max_epsilon, 1) for each in (collection, *members))
         names = ", ".join(each.name for each in members)
         yield say(
             "correlated-group",
@@ -95,7 +97,7 @@ def _group(collection: Collection, others: Sequence[Collection]) -> Iterator[Lin
             "R65",
             f"What group {collection.group} has in common is reported here and in {names}: "
             f"together they may spend ε = {up(joint)} on it.",
-            f"Lower most_epsilon so that the group spends at most {LARGE_EPSILON:.0f}, or ask for "
+            f"Lower max_epsilon so that the group spends at most {LARGE_EPSILON:.0f}, or ask for "
             "it once.",
         )
 
@@ -133,16 +135,16 @@ def _same_question(one: Collection, other: Collection) -> bool:
 def _total(collection: Collection, others: Sequence[Collection]) -> Iterator[LintFinding]:
     """R66: one client, one ledger, all collections."""
     every = (collection, *others)
-    total = add_up((each.most_epsilon, 1) for each in every)
-    if total <= MOST_TOTAL and len(every) <= MANY_COLLECTIONS:
+    total = add_up((each.max_epsilon, 1) for each in every)
+    if total <= MAX_TOTAL_EPSILON and len(every) <= MANY_COLLECTIONS:
         return
     yield about(collection)(
         "too-much-in-total",
         "error",
         "R66",
         f"A client in {'this collection' if not others else f'all {len(every)} collections'} may "
-        f"spend ε = {up(total)} over its life: more than {MOST_TOTAL:.0f}, or in more than "
+        f"spend ε = {up(total)} over its life: more than {MAX_TOTAL_EPSILON:.0f}, or in more than "
         f"{MANY_COLLECTIONS} collections, is too much for one person.",
-        "Lower most_values and most_epsilon, end collections that are no longer read, or sample: "
+        "Lower max_values and max_epsilon, end collections that are no longer read, or sample: "
         "let each client take part in some of them only.",
     )

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 from rappor.collection.definition import Collection
 from rappor.collection.periods import days_of, periods_between
+from rappor.collection.toml import RENAMED, renamed_fields
 from rappor.privacy import (
-    LEAST_COHORT,
+    MIN_COHORT,
     add_up,
     epsilon_one,
     hides_a_shared_value,
@@ -25,7 +26,7 @@ LARGE_COUNTS = 16 * MIB  # bytes of counts in one period; a collector rewrites w
 MAX_COUNTS = 64 * MIB
 LONG_DAYS = 90  # single reports kept longer than this are warned of
 FAR_DAYS = 2 * 366  # and collections that end later than this
-MOST_SLOTS = 10**6  # cells times cohorts: a hundred reports in each are a hundred million
+MAX_SLOTS = 10**6  # cells times cohorts: a hundred reports in each are a hundred million
 LARGE_EPSILON = 10.0  # the largest ε in the literature that the paper knows (R44)
 
 
@@ -67,6 +68,20 @@ def about(collection: Collection) -> Say:
         return LintFinding(code, severity, requirement, text, way_out, label)
 
     return say
+
+
+def renamed(collection: Collection, text: str) -> Iterator[LintFinding]:
+    """Fields that the text of a definition still calls by an old name."""
+    say = about(collection)
+    for old in renamed_fields(text):
+        name = RENAMED[old]
+        yield say(
+            "renamed-field",
+            "warning",
+            "format",
+            f"{old} is the old name of {name}. It is still read, and means the same.",
+            f"Write {name} in its place. This needs no new version.",
+        )
 
 
 def retention(collection: Collection, today: datetime.date) -> Iterator[LintFinding]:
@@ -112,7 +127,7 @@ def several_clients(collection: Collection, _: datetime.date) -> Iterator[LintFi
     say, number = about(collection), collection.clients_per_person
     if number == 1:
         return
-    total = up(add_up([(collection.most_epsilon, number)]))
+    total = up(add_up([(collection.max_epsilon, number)]))
     if not collection.account_secret:
         yield say(
             "several-clients",
@@ -137,7 +152,7 @@ def several_clients(collection: Collection, _: datetime.date) -> Iterator[LintFi
 def small_cells(collection: Collection, _: datetime.date) -> Iterator[LintFinding]:
     """R67: enough reports in each version, period, cell and cohort to hide among."""
     say = about(collection)
-    if collection.cells * collection.params.m > MOST_SLOTS:
+    if collection.cells * collection.params.m > MAX_SLOTS:
         room = collection.cells * collection.params.m * 8 * (collection.params.k + 1)
         yield say(
             "small-cells",
@@ -161,14 +176,14 @@ def small_cells(collection: Collection, _: datetime.date) -> Iterator[LintFindin
         return
     cells = collection.cells
     size = reports_in_a_cell(collection.expected_reports, collection.params, cells)
-    if size < LEAST_COHORT:
+    if size < MIN_COHORT:
         split = f"{cells} cells and {collection.params.m} cohorts"
         yield say(
             "small-cells",
             "error",
             "R67",
             f"{collection.expected_reports:,} reports in a {collection.period} over {split} leave "
-            f"about {size:.3g} in each: fewer than {LEAST_COHORT} are too few to hide among.",
+            f"about {size:.3g} in each: fewer than {MIN_COHORT} are too few to hide among.",
             "Declare fewer dimensions or values, take fewer cohorts (a new version), or a week as "
             "the period.",
         )
@@ -203,7 +218,7 @@ def tracking(collection: Collection, _: datetime.date) -> Iterator[LintFinding]:
             "can tell that they come from one client.",
             "Take p > 0 or q < 1, or one_time = true.",
         )
-    reports = collection.expected_reports or LEAST_COHORT * params.m
+    reports = collection.expected_reports or MIN_COHORT * params.m
     if collection.shared and not hides_a_shared_value(params, reports):
         yield say(
             "trackable-value",
@@ -252,14 +267,14 @@ def changing_values(collection: Collection, _: datetime.date) -> Iterator[LintFi
             "that it changed can be seen.",
             "Set budget = true with a schedule from rappor.privacy.spend, or one_time = true.",
         )
-    elif collection.values == "slow" and collection.most_values == 1:
+    elif collection.values == "slow" and collection.max_values == 1:
         yield say(
             "values-run-out",
             "warning",
             "R30",
             "A client's value changes, but only one is ever reported: after a change it falls "
             "silent, or sends null reports.",
-            'Raise most_values, and most_epsilon with it; or set values = "fixed".',
+            'Raise max_values, and max_epsilon with it; or set values = "fixed".',
         )
 
 
@@ -318,14 +333,14 @@ def memory(collection: Collection, _: datetime.date) -> Iterator[LintFinding]:
 def cap(collection: Collection, _: datetime.date) -> Iterator[LintFinding]:
     """The cap on ε allows at least one report."""
     once = collection.epsilon_one
-    if collection.most_epsilon < once:
+    if collection.max_epsilon < once:
         yield about(collection)(
             "cap-below-one-report",
             "error",
             "R66",
             f"One report costs ε = {up(once)} and a client may spend no more than "
-            f"{collection.most_epsilon!r}: no client will ever report.",
-            f"Set most_epsilon to at least {up(once)}, or take more noise.",
+            f"{collection.max_epsilon!r}: no client will ever report.",
+            f"Set max_epsilon to at least {up(once)}, or take more noise.",
         )
 
 
@@ -360,7 +375,7 @@ def bits(collection: Collection, _: datetime.date) -> Iterator[LintFinding]:
 def size(collection: Collection, _: datetime.date) -> Iterator[LintFinding]:
     """The counts of a period are of a size that a collector can write while others wait."""
     room = collection.cells * collection.params.m * 8 * (collection.params.k + 1)
-    if room <= LARGE_COUNTS or collection.cells * collection.params.m > MOST_SLOTS:
+    if room <= LARGE_COUNTS or collection.cells * collection.params.m > MAX_SLOTS:
         return  # the latter is small-cells
     too_large = room > MAX_COUNTS
     yield about(collection)(
@@ -380,14 +395,14 @@ def budget(collection: Collection, today: datetime.date) -> Iterator[LintFinding
     if not collection.budget or collection.expires is None:
         return
     needed = epsilon_until_the_end(collection, today)
-    if needed > collection.most_epsilon:
+    if needed > collection.max_epsilon:
         yield about(collection)(
             "budget-runs-out",
             "warning",
             "R32",
             f"One report a {collection.period} until {collection.expires} costs "
-            f"ε = {up(needed)}, and a client stops at {up(collection.most_epsilon)}.",
-            "Lower q towards p (rappor.privacy.spend solves for it), raise most_epsilon, or end "
+            f"ε = {up(needed)}, and a client stops at {up(collection.max_epsilon)}.",
+            "Lower q towards p (rappor.privacy.spend solves for it), raise max_epsilon, or end "
             "earlier.",
         )
 

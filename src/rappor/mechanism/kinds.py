@@ -43,7 +43,7 @@ def extreme_changes(kind: str, params: Params) -> tuple[BitChange, ...]:
     string with k < 2h, (h, h) cannot quite be reached and the bound is safe but not tight.
 
     >>> extreme_changes("string", Params.preset("windows"))
-    (Change(up=2, down=2),)
+    (BitChange(up=2, down=2),)
     """
     check_params(params)
     match check_kind(kind):

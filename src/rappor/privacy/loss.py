@@ -27,7 +27,7 @@ from rappor.mechanism.kinds import BitChange, extreme_changes
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params, check_params
 
-MOST_REPORTS = 10**100
+MAX_REPORTS = 10**100
 _DIGITS = 80  # of precision, and as many more as the number of reports has
 _SLACK = Decimal("1e-60")  # above every rounding error that is left, far below a float
 
@@ -60,7 +60,7 @@ def epsilon_n(params: Params, n: int | float, kind: str = "string") -> float:
         with _arithmetic(0):
             gain = _gain(flip_probability(params), Decimal("-Infinity"))  # t1 = t0 = 0
             return _worst(extreme_changes(kind, params), gain, gain)
-    return epsilon_history(params, [Step(params.p, params.q, whole("n", n, 0, MOST_REPORTS))], kind)
+    return epsilon_history(params, [Step(params.p, params.q, whole("n", n, 0, MAX_REPORTS))], kind)
 
 
 def epsilon_infinity(params: Params, kind: str = "string") -> float:
@@ -150,4 +150,4 @@ def check_step(step: Step) -> tuple[Fraction, Fraction, int]:
         raise ParamsError(f"a step must satisfy 0 <= p <= q <= 1, got p = {show(p)}, q = {show(q)}")
     if float(p) != p or float(q) != q:  # the digits tell floats apart, not all rationals
         raise ParamsError(f"p and q must be floats, got p = {show(p)}, q = {show(q)}")
-    return exact(p), exact(q), whole("reports", reports, 0, MOST_REPORTS)
+    return exact(p), exact(q), whole("reports", reports, 0, MAX_REPORTS)
