@@ -20,6 +20,7 @@ from rappor.errors import ParamsError
 from rappor.mechanism import DIALECTS, KINDS, Ranges
 from rappor.params import FIELDS, Params
 from rappor.privacy.schedule import relative_error
+from rappor.typing import Kind
 
 _USUAL_Q = 0.75  # the paper's
 
@@ -127,7 +128,7 @@ def _drafted(args: argparse.Namespace) -> Collection:
     return draft(args.name, kind=kind, params=params, **given)
 
 
-def _asked_params(args: argparse.Namespace) -> tuple[Params | None, str | None]:
+def _asked_params(args: argparse.Namespace) -> tuple[Params | None, Kind | None]:
     """The parameters that were asked for, if any, and the kind of a preset."""
     numbers = any(getattr(args, name) is not None for name in FIELDS)
     asked = args.preset is not None or args.params is not None or numbers
@@ -141,7 +142,7 @@ def _asked_params(args: argparse.Namespace) -> tuple[Params | None, str | None]:
     return params, kind if args.preset is not None else None
 
 
-def _kind_of(args: argparse.Namespace) -> str:
+def _kind_of(args: argparse.Namespace) -> Kind:
     if args.categories is not None:
         return "category"
     return "ordinal" if args.edges is not None or args.magnitudes is not None else "string"

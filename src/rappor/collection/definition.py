@@ -23,6 +23,7 @@ from rappor.mechanism import Encoder, Entropy, Ranges, memo_digest
 from rappor.mechanism.signal import signal_of
 from rappor.params import Params, check_params
 from rappor.privacy import add_up, epsilon_infinity, epsilon_one
+from rappor.typing import Kind
 from rappor.wire.cells import OTHER, Cell
 
 
@@ -74,7 +75,7 @@ class Collection:
     name: str
     version: int
     params: Params
-    kind: str = "string"
+    kind: Kind = "string"
     description: str = ""
     owner: str = ""
     sensitivity: str = "medium"

@@ -13,6 +13,7 @@ from rappor.mechanism import Ranges
 from rappor.mechanism.kinds import check_kind
 from rappor.params import Params
 from rappor.privacy import SMALL_COHORT, spend
+from rappor.typing import Kind
 
 NOISE = (0.5, 0.5, 0.75)  # f, p, q: the paper's
 _YEAR = datetime.timedelta(days=365)
@@ -54,7 +55,7 @@ ABOUT: dict[str, str] = {
 def draft(
     name: str,
     *,
-    kind: str = "string",
+    kind: Kind = "string",
     params: Params | None = None,
     today: datetime.date | None = None,
     **given: Any,
@@ -87,7 +88,7 @@ def draft(
     return collection
 
 
-def default_params(kind: str, categories: Any, ranges: Ranges | None) -> Params:
+def default_params(kind: Kind, categories: Any, ranges: Ranges | None) -> Params:
     """The paper's noise on the bits that a kind needs; for strings the windows preset."""
     match kind:
         case "string":
