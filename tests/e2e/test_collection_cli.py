@@ -90,7 +90,7 @@ def test_lint_names_what_is_wrong_and_the_way_out(path: Path) -> None:
     assert done.stderr == ""
     assert rappor("collection", "lint", path, "--strict").returncode == 1
     told = rappor("collection", "lint", path).stdout
-    assert f"{path.stem} ({ours[0]['requirement']})" in told
+    assert f"{path.stem} ({ours[0]['source']})" in told
     assert "way out: " in told
 
 

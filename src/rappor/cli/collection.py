@@ -13,7 +13,7 @@ from rappor.cli.collection_new import add_new
 from rappor.cli.collection_text import difference_lines, facts_of, finding_lines, page, plain
 from rappor.cli.output import say, say_json
 from rappor.collection import Collection, LintFinding, Registry, diff, lint_all
-from rappor.collection.lint_checks import errors, renamed
+from rappor.collection.lint import errors, renamed
 from rappor.collection.registry import definition_files
 from rappor.errors import ParamsError
 
@@ -137,7 +137,7 @@ def _read_all(files: list[Path]) -> tuple[list[Collection], list[LintFinding]]:
                 LintFinding(
                     "invalid-definition",
                     "error",
-                    "format",
+                    "",
                     str(error).removeprefix(f"{file}: "),
                     "Correct the named key; docs/collections.md tells every field.",
                     file.name,
