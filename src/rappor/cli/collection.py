@@ -7,12 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rappor import formats
 from rappor.cli.arguments import UsageError
 from rappor.cli.collection_new import add_new
 from rappor.cli.collection_text import difference_lines, facts_of, finding_lines, page, plain
 from rappor.cli.output import say, say_json
 from rappor.collection import Collection, LintFinding, Registry, diff, lint_all
-from rappor.collection.lint_checks import errors
+from rappor.collection.lint import errors, renamed
 from rappor.collection.registry import definition_files
 from rappor.errors import ParamsError
 
@@ -122,7 +123,7 @@ def _definitions(path: str) -> list[Path]:
 def _read_all(files: list[Path]) -> tuple[list[Collection], list[LintFinding]]:
     """The collections that can be read, and findings for those that cannot."""
     found: list[Collection] = []
-    findings = []
+    findings: list[LintFinding] = []
     for file in files:
         if not file.exists():
             raise ParamsError(f"{file}: no such file")
@@ -130,12 +131,13 @@ def _read_all(files: list[Path]) -> tuple[list[Collection], list[LintFinding]]:
             made = Collection.read(file)
             Registry([*found, made])  # refuses one version twice
             found.append(made)
+            findings += renamed(made, formats.read_text(file))
         except ParamsError as error:
             findings.append(
                 LintFinding(
                     "invalid-definition",
                     "error",
-                    "format",
+                    "",
                     str(error).removeprefix(f"{file}: "),
                     "Correct the named key; docs/collections.md tells every field.",
                     file.name,

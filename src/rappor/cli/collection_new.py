@@ -20,6 +20,7 @@ from rappor.errors import ParamsError
 from rappor.mechanism import DIALECTS, KINDS, Ranges
 from rappor.params import FIELDS, Params
 from rappor.privacy.schedule import relative_error
+from rappor.typing import Kind
 
 _USUAL_Q = 0.75  # the paper's
 
@@ -56,8 +57,11 @@ def add_new(actions: Any) -> Any:
     )
     limits = parser.add_argument_group("limits and modes")
     limits.add_argument("--reports-per-period", type=count, metavar="N", help="(default: 1)")
-    limits.add_argument("--most-values", type=count, metavar="N", help="of a client (default: 1)")
-    limits.add_argument("--most-epsilon", type=float, metavar="E", help="of a client, for ever")
+    limits.add_argument("--max-values", type=count, metavar="N", help="of a client (default: 1)")
+    limits.add_argument("--max-epsilon", type=float, metavar="E", help="of a client, for ever")
+    for old, dest in (("--most-values", "max_values"), ("--most-epsilon", "max_epsilon")):
+        as_now = count if dest == "max_values" else float
+        limits.add_argument(old, dest=dest, type=as_now, help=argparse.SUPPRESS)  # old names
     limits.add_argument("--group", metavar="NAME", help="of collections about the same thing")
     limits.add_argument("--keep-reports-days", type=int, metavar="N", help="(default: 0)")
     limits.add_argument("--expected-reports", type=count, metavar="N", help="in a period")
@@ -67,7 +71,7 @@ def add_new(actions: Any) -> Any:
     for flag, about in (
         ("--null-reports", "clients without a value say so"),
         ("--one-time", "one report from a client, ever"),
-        ("--budget", "every period costs its own ε (needs --most-epsilon)"),
+        ("--budget", "every period costs its own ε (needs --max-epsilon)"),
         ("--account-secret", "a person's clients share one secret"),
     ):
         limits.add_argument(flag, action="store_true", help=about)
@@ -116,15 +120,15 @@ def _drafted(args: argparse.Namespace) -> Collection:
         "expires": None if args.expires is None else _date(args.expires),
     }
     for name in (
-        "description", "sensitivity", "dialect", "period", "reports_per_period", "most_values",
-        "most_epsilon", "group", "keep_reports_days", "expected_reports", "platform", "values",
+        "description", "sensitivity", "dialect", "period", "reports_per_period", "max_values",
+        "max_epsilon", "group", "keep_reports_days", "expected_reports", "platform", "values",
         "upload", "null_reports", "one_time", "budget", "account_secret",
     ):  # fmt: skip
         given[name] = getattr(args, name)
     return draft(args.name, kind=kind, params=params, **given)
 
 
-def _asked_params(args: argparse.Namespace) -> tuple[Params | None, str | None]:
+def _asked_params(args: argparse.Namespace) -> tuple[Params | None, Kind | None]:
     """The parameters that were asked for, if any, and the kind of a preset."""
     numbers = any(getattr(args, name) is not None for name in FIELDS)
     asked = args.preset is not None or args.params is not None or numbers
@@ -138,7 +142,7 @@ def _asked_params(args: argparse.Namespace) -> tuple[Params | None, str | None]:
     return params, kind if args.preset is not None else None
 
 
-def _kind_of(args: argparse.Namespace) -> str:
+def _kind_of(args: argparse.Namespace) -> Kind:
     if args.categories is not None:
         return "category"
     return "ordinal" if args.edges is not None or args.magnitudes is not None else "string"

@@ -144,9 +144,8 @@ def finding_lines(findings: Iterable[LintFinding]) -> list[str]:
     """Findings, each with its way out."""
     lines: list[str] = []
     for each in findings:
-        lines += _wrapped(
-            f"{each.severity}: {each.collection}: {each.code} ({each.requirement}): {each.text}", ""
-        )
+        code = f"{each.code} ({each.source})" if each.source else each.code
+        lines += _wrapped(f"{each.severity}: {each.collection}: {code}: {each.text}", "")
         lines += _wrapped(f"way out: {each.way_out}")
     return lines
 

@@ -23,6 +23,7 @@ from rappor.privacy import Detectable, epsilon_n
 from rappor.privacy import epsilon_infinity as infinity
 from rappor.privacy import epsilon_one as one
 from rappor.simulate.populations import Population
+from rappor.typing import Kind
 
 POWERS = (0.5, 0.8, 0.95)
 CHECKED_COLLECTIONS = 20
@@ -38,7 +39,7 @@ def plan(
     frequency: float | None = None,
     power: float = 0.8,
     alpha: float = 0.05,
-    kind: str = "string",
+    kind: Kind = "string",
     one_time: bool = False,
     n: Iterable[int] = (7, 30, 365),
     population: Population | None = None,
@@ -198,7 +199,7 @@ class Plan:
     """
 
     params: Params
-    kind: str
+    kind: Kind
     epsilon_one: float
     epsilon_n: Mapping[int, float]
     epsilon_infinity: float

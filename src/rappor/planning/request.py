@@ -15,6 +15,7 @@ from rappor.errors import ParamsError
 from rappor.planning.noise import Goal
 from rappor.privacy import critical_value
 from rappor.simulate.populations import Population, exponential, uniform, zipf
+from rappor.typing import Kind
 
 # ε∞ where only ε1 is given: about the paper's 4.39 / 1.07.
 RATIO = 4.0
@@ -37,7 +38,7 @@ class PlanRequest:
     candidates: int
     power: float = 0.8
     alpha: float = 0.05
-    kind: str = "string"
+    kind: Kind = "string"
     one_time: bool = False
     n: tuple[int, ...] = (7, 30, 365)
     population: Population | None = field(default=None, repr=False)

@@ -10,7 +10,7 @@ from rappor.planning.expected_detections import ExpectedCrowd
 from rappor.planning.layouts import designs
 from rappor.planning.noise import Goal
 from rappor.planning.request import LEAST_EPSILON, MOST_EPSILON, MOST_REPORTS, RATIO, PlanRequest
-from rappor.privacy import LEAST_COHORT
+from rappor.privacy import MIN_COHORT
 
 _HALVINGS = 60
 _CLOSE = 1e-4  # relative
@@ -33,7 +33,7 @@ class Solver:
         def enough(reports: float) -> bool:
             return self.rarest(goal, reports) <= frequency
 
-        low, high = float(LEAST_COHORT * self.request.cells), float(MOST_REPORTS)
+        low, high = float(MIN_COHORT * self.request.cells), float(MOST_REPORTS)
         if enough(low):
             return math.ceil(low)
         return math.ceil(_between(enough, low, high)) if enough(high) else None

@@ -52,7 +52,7 @@ def test_cells_of_one_period_add_and_periods_add_the_reports_of_a_client() -> No
 
 def test_a_client_that_reports_once_ever_has_one_report_in_any_number_of_periods() -> None:
     once = samples.Params(k=20, h=1, m=4, f=0.0, p=0.25, q=0.75)
-    asked = replace(collection(most_epsilon=20.0), params=once, one_time=True)
+    asked = replace(collection(max_epsilon=20.0), params=once, one_time=True)
     cells = [stored(day, params_digest=once.digest) for day in (PERIOD, "2026-11-15")]
     (counts,) = sum_cells(cells, asked)  # type: ignore[arg-type]
     assert counts.reports_per_client == 1

@@ -137,7 +137,7 @@ def test_nothing_yet_says_what_to_do(tmp_path: Path) -> None:
 def test_an_infinite_epsilon_is_shown_as_no_limit(tmp_path: Path) -> None:
     sample = Sample(tmp_path)
     expires = today() + timedelta(days=9)
-    sample.define(Collection("daily", 1, STRINGS, budget=True, most_epsilon=20.0, expires=expires))
+    sample.define(Collection("daily", 1, STRINGS, budget=True, max_epsilon=20.0, expires=expires))
     sample.store()
     with made_desk(tmp_path, sample=sample) as desk:
         browser = Browser(desk)
