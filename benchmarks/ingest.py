@@ -166,7 +166,7 @@ SLOW_DISK = """
 import argparse, sys, time
 from pathlib import Path
 from rappor.collector import process
-from rappor.collector.settings import Settings
+from rappor.collector.settings import CollectorSettings
 from rappor.errors import StoreFull
 from rappor.store import open_store
 
@@ -185,7 +185,7 @@ parser = argparse.ArgumentParser()
 for name in ("port", "data", "collections"):
     parser.add_argument(f"--{name}")
 args = parser.parse_args()
-made = Settings(data=args.data, collections=args.collections, port=0, group_batches=4)
+made = CollectorSettings(data=args.data, collections=args.collections, port=0, group_batches=4)
 sys.exit(process.run(made, opened=Slow))
 """
 SENDERS = 96

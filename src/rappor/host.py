@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
 import signal
 import socket
 import sys
 
 try:
+    import ctypes
+except ImportError:  # a Python that was built without libffi
+    ctypes = None  # type: ignore[assignment]
+try:
     import resource
-except ImportError:  # there is none on Windows
+except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 LOOPBACK = "127.0.0.1"
+LOOPBACK_HOSTS = ("localhost", LOOPBACK, "::1")  # in a URL
+LOOPBACK_ADDRESSES = frozenset((LOOPBACK, "::1", f"::ffff:{LOOPBACK}"))  # of a connection's peer
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -43,6 +48,6 @@ def no_core_dumps() -> None:
 
 def die_with_parent() -> None:
     """In a child, before it begins: have the kernel end it with its parent; Linux only."""
-    if sys.platform == "linux":
+    if sys.platform == "linux" and ctypes is not None:
         pr_set_pdeathsig = 1
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)

@@ -23,7 +23,7 @@ from rappor.mechanism import Encoder, Entropy, Ranges, memo_digest
 from rappor.mechanism.signal import signal_of
 from rappor.params import Params, check_params
 from rappor.privacy import add_up, epsilon_infinity, epsilon_one
-from rappor.wire.cells import OTHER, Cell
+from rappor.wire.dimensions import OTHER, Cell
 
 
 class Phase(NamedTuple):

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from rappor.collection.definition import Collection
 from rappor.collection.periods import days_of, periods_between
+from rappor.host import LOOPBACK_HOSTS
 from rappor.privacy import (
     LEAST_COHORT,
     add_up,
@@ -56,7 +57,6 @@ def errors(findings: Iterable[LintFinding]) -> tuple[LintFinding, ...]:
 
 
 Say = Callable[[str, str, str, str, str], LintFinding]
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def about(collection: Collection) -> Say:
@@ -226,7 +226,7 @@ def encryption(collection: Collection, _: datetime.date) -> Iterator[LintFinding
     except ValueError:
         host = None
     if host and (
-        address.scheme == "https" or (address.scheme, host in _LOOPBACK) == ("http", True)
+        address.scheme == "https" or (address.scheme, host in LOOPBACK_HOSTS) == ("http", True)
     ):
         return
     yield about(collection)(

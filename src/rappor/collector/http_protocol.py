@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from rappor.collector.metrics import Metrics
-from rappor.collector.quota import LOOPBACK, prefix
+from rappor.collector.quota import prefix
 from rappor.collector.refusal import Refusal
 from rappor.collector.settings import (
     ANSWER_SECONDS,
@@ -29,6 +29,7 @@ from rappor.collector.settings import (
     MOST_URL,
     CollectorSettings,
 )
+from rappor.host import LOOPBACK_ADDRESSES
 
 IN_HEADERS, IN_BODY, ARRIVED = 0, 1, 2
 
@@ -59,7 +60,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """Take the connection, unless there are too many."""
         HttpToolsProtocol.connection_made(self, transport)
         host = "" if self.client is None else self.client[0]
-        if not self.settings.forwarded and host not in LOOPBACK:
+        if not self.settings.forwarded and host not in LOOPBACK_ADDRESSES:
             self._network = prefix(host) or b""
             self.neighbours[self._network] += 1
         if len(self.connections) > self.settings.most_connections or (

@@ -18,7 +18,6 @@ HEADER_SECONDS, BODY_SECONDS, IDLE_SECONDS = 5.0, 10.0, 15.0
 ANSWER_SECONDS = 10.0  # until an answer must have been read, or fit the system's buffers
 HANDSHAKE_SECONDS = 5.0  # of TLS, at the beginning and at the end
 DRAIN_SECONDS = 8.0  # from SIGTERM to the last acknowledgement; ten seconds to the exit
-WINDOW_DAYS, SKEW_DAYS = 14, 1  # accepted periods: today - 14 days to today + 1 day, UTC
 
 LEVELS = ("debug", "info", "warning", "error")
 
