@@ -31,7 +31,6 @@ Receive = Callable[[], Awaitable[Any]]
 Answer = tuple[int, Headers, bytes]
 
 _BINARY = BINARY.encode()
-NOOP = "/v1/noop"
 _MOST_REPORTS = f"at most {MAX_REPORTS} reports in a batch without a gateway key"
 _STORED = {"type": "http.response.start", "status": 204, "headers": []}
 _NOTHING = {"type": "http.response.body", "body": b""}
@@ -72,8 +71,6 @@ class App:
         try:
             if path == REPORTS_PATH and scope["method"] == "POST":
                 await self._take(scope, receive)
-            elif path == NOOP and scope["method"] == "POST" and self.settings.bench:
-                await read_body(fields_of(scope["headers"]), receive)
             else:
                 self._check_visitor(scope)
                 await _send(send, self._page(path, scope["method"]))
@@ -183,7 +180,7 @@ class App:
         allowed = b"GET, HEAD"
         if page is None:
             allowed = b"POST"
-            if path != REPORTS_PATH and not (path == NOOP and self.settings.bench):
+            if path != REPORTS_PATH:
                 raise Refusal("not-found")
         refusal = Refusal("method-not-allowed")
         self.metrics.refuse(refusal.code)

@@ -45,7 +45,6 @@ class CollectorSettings:
         most_connections: connections at once.
         prefix_connections: of those from one address prefix; nothing is limited with `forwarded`,
             where all come from the proxy, nor for this machine itself.
-        bench: whether POST /v1/noop exists, beside which the load test measures.
         log_level: debug, info, warning or error.
     """
 
@@ -64,7 +63,6 @@ class CollectorSettings:
     group_batches: int = 1024
     most_connections: int = 1024
     prefix_connections: int = 128
-    bench: bool = False
     log_level: str = "info"
 
     def __post_init__(self) -> None:
