@@ -13,6 +13,7 @@ except ImportError:  # Windows does not have it
 
 LOOPBACK = "127.0.0.1"
 LOOPBACK_HOSTS = ("localhost", LOOPBACK, "::1")  # names of this machine, in addresses
+LOOPBACK_ADDRESSES = frozenset((LOOPBACK, "::1", f"::ffff:{LOOPBACK}"))  # of a connection's peer
 
 
 def bound(host: str, port: int) -> socket.socket:

@@ -96,7 +96,7 @@ def test_a_stop_commits_what_waits_and_ends_with_0(tmp_path: Path, number: int) 
         for sender in senders:
             sender.start()
         with client_of(process) as client:
-            wait_for(lambda: b"\nrappor_queue_batches 20\n" in client.get("/metrics").body)
+            wait_for(lambda: b"\nrappor_queue_batches 20.0\n" in client.get("/metrics").body)
         process.process.send_signal(number)
         process.wait_for_event("stopping")
         (tmp_path / "gate").unlink()

@@ -35,7 +35,6 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_options(parser)
-    parser.add_argument("--bench", action="store_true", help="serve POST /v1/noop for load tests")
     new = parser.add_argument_group("keys")
     new.add_argument(
         "--new-key", metavar="NAME", help="make a key, add it to --keys, print it, end"
@@ -163,7 +162,7 @@ def run(args: argparse.Namespace) -> int:
     for each in (args.tls_cert, args.tls_key):
         if each is not None:
             os.stat(_file(each))  # FileNotFoundError names the file, which ssl does not
-    for package in ("numpy", "uvicorn", "httptools"):
+    for package in ("numpy", "prometheus_client", "uvicorn", "httptools"):
         if find_spec(package) is None:
             raise MissingExtraError("collector", "server")
     os.environ.setdefault(
@@ -187,7 +186,6 @@ def run(args: argparse.Namespace) -> int:
             queue_batches=args.queue,
             most_connections=args.connections,
             prefix_connections=args.prefix_connections,
-            bench=args.bench,
             log_level=args.log_level,
         )
     )

@@ -14,8 +14,7 @@ from rappor.client.identity import MIN_SECRET_BYTES
 from rappor.collection import Collection, Registry
 from rappor.errors import ParamsError
 from rappor.host import LOOPBACK_HOSTS
-
-PATH = "/v1/reports"
+from rappor.wire import REPORTS_PATH
 
 
 def gather(collections: Iterable[Collection | str | os.PathLike[str]]) -> dict[str, Collection]:
@@ -186,7 +185,12 @@ def check_address(url: object) -> tuple[bool, str, int | None, str]:
             "upload_to must be https, so that reports are encrypted on their way; "
             f"plain http is for {', '.join(LOOPBACK_HOSTS)} only, got host {show(host)}"
         )
-    return parts.scheme == "https", host, port, parts.path if parts.path.strip("/") else PATH
+    return (
+        parts.scheme == "https",
+        host,
+        port,
+        parts.path if parts.path.strip("/") else REPORTS_PATH,
+    )
 
 
 def check_key(key: object) -> str:

@@ -24,7 +24,7 @@ from rappor.mechanism.signal import signal_of
 from rappor.params import Params, check_params
 from rappor.privacy import add_up, epsilon_infinity, epsilon_one
 from rappor.typing import Kind
-from rappor.wire.cells import OTHER, Cell
+from rappor.wire.dimensions import OTHER, Cell
 
 
 class Phase(NamedTuple):

@@ -13,14 +13,13 @@ from rappor.collection.periods import check_period_kind
 from rappor.errors import ParamsError
 from rappor.mechanism import DIALECTS, Ranges
 from rappor.mechanism.kinds import check_kind
-from rappor.wire.batch import MAX_VERSION
-from rappor.wire.cells import (
+from rappor.wire.dimensions import (
     COLLECTION_NAME,
     DIMENSION_NAME,
     DIMENSION_VALUE,
-    MOST_DIMENSIONS,
     OTHER,
 )
+from rappor.wire.protocol import MAX_DIMENSIONS, MAX_VERSION
 
 SENSITIVITIES = ("low", "medium", "high")
 PLATFORMS = ("device", "web")
@@ -140,9 +139,9 @@ def check_edges(made: Ranges) -> None:
 
 def dimensions(name: str, value: Any) -> dict[str, tuple[str, ...]]:
     """Declared dimensions: for each name, a short list of allowed values."""
-    if not isinstance(value, Mapping) or len(value) > MOST_DIMENSIONS:
+    if not isinstance(value, Mapping) or len(value) > MAX_DIMENSIONS:
         raise ParamsError(
-            f"{name} must be at most {MOST_DIMENSIONS} names, each with a list of its values"
+            f"{name} must be at most {MAX_DIMENSIONS} names, each with a list of its values"
         )
     made = {}
     for key, listed in value.items():

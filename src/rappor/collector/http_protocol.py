@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from rappor.collector.metrics import Metrics
-from rappor.collector.quota import LOOPBACK, prefix
+from rappor.collector.quota import prefix
 from rappor.collector.refusal import Refusal
 from rappor.collector.settings import (
     ANSWER_SECONDS,
@@ -33,6 +33,7 @@ from rappor.collector.settings import (
     MOST_URL,
     CollectorSettings,
 )
+from rappor.host import LOOPBACK_ADDRESSES
 
 IN_HEADERS, IN_BODY, ARRIVED = 0, 1, 2
 
@@ -73,7 +74,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def arrive(self, host: str) -> bool:
         """Count the connection with its neighbourhood, once; whether that may have one more."""
-        if self.settings.forwarded or host in LOOPBACK:
+        if self.settings.forwarded or host in LOOPBACK_ADDRESSES:
             return True
         if self._network is None:
             self._network = prefix(host) or b""

@@ -60,6 +60,7 @@ class Collector(uvicorn.Server):
         registry: Registry,
         today: Today = utc_today,
         writer: Callable[..., Writer] = Writer,
+        app: Callable[..., App] = App,
     ) -> None:
         """Put the parts together; `run` serves until told to stop."""
         self.settings, self.store = settings, store
@@ -69,7 +70,7 @@ class Collector(uvicorn.Server):
         admission = Admission(registry, today, last_retention(store))
         if admission.retained is not None and admission.retained > today():
             log.event("clock-went-back", logging.ERROR, retained=admission.retained.isoformat())
-        self.app = App(settings, admission, self.writer, self.metrics, keys)
+        self.app = app(settings, admission, self.writer, self.metrics, keys)
         self.exit_code = 0
         self._calendar = Calendar(today())
         self._retained_on: datetime.date | None = None
@@ -314,6 +315,7 @@ def run(
     opened: Callable[[str | Path], Store] = open_store,
     today: Today = utc_today,
     writer: Callable[..., Writer] = Writer,
+    app: Callable[..., App] = App,
 ) -> int:
     """Serve until stopped; 0, or 1 after a failure.
 
@@ -322,6 +324,7 @@ def run(
         opened: opens the store.
         today: the clock.
         writer: makes the writer.
+        app: makes the application.
 
     Raises:
         ParamsError: collections or keys that cannot be read.
@@ -333,7 +336,7 @@ def run(
     claim = Claim(settings.data)
     store = opened(settings.data)
     save_definitions(store, registry)
-    collector = Collector(settings, store, registry, today, writer)
+    collector = Collector(settings, store, registry, today, writer, app)
     address = bound(settings.host, settings.port)
     collector.run(sockets=[address])
     if collector.exit_code == 0:

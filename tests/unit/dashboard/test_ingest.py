@@ -134,8 +134,8 @@ def test_without_an_address_nothing_is_watched() -> None:
 def test_percentiles_are_read_between_bounds() -> None:
     metrics = Metrics()
     for _ in range(99):
-        metrics.commits.add(0.004)
-    metrics.commits.add(0.04)
+        metrics.commit(0.004, 1, 0, 1)
+    metrics.commit(0.04, 1, 0, 1)
     sample = parse(
         metrics.text(healthy=True, queue_batches=0, queue_bytes=0, data=Path()).decode(), 0
     )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from rappor.host import LOOPBACK_HOSTS
 from rappor.store.released import STEP
 
 _LINE = re.compile(r"([a-zA-Z_]\w*)(?:\{(\w+)=\"([^\"]*)\"\})? (\S+)")
@@ -101,7 +102,7 @@ def fetch(collector: str, at: float) -> Sample:
     connection: http.client.HTTPConnection
     if parts.scheme == "https":
         context = ssl.create_default_context()
-        if host in ("127.0.0.1", "::1", "localhost"):
+        if host in LOOPBACK_HOSTS:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         connection = http.client.HTTPSConnection(host, port, timeout=_SECONDS, context=context)

@@ -310,12 +310,12 @@ def test_tokens_that_are_moved_twice_are_noticed(
 KILLER = """
 import os, signal, sys
 from pathlib import Path
-from rappor.store.sqlite import fresh
+from rappor.store.sqlite import recent_tokens
 from rappor.store.sqlite.connection import connect
 from rappor.store.sqlite.store import SqliteStore
 from support import store_samples as samples
 
-fresh.FULL, fresh.BLOCK, fresh.MOST = 5, 9, 12
+recent_tokens.FULL, recent_tokens.BLOCK, recent_tokens.MOST = 5, 9, 12
 in_two = sys.argv[3] == "in-two"
 
 class Killing:

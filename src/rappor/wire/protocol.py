@@ -1,7 +1,7 @@
-"""Every error that a collector answers with: a closed list of stable codes (RFC 9457).
+"""What clients and collectors agree on: paths, content types, limits, windows, problem codes.
 
-A client needs two things from an answer: whether to drop the batch or keep it, and when to try
-again. The list is the contract; docs/protocol.md explains each code.
+docs/protocol.md explains each of them. The problems are a closed list of stable codes (RFC 9457).
+They tell a client whether to drop a batch or keep it, and when to try again.
 """
 
 from __future__ import annotations
@@ -12,18 +12,32 @@ from typing import NamedTuple
 from rappor.checks import show
 from rappor.errors import ParamsError
 
+REPORTS_PATH = "/v1/reports"  # where a batch is sent to
+
+BINARY = "application/vnd.rappor.batch"  # a batch in the format RPR1 (`wire.binary`)
+JSON = "application/json"  # a batch in JSON (`wire.json_batch`)
 PROBLEM_JSON = "application/problem+json"
+
+MAX_BODY = 256 * 1024  # bytes of a message as it is sent
+MAX_INFLATED = 1024 * 1024  # bytes of a message after decompression
+MAX_REPORTS = 16  # in a client's batch; larger batches need a gateway key (docs/protocol.md)
+MAX_VERSION = 0xFFFF  # of a collection
+MAX_DIMENSIONS = 8
+TOKEN_BYTES = 16
+
+ACCEPTANCE_DAYS = 14  # a period is accepted for this long after its last day (UTC)
+SKEW_DAYS = 1  # and this long before its first day: clocks differ
 
 
 class Problem(NamedTuple):
-    """One way in which a request can fail.
+    """One reason for which a collector refuses a request.
 
     Attributes:
         code: its stable name.
-        status: the HTTP status it is sent with.
-        title: what went wrong, in one sentence that is the same every time.
-        retry: whether the same batch may succeed later, if only because the operator sets a key, an
-            address or a collection right; otherwise a client drops it.
+        status: the HTTP status of the answer.
+        title: what went wrong, in one fixed sentence.
+        retry: whether the same batch may succeed later, for example after the operator has
+            corrected a key, an address or a collection. If not, a client drops the batch.
     """
 
     code: str
@@ -64,9 +78,11 @@ PROBLEMS: dict[str, Problem] = {problem.code: problem for problem in _LISTED}
 
 
 def problem_json(code: str, detail: str = "") -> bytes:
-    """The body of an answer: application/problem+json.
+    """The body of an answer, as application/problem+json.
 
-    `detail` is for a person and must hold nothing from the request.
+    Args:
+        code: one of `PROBLEMS`.
+        detail: more for a person to read; it must repeat nothing from the request.
 
     >>> json.loads(problem_json("malformed-batch"))["status"]
     400

@@ -1,5 +1,6 @@
 """The closed list of errors: stable, documented, and enough for a client to decide."""
 
+import ast
 import json
 import re
 from http import HTTPStatus
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rappor.errors import ParamsError
-from rappor.wire import PROBLEMS, problem_json
+from rappor.wire import PROBLEMS, problem_json, protocol
 
 PROTOCOL = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text(encoding="utf-8")
 
@@ -57,3 +58,17 @@ def test_what_may_succeed_later_and_what_never_will_are_told_apart_by_status_too
 def test_a_code_that_is_not_listed_cannot_be_sent() -> None:
     with pytest.raises(ParamsError, match="code must be one of the listed problems"):
         problem_json("whatever")
+
+
+@pytest.mark.parametrize("fact", ["/v1/reports", "vnd.rappor.batch", "problem+json"])
+def test_a_fact_of_the_protocol_is_written_down_in_one_module(fact: str) -> None:
+    """Elsewhere only in text for people: docstrings and comments."""
+    package = Path(protocol.__file__).parents[1]
+    homes = {
+        file.relative_to(package).as_posix()
+        for file in package.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if fact in node.value and "\n" not in node.value and " " not in node.value
+    }
+    assert homes == {"wire/protocol.py"}

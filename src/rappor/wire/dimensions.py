@@ -1,7 +1,7 @@
-"""Declared dimensions outside a process: what can be sent.
+"""Dimensions and their cells, as they can be sent.
 
-A cell is a sorted tuple of (name, value) pairs. Dimensions travel in clear, outside ε (R19): they
-are few, short and declared. The messages never repeat what was sent.
+A cell is a sorted tuple of (name, value) pairs. Dimensions are sent in clear and are not covered by
+ε, so they are few, short and declared. Error messages never repeat what was sent.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from itertools import pairwise
 from typing import Any
 
 from rappor.errors import WireError
+from rappor.wire.protocol import MAX_DIMENSIONS
 
 Cell = tuple[tuple[str, str], ...]
 
 _PAIRS = "dimensions must be pairs of a name and a value"
-OTHER = "other"  # what every value that is not declared is sent as
-MOST_DIMENSIONS = 8
+OTHER = "other"  # sent in place of every value that is not declared
 COLLECTION_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 DIMENSION_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 DIMENSION_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._+/:()-]{0,62}[A-Za-z0-9._+()-])?")
@@ -30,7 +30,7 @@ def check_cell(dimensions: Any) -> Cell:
     try:
         pairs = tuple(pair if type(pair) is tuple else _pair(pair) for pair in dimensions)
         return _checked(pairs)
-    except TypeError:  # nothing to go through, or what no text could be
+    except TypeError:  # not iterable, or a pair that cannot be hashed
         raise WireError(_PAIRS) from None
 
 
@@ -40,10 +40,10 @@ def _pair(pair: Any) -> tuple[Any, ...]:
     return tuple(pair)
 
 
-@lru_cache(maxsize=4096)  # the cells of a collector are few, and each comes very often
+@lru_cache(maxsize=4096)  # a collector has few cells, and each is used very often
 def _checked(cell: tuple[tuple[Any, ...], ...]) -> Cell:
-    if len(cell) > MOST_DIMENSIONS:
-        raise WireError(f"a batch has at most {MOST_DIMENSIONS} dimensions, got {len(cell)}")
+    if len(cell) > MAX_DIMENSIONS:
+        raise WireError(f"a batch has at most {MAX_DIMENSIONS} dimensions, got {len(cell)}")
     if any(len(pair) != 2 for pair in cell):
         raise WireError(_PAIRS)
     for name, value in cell:
