@@ -7,12 +7,13 @@ import re
 from pathlib import Path
 
 from rappor import csv_cells
-from rappor.charts.render import render
+from rappor.charts.render import to_png, to_svg
 from rappor.errors import ParamsError
 from rappor.experiments.experiment import Figure, Outcome, Table
 from rappor.experiments.page import experiment_page, index_page
 from rappor.experiments.style import darkened
 from rappor.experiments.summary import FILE, Document, RunRecord, merged
+from rappor.files import write_bytes, write_text
 
 _TAKEN = ("index", "remarks", "verdicts")
 _STEM = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -29,7 +30,7 @@ def write_experiment(done: RunRecord, directory: Path) -> Path:
         for table in done.outcome.tables:
             _write_table(table, folder)
     page = folder / "index.html"
-    page.write_text(experiment_page(done), encoding="utf-8")
+    write_text(page, experiment_page(done))
     return page
 
 
@@ -38,9 +39,9 @@ def write_summary(directory: Path, entries: Document) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     document = merged(directory, entries)
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    (directory / FILE).write_text(text + "\n", encoding="utf-8")
+    write_text(directory / FILE, text + "\n")
     page = directory / "index.html"
-    page.write_text(index_page(document), encoding="utf-8")
+    write_text(page, index_page(document))
     return page
 
 
@@ -55,12 +56,11 @@ def check_names(outcome: Outcome) -> None:
 
 
 def _write_figure(figure: Figure, folder: Path) -> None:
-    render(figure.spec, folder / f"{figure.name}.png")
-    render(figure.spec, folder / f"{figure.name}.svg")
-    render(darkened(figure.spec), folder / f"{figure.name}-dark.svg")
+    write_bytes(folder / f"{figure.name}.png", to_png(figure.spec))
+    write_text(folder / f"{figure.name}.svg", to_svg(figure.spec))
+    write_text(folder / f"{figure.name}-dark.svg", to_svg(darkened(figure.spec)))
 
 
 def _write_table(table: Table, folder: Path) -> None:
-    with (folder / f"{table.name}.csv").open("w", encoding="utf-8", newline="") as handle:
-        handle.write(csv_cells.line(table.columns))
-        handle.writelines(map(csv_cells.line, table.rows))
+    lines = map(csv_cells.line, [table.columns, *table.rows])
+    write_text(folder / f"{table.name}.csv", "".join(lines))

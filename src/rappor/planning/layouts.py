@@ -87,7 +87,7 @@ def _shapes(request: PlanRequest) -> Iterator[tuple[int, int]]:
     elif request.kind == "category":
         yield request.candidates, 1
     else:
-        longest = 8 * request.most_bytes
+        longest = 8 * request.max_bytes
         lengths = [k for k in LENGTHS if k <= longest]
         yield from ((k, h) for h in HASHES for k in lengths if h < k)
 

@@ -1,6 +1,7 @@
 """Counts from the store add up as the theory says; files go in exactly as they would be counted."""
 
 import random
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -156,3 +157,20 @@ def test_a_million_reports_give_the_same_counts_however_they_are_cut(tmp_path: P
     assert (found.ones == whole.ones).all()
     assert (found.totals == whole.totals).all()
     store.close()
+
+
+@pytest.mark.parametrize("write", [write_csv, write_parquet])
+def test_reports_that_cannot_be_written_leave_the_old_file_whole(
+    tmp_path: Path, write: Callable[..., int]
+) -> None:
+    path = tmp_path / "reports"
+    path.write_text("old")
+
+    def reports() -> Iterator[tuple[int, bytes]]:
+        yield 0, bytes(WIDTH * 10)
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="space"):
+        write(path, reports(), PARAMS.k)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
