@@ -29,8 +29,10 @@ def replacing(target: Path, *, private: bool = False) -> Iterator[Path]:
         yield draft
         _sync(draft)
         os.replace(draft, target)
-    except BaseException:
+    except BaseException as error:
         draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and error.filename in (None, str(draft)):
+            error.filename = str(target)  # a write names no file, and nobody knows the draft's name
         raise
 
 

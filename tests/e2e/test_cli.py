@@ -328,24 +328,6 @@ def test_explain_without_a_permanent_step_says_infinity(secret: Path) -> None:
     assert document("explain", "x", *numbers)["epsilon_infinity"] == "inf"
 
 
-def test_demo_estimates_what_it_simulated() -> None:
-    facts = document("demo", "--small", "--people", "2e3")
-    assert facts["people"] == 2000
-    assert sum(row["truth"] for row in facts["rows"]) == pytest.approx(1)
-    for row in facts["rows"]:
-        assert row["low"] < row["estimate"] < row["high"]
-        # Six standard errors: a false alarm in 10^8 runs.
-        assert abs(row["estimate"] - row["truth"]) < 6 / 1.96 * (row["high"] - row["estimate"])
-
-
-def test_demo_tells_its_story_on_standard_output_and_what_is_next_on_standard_error() -> None:
-    done = rappor("demo", "--small", "--people", "50")
-    assert done.returncode == 0
-    assert [part in done.stdout for part in ("1. ", "2. 50 people", "3. ")] == [True] * 3
-    assert done.stderr.startswith("Next: rappor explain")
-    assert "\r" not in done.stderr  # progress is for terminals only
-
-
 BASH = shutil.which("bash")
 
 
@@ -438,7 +420,6 @@ def test_help_loads_no_heavy_module(module: str) -> None:
         ("privacy", "--help"),
         ("privacy", "--preset", "normal", "--reports", "1e6", "--candidates", "9"),
         ("explain", "naïve ☃"),
-        ("demo", "--small", "--people", "20"),
         ("completion", "fish"),
     ],
     ids=" ".join,
@@ -508,10 +489,6 @@ USAGE = [
     ("explain",),
     ("explain", "a", "b"),
     ("encode", "--preset", "windows", "value"),
-    ("demo", "--small", "--people", "0"),
-    ("demo", "--people", "20"),
-    ("demo", "--small", "--reports", "1e6"),
-    ("demo", "--small", "--no-serve"),
     ("demo", "--reports", "999"),
     ("demo", "--reports", "1e9"),
     ("demo", "--seed", "0"),
@@ -519,7 +496,6 @@ USAGE = [
     ("demo", "--keep", "."),
     ("completion",),
     ("completion", "tcsh"),
-    ("demo", "--small", "--people", "1e18"),
     ("privacy", "--presets", "windows"),
     ("privacy",),
     ("privacy", "--preset", "windows", "--k", "3"),

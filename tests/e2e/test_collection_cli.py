@@ -72,7 +72,7 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     new(file, "--owner", "first")
     again = rappor("collection", "new", "thing", "--output", file)
     assert (again.returncode, again.stdout) == (3, "")
-    assert "is there already; --force writes over it" in again.stderr
+    assert "exists already; --force replaces it" in again.stderr
     assert Collection.read(file).owner == "first"
     new(file, "--owner", "second", "--force")
     assert Collection.read(file).owner == "second"

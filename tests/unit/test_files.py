@@ -58,3 +58,21 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     finally:
         os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_an_error_names_the_file_that_was_to_be_written(tmp_path: Path) -> None:
+    def write() -> None:
+        with replacing(tmp_path / "a.csv"):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        write()
+    assert raised.value.filename == str(tmp_path / "a.csv")
+
+    def create() -> None:
+        with replacing(tmp_path / "missing" / "a.csv") as draft:
+            draft.touch()
+
+    with pytest.raises(FileNotFoundError) as missing:
+        create()
+    assert missing.value.filename == str(tmp_path / "missing" / "a.csv")

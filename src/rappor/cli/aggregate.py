@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rappor.cli.arguments import UsageError, add_kind, add_params, count, params_from
 from rappor.cli.output import note, say_json
+from rappor.cli.result_files import replacing
 from rappor.errors import DecodeError, MissingExtraError
 from rappor.mechanism import DIALECTS
 
@@ -124,7 +125,8 @@ def _write(found: Aggregated, path: Path) -> None:
         ".parquet": found.counts.to_parquet,
         ".npz": found.counts.to_npz,
     }
-    write[path.suffix.lower()](path)
+    with replacing(str(path)) as draft:
+        write[path.suffix.lower()](draft)
 
 
 class _Progress:

@@ -156,10 +156,14 @@ def read_secret(path: str, create: bool) -> bytes:
         raise ParamsError(f"{path}: no such home directory") from None
     if create and not file.exists():
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as handle:
-            handle.write(new_secret())
-            handle.flush()
-            os.fsync(handle.fileno())
+        try:
+            with os.fdopen(descriptor, "wb") as handle:
+                handle.write(new_secret())
+                handle.flush()
+                os.fsync(handle.fileno())
+        except OSError as error:  # such as a full disk: half a secret is worse than none
+            file.unlink()
+            raise OSError(error.errno, error.strerror, str(file)) from error
         note(f"made a new secret: {file} (keep it: another one is another ε)")
     try:
         secret = file.read_bytes()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rappor.checks import plural
 from rappor.cli.arguments import UsageError, add_params, params_from
 from rappor.cli.output import note, say_json
+from rappor.cli.result_files import replacing
 from rappor.errors import MissingExtraError
 from rappor.mechanism import DIALECTS
 
@@ -75,7 +76,8 @@ def run(args: argparse.Namespace) -> int:
     column = {text: number for number, text in enumerate(candidates.strings)}
     order = [column[text] for text in dict.fromkeys(strings)]  # the order of the file
     if args.output is not None:
-        write_map(design, args.output, order)
+        with replacing(args.output) as path:
+            write_map(design, path, order)
     elif not args.json:
         sys.stdout.flush()
         for row in map_lines(design, order):

@@ -11,6 +11,7 @@ from typing import Any
 from rappor.cli.arguments import UsageError, add_params, count, params_from, ranges_from
 from rappor.cli.collection_text import facts_of, finding_lines
 from rappor.cli.output import note, say, say_json
+from rappor.cli.result_files import replacing, target_of
 from rappor.collection import Collection, lint
 from rappor.collection.fields import PLATFORMS, SENSITIVITIES, VALUES
 from rappor.collection.periods import PERIODS
@@ -86,12 +87,10 @@ def run_new(args: argparse.Namespace) -> int:
     collection = _drafted(args)
     text = commented(collection)
     if args.output is not None:
-        path = Path(args.output).expanduser()
-        try:
-            with path.open("w" if args.force else "x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError:
-            raise ParamsError(f"{args.output} is there already; --force writes over it") from None
+        if target_of(args.output).exists() and not args.force:
+            raise ParamsError(f"{args.output} exists already; --force replaces it")
+        with replacing(args.output) as path:
+            path.write_text(text, encoding="utf-8")
     findings = lint(collection)
     if args.json:
         say_json({**facts_of(collection), "findings": [asdict(each) for each in findings]})

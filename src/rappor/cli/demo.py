@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rappor.cli import survey
 from rappor.cli.arguments import UsageError, count, port
 from rappor.cli.output import note, say, say_json
 from rappor.errors import MissingExtraError, RapporError
@@ -37,7 +36,6 @@ _EXAMPLE = """examples:
   rappor demo
   rappor demo --no-serve --json
   rappor demo --keep demo --reports 2e6
-  rappor demo --small
 
 The people are simulated; everything else is what an application and an
 operator run. The noise is new in each run and has no seed. docs/demo.md tells
@@ -74,17 +72,6 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "--dashboard-port", type=port, metavar="N", help="the dashboard's (default: a free one)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON, and end")
-    parser.add_argument(
-        "--small",
-        action="store_true",
-        help="the idea alone: a survey in this process, without server and extras",
-    )
-    parser.add_argument(
-        "--people",
-        type=count,
-        metavar="N",
-        help=f"how many are asked with --small (default: {survey.PEOPLE:,})",
-    )
     parser.set_defaults(run=run)
     return parser
 
@@ -92,8 +79,6 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Run the demo, and serve where someone can look."""
     _check(args)
-    if args.small:
-        return survey.run(args)
     if any(find_spec(package) is None for package in _NEEDED):
         raise MissingExtraError("demo", "analysis,server")
     from rappor.demo.interrupts import Interrupts
@@ -107,21 +92,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    large = {
-        "--reports": args.reports,
-        "--seed": args.seed,
-        "--keep": args.keep,
-        "--port": args.port,
-        "--dashboard-port": args.dashboard_port,
-        "--no-serve": args.no_serve or None,
-    }
-    if args.small:
-        given = [option for option, value in large.items() if value is not None]
-        if given:
-            raise UsageError(f"{given[0]} does not go with --small")
-        return
-    if args.people is not None:
-        raise UsageError("--people goes with --small; the size of the demo is --reports")
     if args.reports is not None and not LEAST_REPORTS <= args.reports <= MOST_REPORTS:
         raise UsageError(
             f"--reports goes from {LEAST_REPORTS:,} to {MOST_REPORTS:,}, got {args.reports:,}"

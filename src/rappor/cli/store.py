@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import date
 from itertools import chain
 from pathlib import Path
@@ -26,7 +27,7 @@ from rappor.cli.store_options import (
     verb,
 )
 from rappor.collection import Collection, Registry, check_period, period_of
-from rappor.errors import DecodeError, ParamsError
+from rappor.errors import DecodeError, ParamsError, StoreFull
 
 if TYPE_CHECKING:
     from rappor.store import Fold
@@ -68,7 +69,8 @@ def run_backup(args: argparse.Namespace) -> int:
     with closing(open_data(args.data, read_only=False)) as store:
         # Written down first, as with an export: what leaves unseen is worse than what then fails.
         store.audit(actor(), "backup", path.name)
-        store.backup(path)
+        with _naming(path):
+            store.backup(path)
         cells = store.cells()
     size = path.stat().st_size
     reports = sum(each.reports for each in cells)
@@ -76,6 +78,17 @@ def run_backup(args: argparse.Namespace) -> int:
     if args.json:
         say_json({"output": str(path), "bytes": size, "cells": len(cells), "reports": reports})
     return 0
+
+
+@contextmanager
+def _naming(target: Path) -> Iterator[None]:
+    """Name the copy where its disk is full: the error of the store names what was copied."""
+    try:
+        yield
+    except (OSError, StoreFull) as error:
+        if isinstance(error, OSError) and error.errno != errno.ENOSPC:
+            raise
+        raise StoreFull(f"{target}: no room on the disk; nothing was written") from error
 
 
 def register_restore(verbs: Any) -> argparse.ArgumentParser:
@@ -101,7 +114,8 @@ def run_restore(args: argparse.Namespace) -> int:
     need_analysis("store", "numpy")
     from rappor.store import restore_store
 
-    restore_store(args.backup, args.data)
+    with _naming(Path(args.data)):
+        restore_store(args.backup, args.data)
     with closing(open_data(args.data, read_only=False)) as store:
         store.audit(actor(), "restore", args.backup.rpartition("/")[2])
         cells = store.cells()
