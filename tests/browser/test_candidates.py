@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.analysis.draft import MOST_STRINGS
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.candidates.candidate_upload import MOST_STRINGS
 from support.dashboard import HIJACKER, PAGES, RARE, week
 from support.payloads import LISTED
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.routes import PAGES
 from support.command import rappor
 from support.dashboard import Dashboard, Sample, Visit, sample_folder, serving

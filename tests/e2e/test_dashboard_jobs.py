@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.context import Desk
 from rappor.dashboard.jobs import Job, Jobs
-from rappor.dashboard.jobs.line import Worker
+from rappor.dashboard.jobs.worker_process import Worker
 from support.dashboard import week
 from support.dashboard_desk import entered, made_desk, until_over
 from support.waiting import wait_for

@@ -17,13 +17,13 @@ import pytest
 from rappor import Params
 from rappor.collection import Collection, period_of
 from rappor.collector.metrics import Metrics
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.analysis.stage import Reader
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.context import Desk
 from rappor.dashboard.ingest.metrics import Sample as Figures
 from rappor.dashboard.ingest.metrics import parse
 from rappor.dashboard.ingest.watch import Watch
 from rappor.dashboard.routes import PAGES
+from rappor.dashboard.stage import Reader
 from rappor.dashboard.state import SavedResult
 from rappor.store import CellKey, Fold, open_store
 from rappor.store.released import STEP

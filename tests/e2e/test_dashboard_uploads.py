@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.analysis.upload import read_upload
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.candidates.upload import read_upload
 from rappor.errors import ParamsError
 from support.dashboard_desk import Browser, made_desk
 

@@ -12,9 +12,9 @@ from typing import Any
 from rappor import Params, Ranges
 from rappor.aggregate.counts import Counts
 from rappor.collection import Collection, period_of
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.ahead import SWITCH
+from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.links import login_link
+from rappor.dashboard.prefetch import SWITCH
 from rappor.dashboard.process import CACHE
 from rappor.dashboard.state import DashboardState
 from rappor.simulate import counts as simulated_counts

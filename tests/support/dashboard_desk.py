@@ -13,14 +13,14 @@ from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlencode, urlsplit
 
-from rappor.dashboard import fresh
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard import background_cache
 from rappor.dashboard.app import build
 from rappor.dashboard.assets import Assets
+from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.catalogue import Catalogue
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.context import Desk
 from rappor.dashboard.jobs import Job, Jobs, worker
-from rappor.dashboard.jobs import jobs as jobs_module
+from rappor.dashboard.jobs import queue as jobs_module
 from rappor.dashboard.routes import PAGES
 from rappor.dashboard.routing import Page
 from rappor.dashboard.settings import DashboardSettings
@@ -92,7 +92,7 @@ def until_over(jobs: Jobs, job: Job) -> Job:
 @contextlib.contextmanager
 def always_fresh() -> Iterator[None]:
     """Pages show what is stored by then, however long it takes to look: no older picture."""
-    with patch.multiple(fresh, PATIENCE_SECONDS=300.0, _NO_REST_SECONDS=float("inf")):
+    with patch.multiple(background_cache, PATIENCE_SECONDS=300.0, _NO_REST_SECONDS=float("inf")):
         yield
 
 

@@ -14,14 +14,13 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from rappor.dashboard.access import csrf
-from rappor.dashboard.access.cookies import visitor_of
-from rappor.dashboard.access.roles import PUBLIC
-from rappor.dashboard.access.visitor import Visitor
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth import csrf
+from rappor.dashboard.auth.cookies import visitor_of
+from rappor.dashboard.auth.roles import PUBLIC
+from rappor.dashboard.auth.visitor import Visitor
+from rappor.dashboard.context import Desk
 from rappor.dashboard.forms import BadForm, TooLarge, read_form
 from rappor.dashboard.headers import SafeHeaders
-from rappor.dashboard.patience import BODY_SECONDS
 from rappor.dashboard.problems import (
     forbidden,
     log_in_first,
@@ -31,6 +30,7 @@ from rappor.dashboard.problems import (
 )
 from rappor.dashboard.routes import PAGES
 from rappor.dashboard.routing import Page
+from rappor.dashboard.timeouts import BODY_SECONDS
 from rappor.dashboard.words import bytes_text
 from rappor.errors import ParamsError, RapporError, StoreError
 

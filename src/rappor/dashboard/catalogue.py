@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING
 
 from rappor.checks import show
 from rappor.collection import Collection
+from rappor.dashboard.background_cache import BackgroundCache
 from rappor.dashboard.changes import Stamp, folder_stamp, store_stamp
-from rappor.dashboard.fresh import BackgroundCache
-from rappor.dashboard.painter import Painter
-from rappor.dashboard.picture import (
+from rappor.dashboard.snapshot import (
     Entry,
     PeriodCount,
     Picture,
@@ -29,6 +28,7 @@ from rappor.dashboard.picture import (
     VersionKey,
     read_folder,
 )
+from rappor.dashboard.snapshot_builder import Painter
 from rappor.errors import ParamsError, StoreError
 from rappor.store import AuditEntry, SeenCells, Store, StoredCounts, open_store
 from rappor.store.open import FILE_NAME

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rappor.dashboard.view import View, between
+from rappor.dashboard.page_query import View, between
 
 
 def moved(view: View, stored: Sequence[str], by: int, page: str = "") -> str:

@@ -8,9 +8,9 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.access.visitor import Visitor
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.auth.visitor import Visitor
+from rappor.dashboard.context import Desk
 from rappor.dashboard.settings import DashboardSettings
 
 _MACHINE = (".json", ".csv")

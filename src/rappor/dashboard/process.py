@@ -18,19 +18,19 @@ from pathlib import Path
 import uvicorn
 
 from rappor.dashboard import templating
-from rappor.dashboard.ahead import Ahead, wanted
 from rappor.dashboard.app import build
 from rappor.dashboard.assets import Assets
 from rappor.dashboard.catalogue import Catalogue
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.context import Desk
 from rappor.dashboard.ingest.watch import Watch
 from rappor.dashboard.jobs import Jobs
 from rappor.dashboard.limits import no_core_dumps
-from rappor.dashboard.patience import MOST_CONNECTIONS, PatientProtocol
-from rappor.dashboard.results.kept import prepare as prepare_tables
+from rappor.dashboard.prefetch import Ahead, wanted
+from rappor.dashboard.results.serialization import prepare as prepare_tables
 from rappor.dashboard.settings import DashboardSettings
 from rappor.dashboard.state import DashboardState
 from rappor.dashboard.state.clock import text_of
+from rappor.dashboard.timeouts import MOST_CONNECTIONS, PatientProtocol
 from rappor.host import bound
 
 CACHE = "dashboard-cache"

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rappor.dashboard.access.roles import PUBLIC, Role
+from rappor.dashboard.auth.roles import PUBLIC, Role
 from rappor.dashboard.forms import FORM_BYTES
 from rappor.errors import ParamsError
 
 if TYPE_CHECKING:
-    from rappor.dashboard.access.visitor import Visitor
-    from rappor.dashboard.desk import Desk
+    from rappor.dashboard.auth.visitor import Visitor
+    from rappor.dashboard.context import Desk
 
 Endpoint = Callable[["Desk", Request, "Visitor"], Response]
 METHODS = ("GET", "POST")

@@ -12,8 +12,8 @@ from markupsafe import Markup
 from starlette.requests import Request
 
 from rappor.charts.numbers import show_count, show_epsilon, show_p, show_percent, show_share
-from rappor.dashboard.access.csrf import FIELD
-from rappor.dashboard.access.visitor import Visitor
+from rappor.dashboard.auth.csrf import FIELD
+from rappor.dashboard.auth.visitor import Visitor
 from rappor.dashboard.words import (
     bytes_text,
     clock_text,
@@ -26,7 +26,7 @@ from rappor.dashboard.words import (
 from rappor.store.released import STEP
 
 if TYPE_CHECKING:
-    from rappor.dashboard.desk import Desk
+    from rappor.dashboard.context import Desk
 
 # The bar, in its order: a page's route name and the word for it.
 BAR = (("collections", "Collections"), ("ingest", "Ingest"))

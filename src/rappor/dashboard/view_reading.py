@@ -9,7 +9,7 @@ from typing import Any
 from rappor.checks import show
 from rappor.collection import Collection
 from rappor.collection.periods import check_period
-from rappor.dashboard.view import (
+from rappor.dashboard.page_query import (
     CORRECTIONS,
     DEFAULT_SORT,
     METHODS,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.context import Desk
 from support.dashboard import Sample
 from support.dashboard_desk import Clock, made_desk
 

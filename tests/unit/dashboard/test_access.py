@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.context import Desk
 from rappor.dashboard.forms import safe_next
 from rappor.dashboard.state import DashboardState
 from rappor.dashboard.state.accounts import LINK_LIFE, SESSION_IDLE, SESSION_LIFE

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rappor.dashboard.access.roles import EVERYONE, Role
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import EVERYONE, Role
+from rappor.dashboard.context import Desk
 from rappor.dashboard.routes import PAGES
 from rappor.dashboard.routing import Page
 from support.dashboard_desk import Browser, entered, is_in

@@ -8,8 +8,8 @@ import pytest
 
 from rappor import Params
 from rappor.collection import Collection
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.analysis.trend_view import needed, read_trend
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.trends.trend import needed, read_trend
 from rappor.simulate import counts as simulated
 from rappor.store import CellKey
 from support.dashboard import Sample

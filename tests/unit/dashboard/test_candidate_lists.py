@@ -6,8 +6,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from rappor.dashboard.analysis import draft as module
-from rappor.dashboard.analysis.draft import MOST_STRINGS, difference, digest_of, read_draft
+from rappor.dashboard.candidates import candidate_upload as module
+from rappor.dashboard.candidates.candidate_upload import (
+    MOST_STRINGS,
+    difference,
+    digest_of,
+    read_draft,
+)
 from rappor.errors import ParamsError
 
 

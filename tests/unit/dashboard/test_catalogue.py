@@ -8,7 +8,7 @@ import pytest
 
 from rappor.collection import Collection
 from rappor.dashboard.catalogue import Catalogue
-from rappor.dashboard.picture import Standing
+from rappor.dashboard.snapshot import Standing
 from rappor.errors import ParamsError, StoreError
 from rappor.store import open_store
 from support.collecting import today

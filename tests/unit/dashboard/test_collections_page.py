@@ -12,9 +12,9 @@ import pytest
 
 from rappor.charts.numbers import show_epsilon
 from rappor.collection import Collection
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.desk import Desk
-from rappor.dashboard.overview import spark_of
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.collections.overview import spark_of
+from rappor.dashboard.context import Desk
 from rappor.privacy import add_up
 from support.collecting import today
 from support.dashboard import STRINGS, Sample, sample_folder, week

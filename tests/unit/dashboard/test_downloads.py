@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.jobs.job import Job
-from rappor.dashboard.pages.results import MOST_DOWNLOADS
+from rappor.dashboard.results.page import MOST_DOWNLOADS
 from support.dashboard_desk import Browser, made_desk
 from support.waiting import wait_for
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.context import Desk
 from rappor.dashboard.forms import FORM_BYTES
 from rappor.dashboard.routes import PAGES
 from rappor.dashboard.routing import Page

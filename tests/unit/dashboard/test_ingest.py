@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rappor.collector.metrics import Metrics
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.context import Desk
 from rappor.dashboard.ingest.metrics import Sample, parse, quantile
 from rappor.dashboard.ingest.watch import EVERY_SECONDS, Watch
 from rappor.dashboard.jobs.job import Job

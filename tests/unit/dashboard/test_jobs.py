@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rappor.dashboard.jobs import Jobs, tasks, worker
-from rappor.dashboard.jobs.jobs import MOST_OF_ONE, TooManyJobs
+from rappor.dashboard.jobs.queue import MOST_OF_ONE, TooManyJobs
 from rappor.errors import StoreError, StoreFull
 from support.dashboard import PAGES, Sample, sample_folder, week
 from support.dashboard_desk import WorkerInThread, made_jobs, until_over
@@ -178,7 +178,7 @@ def test_what_nobody_asked_for_comes_last(jobs: Jobs, workers: Workers) -> None:
 def test_a_long_job_that_nobody_asked_for_gives_way_and_is_done_later(
     jobs: Jobs, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rappor.dashboard.jobs.jobs._GRACE_SECONDS", -1.0)
+    monkeypatch.setattr("rappor.dashboard.jobs.queue._GRACE_SECONDS", -1.0)
     unasked = begun(jobs, workers, "unasked", unasked=True)
     asked = begun(jobs, workers, "asked")
     assert state(jobs, unasked) == "waiting"  # neither cancelled nor failed
@@ -192,7 +192,7 @@ def test_a_long_job_that_nobody_asked_for_gives_way_and_is_done_later(
 def test_a_short_job_that_nobody_asked_for_is_let_come_to_its_end(
     jobs: Jobs, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rappor.dashboard.jobs.jobs._GRACE_SECONDS", 1e9)
+    monkeypatch.setattr("rappor.dashboard.jobs.queue._GRACE_SECONDS", 1e9)
     unasked = begun(jobs, workers, "unasked", unasked=True)
     jobs.start("decode", {"key": "asked"}, "asked")
     assert (state(jobs, unasked), workers[0].alive) == ("running", True)
@@ -201,7 +201,7 @@ def test_a_short_job_that_nobody_asked_for_is_let_come_to_its_end(
 def test_an_unasked_job_that_somebody_asks_for_gives_way_no_more(
     jobs: Jobs, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rappor.dashboard.jobs.jobs._GRACE_SECONDS", -1.0)
+    monkeypatch.setattr("rappor.dashboard.jobs.queue._GRACE_SECONDS", -1.0)
     unasked = begun(jobs, workers, "same", unasked=True)
     assert jobs.start("decode", {}, "same").id == unasked
     jobs.start("decode", {}, "other")

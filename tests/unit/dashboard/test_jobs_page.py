@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.jobs import worker
 from support.dashboard_desk import WorkerInThread, entered, made_desk
 

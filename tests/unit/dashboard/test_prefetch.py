@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from rappor.dashboard import ahead as module
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.ahead import ACTOR, PATIENCE, SWITCH, Ahead, wanted
-from rappor.dashboard.desk import Desk
+from rappor.dashboard import prefetch as module
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.collections.overview import rows_of
+from rappor.dashboard.context import Desk
 from rappor.dashboard.jobs.job import DONE
-from rappor.dashboard.overview import rows_of
-from rappor.dashboard.picture import Entry, PeriodCount
-from rappor.dashboard.view import View
+from rappor.dashboard.page_query import View
+from rappor.dashboard.prefetch import ACTOR, PATIENCE, SWITCH, Ahead, wanted
+from rappor.dashboard.snapshot import Entry, PeriodCount
 from support.dashboard_desk import Browser, made_desk, until_over
 from support.waiting import wait_for
 

@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.catalogue import Catalogue
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.context import Desk
 from rappor.dashboard.problems import without_paths
 from rappor.dashboard.settings import DashboardSettings
 from support.dashboard_desk import entered

@@ -12,10 +12,10 @@ import pytest
 
 from rappor.aggregate.counts import Counts
 from rappor.cli.main import main
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.results.kept import pack, unpack
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.page_query import View
 from rappor.dashboard.results.python_code import python_code, report_code
-from rappor.dashboard.view import View
+from rappor.dashboard.results.serialization import pack, unpack
 from rappor.decoding.decode import decode
 from rappor.params import Params
 from support.dashboard import HIJACKER, PAGES, RARE, sample_folder, week

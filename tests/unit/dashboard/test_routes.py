@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from starlette.routing import Route
 
-from rappor.dashboard.access.roles import EVERYONE, PUBLIC, Role
 from rappor.dashboard.app import build
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import EVERYONE, PUBLIC, Role
+from rappor.dashboard.context import Desk
 from rappor.dashboard.routes import NAMED, PAGES
 from rappor.dashboard.routing import Page, lookup
 from rappor.errors import ParamsError

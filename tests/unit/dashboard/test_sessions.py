@@ -3,8 +3,8 @@
 import threading
 from datetime import timedelta
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.context import Desk
 from rappor.dashboard.state import DashboardState
 from rappor.dashboard.state.accounts import LINK_LIFE, SESSION_IDLE, SESSION_LIFE
 from support.dashboard_desk import Browser, Clock, entered, is_in

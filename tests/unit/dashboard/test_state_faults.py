@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.context import Desk
 from rappor.dashboard.state import DashboardState
 from rappor.dashboard.state.state import _TOUCH_PATIENCE
 from rappor.errors import StoreError, StoreFull

@@ -10,9 +10,9 @@ from rappor import Params
 from rappor.charts.trends import TrendLine, TrendPoint
 from rappor.collection import Collection
 from rappor.collection.definition import Phase
-from rappor.dashboard.analysis import trend as kept
-from rappor.dashboard.analysis.spans import Span, axis_of, headline, marks_of, spans_of
 from rappor.dashboard.jobs import analysis
+from rappor.dashboard.trends import period_results as kept
+from rappor.dashboard.trends.spans import Span, axis_of, headline, marks_of, spans_of
 from rappor.decoding.decode import decode
 from rappor.simulate import counts as simulated
 from rappor.store import CellKey

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from support.dashboard_desk import Browser, entered, made_desk
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.context import Desk
 from rappor.dashboard.ingest.watch import Figures
 from rappor.store import AuditEntry
 from rappor.wire import PROBLEMS

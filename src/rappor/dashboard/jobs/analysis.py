@@ -11,8 +11,8 @@ from rappor.errors import DecodeError
 if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
     from rappor.collection import Collection
-    from rappor.dashboard.analysis.trend import PeriodResult
     from rappor.dashboard.catalogue import Catalogue
+    from rappor.dashboard.trends.period_results import PeriodResult
     from rappor.decoding.histogram import Histogram
     from rappor.decoding.result import Decoded
 
@@ -25,7 +25,7 @@ def trend(arguments: dict[str, Any], progress: Progress) -> JobResult:
             correction, alpha, method; known: what was kept before, as (meta, table), or None.
         progress: told which period it is at.
     """
-    from rappor.dashboard.analysis import trend as kept
+    from rappor.dashboard.trends import period_results as kept
 
     before = arguments.get("known")
     known = kept.unpack(*before) if before else {}
@@ -59,7 +59,7 @@ def trend(arguments: dict[str, Any], progress: Progress) -> JobResult:
 
 def _complete(found: dict[str, PeriodResult], work: _Periods, progress: Progress) -> None:
     """Decode periods again that did not keep a string which another period detected."""
-    from rappor.dashboard.analysis import trend as kept
+    from rappor.dashboard.trends import period_results as kept
 
     wanted = kept.largest(found.values())
     for period, result in list(found.items()):
@@ -133,7 +133,7 @@ class _Periods:
 
 def diagnose(arguments: dict[str, Any], progress: Progress) -> JobResult:
     """Decode a view and look it over: verdicts, balance, and the cells of cohort and bit."""
-    from rappor.dashboard.analysis.diagnosis import pack
+    from rappor.dashboard.diagnostics.serialization import pack
     from rappor.dashboard.jobs.decoding import Work
     from rappor.decoding.bit_table import bit_table
     from rappor.decoding.checkup import checkup

@@ -28,7 +28,7 @@ def decode_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
         arguments: `arguments_of` a view.
         progress: told how far it is.
     """
-    from rappor.dashboard.results.kept import pack
+    from rappor.dashboard.results.serialization import pack
 
     work = Work(arguments, progress)
     counts = work.counts(arguments["periods"], arguments["dimensions"])
@@ -37,7 +37,7 @@ def decode_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
 
 def compare_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
     """Decode both sides of a view, and test every candidate for a difference."""
-    from rappor.dashboard.results.kept import pack
+    from rappor.dashboard.results.serialization import pack
     from rappor.decoding.compare import compare
 
     work = Work(arguments, progress, parts=3)

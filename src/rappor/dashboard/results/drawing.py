@@ -8,9 +8,9 @@ from rappor.charts.dots import dots_panel
 from rappor.charts.panel import Panel
 from rappor.charts.results import bars_panel, strip_panel
 from rappor.charts.rows import PAGE_ROWS
-from rappor.dashboard.results.kept import Kept
+from rappor.dashboard.page_query import View
+from rappor.dashboard.results.serialization import Kept
 from rappor.dashboard.results.table import chart_lines
-from rappor.dashboard.view import View
 from rappor.decoding.histogram import Histogram
 
 _CUMULATIVE_HEIGHT = 160

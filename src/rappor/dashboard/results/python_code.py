@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rappor.collection import Collection
+from rappor.dashboard.page_query import Side, View
 from rappor.dashboard.settings import STATE_FILE
-from rappor.dashboard.view import Side, View
 
 
 def python_code(view: View, collection: Collection) -> str:
@@ -16,7 +16,7 @@ def python_code(view: View, collection: Collection) -> str:
         "import rappor",
         "from rappor.aggregate.stored import sum_cells",
         "from rappor.collection import Collection",
-        *(["from rappor.dashboard.state import State"] if strings else []),
+        *(["from rappor.dashboard.state import DashboardState"] if strings else []),
         "from rappor.store import open_store",
         "",
         'DATA = Path("data")  # the data folder: change it where yours is another',
@@ -36,7 +36,7 @@ def python_code(view: View, collection: Collection) -> str:
         f"counts = counts_of({_arguments(view.side)})",
     ]
     if strings:
-        listed = f"State(DATA / {STATE_FILE!r}).candidates({view.collection!r}, {view.candidates})"
+        listed = f"DashboardState(DATA / {STATE_FILE!r}).candidates({view.collection!r}, {view.candidates})"
         lines.append(f"candidates = {listed}.strings")
     else:
         lines.append("candidates = collection.categories or collection.ranges")

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.charts.rows import NOT_DETECTED, chosen
-from rappor.dashboard.results.kept import Kept
-from rappor.dashboard.view import DEFAULT_SORT, PAGE_ROWS, View
+from rappor.dashboard.page_query import DEFAULT_SORT, PAGE_ROWS, View
+from rappor.dashboard.results.serialization import Kept
 from rappor.decoding.compare import Difference
 from rappor.decoding.rows import Row
 

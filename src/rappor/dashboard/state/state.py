@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.state import accounts, candidates, results
 from rappor.dashboard.state.clock import Clock, text_of, utc_now
 from rappor.dashboard.state.connection import File

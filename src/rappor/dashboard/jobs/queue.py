@@ -1,0 +1,291 @@
+"""Jobs: a queue, one worker process, and what became of each piece of work.
+
+One at a time: a decode uses all the memory it can get, and two at once would be slower than one
+after the other. Cancelling kills the worker, at once and whatever it is doing; the next job gets a
+new one. So does a job after a crash. What nobody asked for gives way to what somebody waits for.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Protocol
+
+from rappor.dashboard.jobs import worker
+from rappor.dashboard.jobs.job import CANCELLED, DONE, FAILED, RUNNING, WAITING, Job
+from rappor.dashboard.jobs.worker_process import Worker
+from rappor.dashboard.state.results import MOST_JOBS
+
+_LOG = logging.getLogger("rappor.dashboard.jobs")
+_MOST_WAITING = 50
+MOST_OF_ONE = 10  # that wait for one visitor: the queue is for all
+_GRACE_SECONDS = 2.0  # that a job nobody asked for may still take when somebody waits
+
+
+Arguments = dict[str, Any] | Callable[[], dict[str, Any]]
+
+
+class Keeper(Protocol):
+    """What jobs need of the dashboard's state."""
+
+    def save_result(self, key: str, kind: str, meta: dict[str, Any], table: bytes | None) -> None:
+        """Keep a result."""
+
+    def save_job(
+        self, number: str, kind: str, key: str, status: str, document: dict[str, Any]
+    ) -> None:
+        """Keep what became of a job."""
+
+
+class TooManyJobs(Exception):
+    """So many are waiting that one more would not be seen to its end."""
+
+
+class Jobs:
+    """All work of one dashboard.
+
+    `start` returns at once; `wait` waits for an end. Safe to call from any thread.
+    """
+
+    def __init__(self, state: Keeper) -> None:
+        self._state = state
+        self._jobs: dict[str, Job] = {}
+        self._arguments: dict[str, Arguments] = {}
+        self._waiting: deque[str] = deque()
+        self._unasked: set[str] = set()
+        self._changed = threading.Condition()
+        self._worker: Worker | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._serve, name="jobs", daemon=True)
+        self._thread.start()
+
+    def start(
+        self,
+        kind: str,
+        arguments: Arguments,
+        key: str,
+        *,
+        label: str = "",
+        actor: str = "",
+        collection: str = "",
+        unasked: bool = False,
+    ) -> Job:
+        """Queue a task; the one that is under way where there is one of the same kind and key.
+
+        Args:
+            kind: a key of TASKS.
+            arguments: for the task, plain data; or what makes them, called when its turn comes: a
+                queue that holds lists of a million strings would fill the memory.
+            key: what the result is kept under.
+            label: what it is, in words.
+            actor: who asks.
+            collection: which collection it is about.
+            unasked: whether nobody waits for it: it then gives way to all that somebody asked for.
+
+        Raises:
+            TooManyJobs: the queue is full, or holds too many of one actor's.
+        """
+        with self._changed:
+            for job in self._jobs.values():
+                if (job.kind, job.key) == (kind, key) and not job.over:
+                    if not unasked:
+                        self._unasked.discard(job.id)
+                    return job
+            if len(self._waiting) >= _MOST_WAITING:
+                raise TooManyJobs(f"{_MOST_WAITING} jobs are waiting: try again later")
+            own = sum(self._jobs[each].actor == actor for each in self._waiting)
+            if actor and own >= MOST_OF_ONE:
+                raise TooManyJobs(f"{own} jobs of yours are waiting: try again later")
+            job = Job(secrets.token_hex(8), kind, key, label or kind, actor, collection)
+            self._jobs[job.id] = job
+            self._arguments[job.id] = arguments
+            self._waiting.append(job.id)
+            if unasked:
+                self._unasked.add(job.id)
+            self._make_way()
+            self._forget()
+            self._changed.notify_all()
+            return job
+
+    def get(self, number: str) -> Job | None:
+        """The job of this id as it is now, or None."""
+        with self._changed:
+            return self._jobs.get(number)
+
+    def latest(self, kind: str, key: str) -> Job | None:
+        """The last job of this kind and key, or None."""
+        with self._changed:
+            found = [job for job in self._jobs.values() if (job.kind, job.key) == (kind, key)]
+        return found[-1] if found else None
+
+    def all(self) -> list[Job]:
+        """Every job that is remembered, newest first."""
+        with self._changed:
+            return list(self._jobs.values())[::-1]
+
+    def wait(self, number: str, seconds: float) -> Job | None:
+        """The job, after its end or this long, whichever comes first."""
+        until = time.monotonic() + seconds
+        with self._changed:
+            while True:
+                job = self._jobs.get(number)
+                left = until - time.monotonic()
+                if job is None or job.over or left <= 0:
+                    return job
+                self._changed.wait(left)
+
+    def cancel(self, number: str) -> Job | None:
+        """Stop a job, at once where it runs; the job as it is then, or None."""
+        with self._changed:
+            job = self._jobs.get(number)
+            if job is None or job.over:
+                return job
+            ran = job.state == RUNNING
+            job = self._end(job, CANCELLED)
+            with suppress(ValueError):
+                self._waiting.remove(number)
+            if ran:
+                self._drop_worker()
+            return job
+
+    def close(self) -> None:
+        """Stop everything."""
+        with self._changed:
+            self._closed = True
+            for job in list(self._jobs.values()):
+                if not job.over:
+                    self._end(job, CANCELLED)
+            self._waiting.clear()
+            self._drop_worker()
+            self._changed.notify_all()
+        self._thread.join(5)
+
+    @property
+    def worker_id(self) -> int | None:
+        """The process id of the worker, where there is one."""
+        with self._changed:
+            return None if self._worker is None else self._worker.process.pid
+
+    def _drop_worker(self) -> None:
+        if self._worker is not None:
+            self._worker.kill()
+        self._worker = None
+
+    def _forget(self) -> None:
+        over = [number for number, job in self._jobs.items() if job.over]
+        for number in over[: max(0, len(self._jobs) - MOST_JOBS)]:
+            del self._jobs[number]
+
+    def _make_way(self) -> None:
+        """Put a long job that nobody asked for back into the queue, where somebody waits."""
+        if self._unasked.issuperset(self._waiting):
+            return
+        for job in list(self._jobs.values()):
+            late = job.state == RUNNING and job.seconds > _GRACE_SECONDS
+            if late and job.id in self._unasked:
+                self._drop_worker()
+                self._waiting.append(job.id)
+                self._put(replace(job, state=WAITING, text="", share=None, began=None))
+
+    def _next(self) -> str:
+        """The job that is to run: the first that somebody asked for, else the first."""
+        asked = [number for number in self._waiting if number not in self._unasked]
+        number = (asked or self._waiting)[0]
+        self._waiting.remove(number)
+        return number
+
+    def _serve(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting and not self._closed:
+                    self._changed.wait()
+                if self._closed:
+                    return
+                number = self._next()
+                arguments = self._arguments[number]
+                asked = self._jobs[number]
+                begun = replace(asked, state=RUNNING, text="starting", began=time.time())
+                job = self._put(begun)
+            try:
+                given = arguments() if callable(arguments) else arguments
+                at_work = self._at_work(job)
+                if at_work is not None:
+                    self._follow(job, given, at_work)
+                del given  # it may be large
+            except Exception as error:  # a full disk, say: the queue has to go on
+                _LOG.exception("job %s", job.id)
+                with self._changed:
+                    self._end(job, FAILED, f"It could not be done or kept: {_said(error)}")
+
+    def _at_work(self, job: Job) -> Worker | None:
+        """The worker, started where there is none; None where the job was cancelled meanwhile."""
+        with self._changed:
+            if self._jobs.get(job.id, job).state != RUNNING:
+                return None
+            if self._worker is None or not self._worker.alive:
+                self._worker = Worker()
+            return self._worker
+
+    def _follow(self, job: Job, arguments: dict[str, Any], at_work: Worker) -> None:
+        """Send one job to the worker and take what comes back, to its end."""
+        for what, first, second in at_work.run(job.kind, arguments):
+            if what == "progress":
+                self._tell(job.id, first, second)
+                continue
+            with self._changed:
+                if self._jobs[job.id].state != RUNNING:  # cancelled, or back in the queue
+                    return
+            if what == "failed":
+                if second:
+                    _LOG.error("job %s failed: %s", job.id, second)
+                with self._changed:
+                    self._end(job, FAILED, first)
+                return
+            self._state.save_result(job.key, job.kind, first, second)
+            with self._changed:
+                self._end(job, DONE)
+            return
+        at_work.kill()
+        why = at_work.reason
+        with self._changed:
+            if self._worker is at_work:
+                self._worker = None
+            if self._jobs[job.id].state == RUNNING:
+                self._end(job, FAILED, f"The process that did it ended: {why}.")
+
+    def _tell(self, number: str, text: str, share: float | None) -> None:
+        with self._changed:
+            job = self._jobs[number]
+            if job.state == RUNNING:
+                self._put(replace(job, text=text, share=share))
+                self._make_way()
+
+    def _put(self, job: Job) -> Job:
+        self._jobs[job.id] = job
+        self._changed.notify_all()
+        return job
+
+    def _end(self, job: Job, state: str, error: str = "") -> Job:
+        """The end of a job, once: who cancels and what comes back may be at it together."""
+        current = self._jobs.get(job.id, job)
+        if current.over:
+            return current
+        share = 1.0 if state == DONE else current.share
+        ended = replace(current, state=state, error=error, share=share, ended=time.time())
+        self._arguments.pop(job.id, None)
+        self._unasked.discard(job.id)
+        with suppress(Exception):  # what became of it is shown from memory all the same
+            about = ended.document() | {"actor": ended.actor}
+            self._state.save_job(ended.id, ended.kind, ended.key, ended.state, about)
+        return self._put(ended)
+
+
+def _said(error: Exception) -> str:
+    """An error's text without the folders before the names of files: everybody reads it."""
+    return worker.without_folders(str(error))
