@@ -106,7 +106,7 @@ def run_new(args: argparse.Namespace) -> int:
 def run_link(args: argparse.Namespace) -> int:
     """Make a one-time link."""
     from rappor.dashboard.auth.roles import role_of
-    from rappor.dashboard.links import login_link
+    from rappor.dashboard.settings import login_link
 
     with _state(args) as state:
         role = None if args.role is None else role_of(args.role)

@@ -8,12 +8,11 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Generic, NamedTuple, TypeVar
 
-from rappor.dashboard.changes import Stamp
-
 PATIENCE_SECONDS = 0.1  # what was quick to make the last time is waited for this long
 REST = 2.0  # between two makings, in multiples of the time that the last one took
 _NO_REST_SECONDS = 0.05  # after one that was over so soon
 
+Stamp = tuple[tuple[int, int, int] | None, ...]
 Thing = TypeVar("Thing")
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rappor.dashboard.context import Desk
-from rappor.dashboard.page_query import CORRECTIONS, METHODS, View, parameter
-from rappor.dashboard.periods import moved
+from rappor.dashboard.context import Context
+from rappor.dashboard.page_query import CORRECTIONS, METHODS, PageQuery, moved, parameter
 from rappor.dashboard.state.records import CandidateVersion
 
 
@@ -42,27 +41,27 @@ class Choices(NamedTuple):
     after: str
 
 
-def choices(desk: Desk, view: View, periods: Sequence[str], page: str) -> Choices:
+def choices(context: Context, query: PageQuery, periods: Sequence[str], page: str) -> Choices:
     """What can be chosen for a view on a page ("/trends"), of these stored periods."""
-    collection = desk.catalogue.get(view.collection, view.version)
-    chosen = dict(view.dimensions)
+    collection = context.catalogue.get(query.collection, query.version)
+    chosen = dict(query.dimensions)
     named = [
         Dimension(
             name,
             parameter(name),
-            desk.catalogue.values(view.collection, view.version, name),
+            context.catalogue.values(query.collection, query.version, name),
             chosen.get(name, ""),
         )
         for name in sorted(collection.dimensions)
     ]
     is_string = collection.kind == "string"
-    lists = desk.state.candidate_versions(view.collection) if is_string else []
+    lists = context.state.candidate_versions(query.collection) if is_string else []
     return Choices(
         list(periods)[::-1],
         named,
         lists,
         CORRECTIONS,
         METHODS if is_string else {},
-        moved(view, periods, -1, page),
-        moved(view, periods, 1, page),
+        moved(query, periods, -1, page),
+        moved(query, periods, 1, page),
     )

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from rappor.dashboard.assets import Assets
-from rappor.dashboard.auth.visitor import Visitor
+from rappor.dashboard.auth.roles import Visitor
 from rappor.dashboard.catalogue import Catalogue
 from rappor.dashboard.ingest.watch import Watch
 from rappor.dashboard.jobs import Jobs
@@ -19,7 +19,7 @@ from rappor.dashboard.templating import environment, frame
 
 
 @dataclass(slots=True)
-class Desk:
+class Context:
     """What every page works with.
 
     Attributes:

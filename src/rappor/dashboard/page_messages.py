@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from rappor.charts.numbers import show_percent
 from rappor.dashboard import page_state as states
-from rappor.dashboard.auth.visitor import Visitor
-from rappor.dashboard.page_query import View
+from rappor.dashboard.auth.roles import Visitor
+from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.page_state import DECODERS, Situation
 from rappor.dashboard.problems import refusal
-from rappor.dashboard.reach import NOUNS, Enough, about
-from rappor.dashboard.words import duration_text, sentence
+from rappor.dashboard.reach import NOUNS, Reach, about
+from rappor.dashboard.templating import as_sentence, duration_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,38 +23,38 @@ class Said:
     tone: str = ""
 
 
-def few(enough: Enough, kind: str) -> Said:
+def few(reach: Reach, kind: str) -> Said:
     """What is said of too few reports.
 
-    >>> few(Enough(28_582, 0.0526, 790_000), "category").text.replace("\u00a0", " ")
+    >>> few(Reach(28_582, 0.0526, 790_000), "category").text.replace("\u00a0", " ")
     'These show only categories above 5.26 %.'
     """
     noun = NOUNS.get(kind, "values")
-    text = f"These show only {noun} above {show_percent(enough.smallest)}."
-    if enough.smallest > 1:
+    text = f"These show only {noun} above {show_percent(reach.smallest)}."
+    if reach.smallest > 1:
         text = f"These can show no {noun} at all."
-    title = f"{enough.reports:,} so far; 1\u00a0% needs about {about(enough.needed)}"
+    title = f"{reach.reports:,} so far; 1\u00a0% needs about {about(reach.needed)}"
     return Said(title, text, "warn")
 
 
-def box_of(found: Situation, view: View, visitor: Visitor) -> Said | None:
+def box_of(found: Situation, query: PageQuery, visitor: Visitor) -> Said | None:
     """What the state says first; None where there is nothing to say."""
-    where = view.side.words or "this time"
+    where = query.side.words or "this time"
     match found.state:
         case states.EMPTY:
-            arrived = view.against.words if view.against is not None and found.reports else where
-            if not found.reports and not view.periods:
-                arrived = " – ".join(dict.fromkeys((view.first, view.last))) or "this collection"
+            arrived = query.against.words if query.against is not None and found.reports else where
+            if not found.reports and not query.periods:
+                arrived = " – ".join(dict.fromkeys((query.first, query.last))) or "this collection"
             return Said("No reports yet", f"Nothing arrived for {arrived}.")
         case states.NO_LIST:
             text = "Strings are found by testing a list of candidates. Paste or upload one."
             return Said("No candidates yet", text)
-        case states.TOO_FEW if found.enough is not None:
-            return few(found.enough, found.collection.kind)
+        case states.TOO_FEW if found.reach is not None:
+            return few(found.reach, found.collection.kind)
         case states.LOADING if found.job is not None:
             return Said(found.job.label, found.job.doing)
         case states.ERROR if found.job is not None:
-            return Said("This decode stopped", sentence(found.job.error), "bad")
+            return Said("This decode stopped", as_sentence(found.job.error), "bad")
         case states.STALE:
             since = (
                 f"{abs(found.behind):,} reports {'since' if found.behind > 0 else 'fewer since'}"

@@ -12,21 +12,20 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rappor.collection import Collection
-from rappor.dashboard.auth.roles import Role
-from rappor.dashboard.auth.visitor import Visitor
-from rappor.dashboard.context import Desk
-from rappor.dashboard.jobs.job import CANCELLED as CANCELLED
-from rappor.dashboard.jobs.job import DONE, FAILED, Job
-from rappor.dashboard.page_query import Side, View
-from rappor.dashboard.reach import Enough, enough
-from rappor.dashboard.results.serialization import Kept, unpack
+from rappor.dashboard.auth.roles import Role, Visitor
+from rappor.dashboard.context import Context
+from rappor.dashboard.jobs.queue import CANCELLED as CANCELLED
+from rappor.dashboard.jobs.queue import DONE, FAILED, Job
+from rappor.dashboard.page_query import PageQuery, Selection
+from rappor.dashboard.reach import Reach, reach_of
+from rappor.dashboard.results.serialization import StoredDecode, unpack
 
 DECODERS = frozenset({Role.ANALYST})
 READY, EMPTY, NO_LIST, TOO_FEW = "ready", "empty", "no list", "too few"
 LOADING, ERROR, STALE = "loading", "error", "stale"
 NO_PERMISSION = "no permission"
 _PATIENCE_SECONDS = 0.1  # a small decode is done by then, and no one sees it load
-_MOST_UNPACKED = 8
+_MAX_UNPACKED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class Situation:
         kept: the result, where there is one, up to date or not.
         made: when it was made.
         job: the job under way, or the one that failed or was cancelled.
-        enough: what so many reports can show; None without any.
+        reach: what that many reports can show; None without any.
         behind: reports that came since the result was made.
     """
 
@@ -49,10 +48,10 @@ class Situation:
     collection: Collection
     reports: int
     candidates: int
-    kept: Kept | None = field(default=None, repr=False)
+    kept: StoredDecode | None = field(default=None, repr=False)
     made: datetime | None = None
     job: Job | None = None
-    enough: Enough | None = None
+    reach: Reach | None = None
     behind: int = 0
 
     @property
@@ -61,35 +60,37 @@ class Situation:
         return 0.0 if self.made is None else (datetime.now(UTC) - self.made).total_seconds()
 
 
-def look(desk: Desk, view: View, visitor: Visitor, *, start: bool = True) -> Situation:
+def look(context: Context, query: PageQuery, visitor: Visitor, *, start: bool = True) -> Situation:
     """The situation of a view; where nothing is decoded yet and the visitor may, that is begun."""
-    collection = desk.catalogue.get(view.collection, view.version)
-    reports = _reports(desk, view, view.side)
-    candidates = candidates_of(desk, view, collection)
+    collection = context.catalogue.get(query.collection, query.version)
+    reports = _reports(context, query, query.side)
+    candidates = candidates_of(context, query, collection)
     base = Situation(READY, collection, reports, candidates)
-    if not reports or (view.against is not None and not _reports(desk, view, view.against)):
+    if not reports or (query.against is not None and not _reports(context, query, query.against)):
         return _with(base, EMPTY)
-    if collection.kind == "string" and view.candidates is None:
+    if collection.kind == "string" and query.candidates is None:
         return _with(base, NO_LIST)
-    seen = enough(collection, view.periods[-1], reports, candidates, view.alpha)
-    base = _with(base, READY, enough=seen)
-    if seen.too_few and not view.anyway:
+    seen = reach_of(collection, query.periods[-1], reports, candidates, query.alpha)
+    base = _with(base, READY, reach=seen)
+    if seen.too_few and not query.anyway:
         return _with(base, TOO_FEW)
-    return _decoded(desk, view, visitor, base, start)
+    return _decoded(context, query, visitor, base, start)
 
 
-def _decoded(desk: Desk, view: View, visitor: Visitor, base: Situation, start: bool) -> Situation:
-    saved = desk.state.result(view.key)
-    job = desk.jobs.latest(kind_of(view), view.key)
+def _decoded(
+    context: Context, query: PageQuery, visitor: Visitor, base: Situation, start: bool
+) -> Situation:
+    saved = context.state.result(query.key)
+    job = context.jobs.latest(kind_of(query), query.key)
     if saved is None and start and visitor.may(DECODERS) and (job is None or job.state == DONE):
-        begun = begin(desk, view, visitor)
-        job = desk.jobs.wait(begun.id, _PATIENCE_SECONDS)
-        saved = desk.state.result(view.key)
+        begun = begin(context, query, visitor)
+        job = context.jobs.wait(begun.id, _PATIENCE_SECONDS)
+        saved = context.state.result(query.key)
     if saved is not None and saved.table is not None:
         kept = _unpacked(json.dumps(saved.meta), saved.table)
         behind = base.reports - kept.decoded.reports
-        if kept.other is not None and view.against is not None:
-            behind += _reports(desk, view, view.against) - kept.other.reports
+        if kept.other is not None and query.against is not None:
+            behind += _reports(context, query, query.against) - kept.other.reports
         base = _with(base, READY, kept=kept, made=saved.made, behind=behind)
     if job is not None and not job.over:
         return _with(base, LOADING, job=job)
@@ -100,71 +101,71 @@ def _decoded(desk: Desk, view: View, visitor: Visitor, base: Situation, start: b
     return _with(base, STALE) if base.behind else base
 
 
-def begin(desk: Desk, view: View, visitor: Visitor) -> Job:
+def begin(context: Context, query: PageQuery, visitor: Visitor) -> Job:
     """Start the decode of a view, or find the one that is under way."""
-    return desk.jobs.start(
-        kind_of(view),
-        lambda: arguments_of(desk, view),
-        view.key,
-        label=label_of(desk, view),
+    return context.jobs.start(
+        kind_of(query),
+        lambda: arguments_of(context, query),
+        query.key,
+        label=label_of(context, query),
         actor=visitor.actor,
-        collection=view.collection,
+        collection=query.collection,
     )
 
 
-def kind_of(view: View) -> str:
+def kind_of(query: PageQuery) -> str:
     """Which task decodes a view."""
-    return "decode" if view.against is None else "compare"
+    return "decode" if query.against is None else "compare"
 
 
-def label_of(desk: Desk, view: View) -> str:
+def label_of(context: Context, query: PageQuery) -> str:
     """What is being done, in words."""
-    collection = desk.catalogue.get(view.collection, view.version)
-    number = candidates_of(desk, view, collection)
+    collection = context.catalogue.get(query.collection, query.version)
+    number = candidates_of(context, query, collection)
     what = {"string": "candidates", "category": "categories", "ordinal": "ranges"}
     noun = what.get(collection.kind, "values")
-    verb = "Decoding" if view.against is None else "Comparing"
+    verb = "Decoding" if query.against is None else "Comparing"
     return f"{verb} {number:,} {noun}"
 
 
-def arguments_of(desk: Desk, view: View) -> dict[str, Any]:
+def arguments_of(context: Context, query: PageQuery) -> dict[str, Any]:
     """What the tasks of a view are told."""
     listed = None
-    if view.candidates is not None:
-        listed = desk.state.candidates(view.collection, view.candidates)
-    against = view.against
+    if query.candidates is not None:
+        listed = context.state.candidates(query.collection, query.candidates)
+    against = query.against
     return {
-        "data": str(desk.settings.data),
-        "today": desk.catalogue.today().isoformat(),
-        "collection": view.collection,
-        "version": view.version,
-        "periods": list(view.periods),
-        "dimensions": [list(pair) for pair in view.dimensions],
+        "data": str(context.settings.data),
+        "today": context.catalogue.today().isoformat(),
+        "collection": query.collection,
+        "version": query.version,
+        "periods": list(query.periods),
+        "dimensions": [list(pair) for pair in query.dimensions],
         "against": None
         if against is None
         else {
             "periods": list(against.periods),
             "dimensions": [list(pair) for pair in against.dimensions],
         },
-        "correction": view.correction,
-        "alpha": view.alpha,
-        "method": view.method,
-        "list": view.candidates,
+        "correction": query.correction,
+        "alpha": query.alpha,
+        "method": query.method,
+        "list": query.candidates,
         "strings": None if listed is None else list(listed.strings),
     }
 
 
-def _reports(desk: Desk, view: View, side: Side) -> int:
-    return desk.catalogue.reports(
-        view.collection, view.version, side.periods, dict(side.dimensions)
+def _reports(context: Context, query: PageQuery, side: Selection) -> int:
+    return context.catalogue.reports(
+        query.collection, query.version, side.periods, dict(side.dimensions)
     )
 
 
-def candidates_of(desk: Desk, view: View, collection: Collection) -> int:
+def candidates_of(context: Context, query: PageQuery, collection: Collection) -> int:
     """How many candidates, categories or ranges a view tests."""
     if collection.kind == "string":
-        versions = desk.state.candidate_versions(view.collection)
-        return next((each.size for each in versions if each.version == view.candidates), 0)
+        versions = context.state.candidate_versions(query.collection)
+        return next((each.size for each in versions if each.version == query.candidates), 0)
     if collection.categories is not None:
         return len(collection.categories)
     if collection.ranges is not None:
@@ -176,7 +177,7 @@ def _with(base: Situation, state: str, **more: Any) -> Situation:
     return replace(base, state=state, **more)
 
 
-@functools.lru_cache(maxsize=_MOST_UNPACKED)
-def _unpacked(meta: str, table: bytes) -> Kept:
+@functools.lru_cache(maxsize=_MAX_UNPACKED)
+def _unpacked(meta: str, table: bytes) -> StoredDecode:
     """The result behind what is saved; the last few are kept in memory."""
     return unpack(json.loads(meta), table)

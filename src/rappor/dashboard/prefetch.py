@@ -12,10 +12,10 @@ import os
 import threading
 from dataclasses import dataclass
 
-from rappor.dashboard.auth.visitor import Visitor
-from rappor.dashboard.context import Desk
-from rappor.dashboard.jobs.job import Job
-from rappor.dashboard.page_query import View
+from rappor.dashboard.auth.roles import Visitor
+from rappor.dashboard.context import Context
+from rappor.dashboard.jobs.queue import Job
+from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.page_state import (
     NO_PERMISSION,
     arguments_of,
@@ -35,7 +35,7 @@ _LOG = logging.getLogger("rappor.dashboard.prefetch")
 _NOBODY = Visitor()
 
 
-def wanted() -> bool:
+def is_enabled() -> bool:
     """Whether the environment leaves it on."""
     return os.environ.get(SWITCH, "").strip().lower() not in ("off", "0", "no", "false")
 
@@ -57,12 +57,12 @@ class _Held:
     tried: int = -1
 
 
-class Ahead:
+class Prefetcher:
     """The thread that does it. `due` is one look at all collections, `begin` starts one decode."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, context: Context) -> None:
         """Take the parts of a dashboard; nothing is decoded before `start`."""
-        self._desk = desk
+        self._desk = context
         self._held: dict[str, _Held] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -94,20 +94,20 @@ class Ahead:
 
         None where that is decoded already, was tried, cannot be decoded, or where a job is at work.
         """
-        desk = self._desk
-        if any(not job.over for job in desk.jobs.all()):
+        context = self._desk
+        if any(not job.over for job in context.jobs.all()):
             return None
         held = self._held.get(name)
         if held is not None:
             held.tried, held.looks = held.reports, 0
-        view = View.of({}, desk.catalogue, desk.state, name)
-        if look(desk, view, _NOBODY, start=False).state != NO_PERMISSION:
+        query = PageQuery.of({}, context.catalogue, context.state, name)
+        if look(context, query, _NOBODY, start=False).state != NO_PERMISSION:
             return None
-        return desk.jobs.start(
-            kind_of(view),
-            lambda: arguments_of(desk, view),
-            view.key,
-            label=label_of(desk, view),
+        return context.jobs.start(
+            kind_of(query),
+            lambda: arguments_of(context, query),
+            query.key,
+            label=label_of(context, query),
             actor=ACTOR,
             collection=name,
             unasked=True,

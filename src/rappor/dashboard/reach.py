@@ -11,12 +11,12 @@ from rappor.privacy import critical_value
 
 WANTED = 0.01  # the share that reports should be able to show
 USEFUL = 0.05  # where they show less than that, results are shown on request only
-MOST_USEFUL = 0.125  # the same where a few values are declared, each of which is more frequent
+MAX_USEFUL = 0.125  # the same where a few values are declared, each of which is more frequent
 NOUNS = {"string": "strings", "category": "categories", "ordinal": "ranges"}
-_MOST_ALPHA = 0.49  # above it there is no critical value for a single candidate
+_MAX_ALPHA = 0.49  # above it there is no critical value for a single candidate
 
 
-class Enough(NamedTuple):
+class Reach(NamedTuple):
     """What N reports can show.
 
     Attributes:
@@ -37,14 +37,14 @@ class Enough(NamedTuple):
         return self.smallest > self.useful
 
 
-def enough(
+def reach_of(
     collection: Collection, period: str, reports: int, candidates: int, alpha: float
-) -> Enough:
+) -> Reach:
     """By the formula of plans, for family-wise error; a false discovery rate shows a little more.
 
     >>> from rappor import Params
     >>> paper = Collection("homepage", 1, Params(128, 2, 64, 0.5, 0.5, 0.75))
-    >>> found = enough(paper, "2026-11-16", 10**6, 200, 0.05)
+    >>> found = reach_of(paper, "2026-11-16", 10**6, 200, 0.05)
     >>> f"{found.smallest:.2%} {found.needed:,.0f}"
     '0.99% 977,514'
 
@@ -57,19 +57,19 @@ def enough(
     ...     kind="category",
     ...     categories=("a", "b", "c", "d"),
     ... )
-    >>> enough(four, "2026-11-16", 10**6, 4, 0.05).useful
+    >>> reach_of(four, "2026-11-16", 10**6, 4, 0.05).useful
     0.125
     """
-    critical = critical_value(max(candidates, 1), min(alpha, _MOST_ALPHA))
+    critical = critical_value(max(candidates, 1), min(alpha, _MAX_ALPHA))
     params = collection.params_for(period)
     smallest = detector(params, reports, critical, collection.kind).detectable(0.5).frequency
     if not math.isfinite(smallest):
-        return Enough(reports, math.inf, math.inf)
+        return Reach(reports, math.inf, math.inf)
     useful = USEFUL
     if collection.kind != "string":
-        useful = max(USEFUL, min(MOST_USEFUL, 0.5 / max(candidates, 1)))
+        useful = max(USEFUL, min(MAX_USEFUL, 0.5 / max(candidates, 1)))
     # The smallest share falls with the root of the number of reports.
-    return Enough(reports, smallest, reports * (smallest / WANTED) ** 2, useful)
+    return Reach(reports, smallest, reports * (smallest / WANTED) ** 2, useful)
 
 
 def about(number: float) -> str:

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
-from rappor.dashboard.auth.visitor import Visitor
-from rappor.dashboard.context import Desk
-from rappor.dashboard.jobs.job import CANCELLED, FAILED, Job
+from rappor.dashboard.auth.roles import Visitor
+from rappor.dashboard.context import Context
+from rappor.dashboard.jobs.queue import CANCELLED, FAILED, Job
 from rappor.dashboard.page_state import (
     DECODERS,
     ERROR,
@@ -22,11 +22,11 @@ from rappor.dashboard.page_state import (
     READY,
     STALE,
 )
-from rappor.dashboard.reach import Enough
+from rappor.dashboard.reach import Reach
 from rappor.dashboard.state.records import SavedResult
 
 _PATIENCE_SECONDS = 0.1  # a small job is done by then, and no one sees it load
-_MOST_READ = 8
+_MAX_READ = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Stage:
         job: the job under way, or the one that failed or was cancelled.
         saved: what was kept last, up to date or not.
         behind: reports that came since then.
-        enough: what so many reports can show; None without any.
+        reach: what that many reports can show; None without any.
     """
 
     state: str
@@ -66,7 +66,7 @@ class Stage:
     job: Job | None = None
     saved: SavedResult | None = field(default=None, repr=False)
     behind: int = 0
-    enough: Enough | None = None
+    reach: Reach | None = None
 
     @property
     def age(self) -> float:
@@ -74,9 +74,9 @@ class Stage:
         return 0.0 if self.saved is None else (datetime.now(UTC) - self.saved.made).total_seconds()
 
 
-def begin(desk: Desk, work: Needed, visitor: Visitor) -> Job:
+def begin(context: Context, work: Needed, visitor: Visitor) -> Job:
     """Start the work, or find it where it is under way."""
-    return desk.jobs.start(
+    return context.jobs.start(
         work.kind,
         work.arguments,
         work.key,
@@ -87,7 +87,7 @@ def begin(desk: Desk, work: Needed, visitor: Visitor) -> Job:
 
 
 def stage(
-    desk: Desk,
+    context: Context,
     work: Needed,
     visitor: Visitor,
     reports: int,
@@ -98,7 +98,7 @@ def stage(
     """How far the work is; where its result is missing and the visitor may, it is begun.
 
     Args:
-        desk: the parts of the dashboard.
+        context: the parts of the dashboard.
         work: what the page needs.
         visitor: who asks.
         reports: stored now.
@@ -106,12 +106,12 @@ def stage(
             since.
         start: whether to begin what is missing.
     """
-    saved = desk.state.result(work.key)
-    job = desk.jobs.latest(work.kind, work.key)
+    saved = context.state.result(work.key)
+    job = context.jobs.latest(work.kind, work.key)
     incomplete = saved is None or needs(saved)[0]
     if incomplete and start and visitor.may(DECODERS) and _may_begin(job, saved):
-        job = desk.jobs.wait(begin(desk, work, visitor).id, _PATIENCE_SECONDS)
-        saved = desk.state.result(work.key)
+        job = context.jobs.wait(begin(context, work, visitor).id, _PATIENCE_SECONDS)
+        saved = context.state.result(work.key)
     behind = 0 if saved is None else needs(saved)[1]
     found = Stage(READY, reports, job, saved, behind)
     if job is not None and not job.over:
@@ -124,7 +124,7 @@ def stage(
 
 
 def _as(found: Stage, state: str) -> Stage:
-    return Stage(state, found.reports, found.job, found.saved, found.behind, found.enough)
+    return Stage(state, found.reports, found.job, found.saved, found.behind, found.reach)
 
 
 def _may_begin(job: Job | None, saved: SavedResult | None) -> bool:
@@ -157,6 +157,6 @@ class Reader:
         found = self._read(saved.meta, table)
         with self._guard:
             self._done[key] = found
-            while len(self._done) > _MOST_READ:
+            while len(self._done) > _MAX_READ:
                 self._done.popitem(last=False)
         return found

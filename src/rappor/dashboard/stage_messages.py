@@ -7,15 +7,14 @@ from starlette.responses import Response
 
 from rappor.collection import Collection
 from rappor.dashboard import page_state as states
-from rappor.dashboard.auth.visitor import Visitor
-from rappor.dashboard.context import Desk
-from rappor.dashboard.jobs.job import CANCELLED
-from rappor.dashboard.jobs.queue import TooManyJobs
+from rappor.dashboard.auth.roles import Visitor
+from rappor.dashboard.context import Context
+from rappor.dashboard.jobs.queue import CANCELLED, TooManyJobs
 from rappor.dashboard.page_messages import Said, few
 from rappor.dashboard.problems import problem, refusal
 from rappor.dashboard.routing import Endpoint
 from rappor.dashboard.stage import Stage
-from rappor.dashboard.words import duration_text, sentence
+from rappor.dashboard.templating import as_sentence, duration_text
 from rappor.errors import DecodeError, ParamsError
 
 
@@ -35,13 +34,13 @@ def said(stage: Stage, where: str, visitor: Visitor, collection: Collection) -> 
         case states.NO_LIST:
             text = "Strings are found by testing a list of candidates. Paste or upload one."
             return Said("No candidates yet", text)
-        case states.TOO_FEW if stage.enough is not None:
-            return few(stage.enough, collection.kind)
+        case states.TOO_FEW if stage.reach is not None:
+            return few(stage.reach, collection.kind)
         case states.LOADING if job is not None:
             return Said(job.label, job.doing)
         case states.ERROR if job is not None:
             after = "; the earlier result is still here." if kept else "."
-            text = f"{sentence(job.error)} Nothing changed{after}"
+            text = f"{as_sentence(job.error)} Nothing changed{after}"
             return Said("This decode stopped", text, "bad")
         case states.STALE:
             ago = duration_text(max(stage.age, 1))
@@ -62,14 +61,14 @@ def said(stage: Stage, where: str, visitor: Visitor, collection: Collection) -> 
 def careful(answer: Endpoint) -> Endpoint:
     """An endpoint that says what is wrong with its address, or that too much is asked at once."""
 
-    def endpoint(desk: Desk, request: Request, visitor: Visitor) -> Response:
-        desk.catalogue.get(request.path_params["name"])  # ParamsError: not there
+    def endpoint(context: Context, request: Request, visitor: Visitor) -> Response:
+        context.catalogue.get(request.path_params["name"])  # ParamsError: not there
         try:
-            return answer(desk, request, visitor)
+            return answer(context, request, visitor)
         except (ParamsError, DecodeError) as error:
             text = f"{str(error)[:1].upper()}{str(error)[1:]}."
-            return problem(desk, request, visitor, 400, "This address cannot be read", text)
+            return problem(context, request, visitor, 400, "This address cannot be read", text)
         except TooManyJobs as error:
-            return problem(desk, request, visitor, 503, "Too much at once", f"{error}.")
+            return problem(context, request, visitor, 503, "Too much at once", f"{error}.")
 
     return endpoint

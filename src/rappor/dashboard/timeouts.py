@@ -10,7 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 HEADER_SECONDS = 10.0  # from the start of a connection or a request to the end of its headers
 BODY_SECONDS = 120.0  # to send a form; the largest list has 64 MB
 READING_SECONDS = 60.0  # without taking a byte of an answer that waits
-MOST_CONNECTIONS = 512  # at once; a browser opens six
+MAX_CONNECTIONS = 512  # at once; a browser opens six
 
 
 class PatientProtocol(HttpToolsProtocol):

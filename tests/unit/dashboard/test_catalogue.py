@@ -13,7 +13,7 @@ from rappor.errors import ParamsError, StoreError
 from rappor.store import open_store
 from support.collecting import today
 from support.dashboard import COUNTRIES, STRINGS, WEEKS, Sample, sample_folder, truth, week
-from support.dashboard_desk import always_fresh
+from support.dashboard_context import always_fresh
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from rappor.charts.scales import RESIDUALS, count_colour, residual_colour, rgb
 from rappor.charts.theme import TOKENS
 from rappor.collection import Collection
 from rappor.dashboard.diagnostics import heat_map, serialization
-from rappor.dashboard.diagnostics.picture import heat_png
-from rappor.dashboard.jobs import analysis
+from rappor.dashboard.diagnostics.heat_map import heat_png
+from rappor.dashboard.jobs import tasks
 from rappor.decoding.bit_table import bit_table
 from rappor.decoding.checkup import checkup
 from rappor.decoding.decode import decode
@@ -50,7 +50,7 @@ def result(tmp_path_factory, made):
         "alpha": 0.05,
         "method": "auto",
     }
-    return analysis.diagnose(arguments, lambda text, share=None: None)
+    return tasks.diagnose(arguments, lambda text, share=None: None)
 
 
 def test_what_is_kept_is_what_decoding_says(result, made):
@@ -82,8 +82,8 @@ def test_cells_of_the_page_are_rounded_and_none_is_left_out(result):
 def test_no_picture_has_more_cells_than_can_be_told_apart(shape):
     block = heat_map.block_of(*shape)
     cells = -(-shape[0] // block.cohorts) * -(-shape[1] // block.bits)
-    assert cells <= heat_map.MOST_CELLS
-    assert (block == (1, 1)) == (shape[0] * shape[1] <= heat_map.MOST_CELLS)
+    assert cells <= heat_map.MAX_CELLS
+    assert (block == (1, 1)) == (shape[0] * shape[1] <= heat_map.MAX_CELLS)
 
 
 def test_block_means_are_means_and_leave_out_what_is_not_known():

@@ -3,7 +3,7 @@
 import pytest
 
 from rappor.dashboard.catalogue import Catalogue
-from rappor.dashboard.page_query import View
+from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.state import DashboardState
 from rappor.errors import ParamsError
 from support.dashboard import sample_folder, week
@@ -19,12 +19,12 @@ def stored(tmp_path_factory):
 
 
 def view(stored, name="homepage", **query):
-    return View.of(query, *stored, name)
+    return PageQuery.of(query, *stored, name)
 
 
 def test_the_usual_view_has_an_empty_address(stored):
     usual = view(stored)
-    assert usual.query() == ""
+    assert usual.query_string() == ""
     assert usual.path() == "/collections/homepage"
     assert (usual.first, usual.last, usual.periods) == (week(0), week(0), (week(0),))
     assert (usual.unit, usual.scale, usual.correction, usual.alpha) == (
@@ -54,19 +54,19 @@ def test_addresses_have_one_order_and_leave_out_what_is_usual(stored):
         "show": "all",
     }
     shown = view(stored, **given)
-    assert shown.query() == (
+    assert shown.query_string() == (
         f"from={week(2)}&to={week(1)}&country=NZ&vs={week(5)}&unit=count&scale=log&correction=holm"
         "&alpha=0.01&method=lasso&candidates=1&q=a+b%26c&sort=string&show=all&page=3"
     )
     assert view(stored, **shown.fields()) == shown
     usual = {"unit": "share", "scale": "linear", "alpha": "0.05", "to": week(0), "page": "1"}
-    assert view(stored, **usual).query() == ""
+    assert view(stored, **usual).query_string() == ""
 
 
 def test_a_change_goes_back_to_the_first_page(stored):
     shown = view(stored, page="3", show="all")
-    assert "page" not in shown.query(sort="string")
-    assert shown.query(page=4).endswith("page=4")
+    assert "page" not in shown.query_string(sort="string")
+    assert shown.query_string(page=4).endswith("page=4")
 
 
 def test_ends_in_the_wrong_order_are_turned_round(stored):
@@ -134,7 +134,7 @@ def test_a_comparison_shares_no_report_with_what_is_shown(stored):
 
 def test_ranges_are_read_from_low_to_high(stored):
     assert view(stored, "start-time").sort == "place"
-    assert view(stored, "start-time").query() == ""
+    assert view(stored, "start-time").query_string() == ""
     assert view(stored, "start-time").candidates is None
     assert view(stored, "start-time", method="lasso").method == "auto"
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from rappor.dashboard import app as app_module
 from rappor.dashboard.app import build
 from rappor.dashboard.auth.roles import PUBLIC
-from rappor.dashboard.context import Desk
+from rappor.dashboard.context import Context
 from rappor.dashboard.limits import no_core_dumps
 from rappor.dashboard.routing import Page
 from rappor.dashboard.timeouts import PatientProtocol
@@ -48,10 +48,10 @@ PAGES = (
 class Serving:
     """A server in a thread, on a port of its own."""
 
-    def __init__(self, desk: Desk, protocol: type[PatientProtocol]) -> None:
+    def __init__(self, context: Context, protocol: type[PatientProtocol]) -> None:
         address = bound("127.0.0.1", 0)
         self.port = address.getsockname()[1]
-        app = build(desk, PAGES)
+        app = build(context, PAGES)
         self.server = uvicorn.Server(
             uvicorn.Config(app, http=protocol, ws="none", lifespan="off", log_config=None)
         )
@@ -68,8 +68,8 @@ class Serving:
 
 
 @pytest.fixture
-def hasty(desk: Desk) -> Iterator[Serving]:
-    with closing(Serving(desk, Hasty)) as serving:
+def hasty(context: Context) -> Iterator[Serving]:
+    with closing(Serving(context, Hasty)) as serving:
         yield serving
 
 
@@ -107,9 +107,11 @@ def read(line: socket.socket) -> int:
 
 
 @pytest.mark.slow
-def test_a_body_that_never_comes_is_answered(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_never_comes_is_answered(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(app_module, "BODY_SECONDS", 0.05)
-    with closing(Serving(desk, Lasting)) as serving, serving.connect() as line:
+    with closing(Serving(context, Lasting)) as serving, serving.connect() as line:
         line.sendall(
             b"POST /form HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
             b"Content-Type: application/x-www-form-urlencoded\r\n\r\na="
@@ -118,8 +120,8 @@ def test_a_body_that_never_comes_is_answered(desk: Desk, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_a_large_answer_that_is_read_arrives_whole(desk: Desk) -> None:
-    with closing(Serving(desk, Lasting)) as serving, serving.connect() as line:
+def test_a_large_answer_that_is_read_arrives_whole(context: Context) -> None:
+    with closing(Serving(context, Lasting)) as serving, serving.connect() as line:
         line.sendall(b"GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
         assert read(line) > LARGE
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hmac
 from datetime import timedelta
 from typing import Literal
+from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rappor.dashboard.auth.csrf import token_for
-from rappor.dashboard.auth.visitor import Visitor
+from rappor.dashboard.auth.roles import Visitor
 from rappor.dashboard.settings import DashboardSettings
 from rappor.dashboard.state import DashboardState
 
@@ -17,9 +18,10 @@ SESSION, VISIT, THEME, KEYS = "rappor-session", "rappor-visit", "rappor-theme", 
 THEMES = ("light", "dark")
 _YEAR = int(timedelta(days=365).total_seconds())
 _STRICT: Literal["strict"] = "strict"
+CSRF_FIELD = "csrf"
 
 
-def named(name: str, settings: DashboardSettings) -> str:
+def cookie_name(name: str, settings: DashboardSettings) -> str:
     """The cookie's name: with HTTPS one that only this host can have set.
 
     Ports do not keep cookies apart, so two dashboards on one machine are told apart by name.
@@ -32,25 +34,25 @@ def visitor_of(request: Request, state: DashboardState, settings: DashboardSetti
     cookies = request.cookies
     theme = cookies.get(THEME, "")
     theme, keys = theme if theme in THEMES else "", cookies.get(KEYS) != "off"
-    secret = cookies.get(named(SESSION, settings), "")
+    secret = cookies.get(cookie_name(SESSION, settings), "")
     found = state.session(secret) if secret else None
     if found is not None:
-        return Visitor(*found, csrf=token_for(secret), theme=theme, keys=keys)
-    visit = cookies.get(named(VISIT, settings), "")
-    return Visitor(csrf=token_for(visit) if visit else "", theme=theme, keys=keys)
+        return Visitor(*found, csrf=csrf_token(secret), theme=theme, keys=keys)
+    visit = cookies.get(cookie_name(VISIT, settings), "")
+    return Visitor(csrf=csrf_token(visit) if visit else "", theme=theme, keys=keys)
 
 
 def put(response: Response, name: str, secret: str, settings: DashboardSettings) -> None:
     """Set a cookie that no script reads and no other site sends; it ends with the browser."""
     response.set_cookie(
-        named(name, settings), secret, httponly=True, samesite=_STRICT, secure=settings.secure
+        cookie_name(name, settings), secret, httponly=True, samesite=_STRICT, secure=settings.secure
     )
 
 
 def drop(response: Response, name: str, settings: DashboardSettings) -> None:
     """Take a cookie away."""
     response.delete_cookie(
-        named(name, settings), httponly=True, samesite=_STRICT, secure=settings.secure
+        cookie_name(name, settings), httponly=True, samesite=_STRICT, secure=settings.secure
     )
 
 
@@ -62,3 +64,32 @@ def put_taste(response: Response, name: str, value: str, settings: DashboardSett
         )
     else:
         response.delete_cookie(name, httponly=True, samesite=_STRICT, secure=settings.secure)
+
+
+def csrf_token(secret: str) -> str:
+    """What a form has to bring back, from the secret in the cookie.
+
+    >>> len(csrf_token("abc")), csrf_token("abc") == csrf_token("abd")
+    (64, False)
+    """
+    return hmac.digest(secret.encode(), b"rappor dashboard form", "sha256").hex()
+
+
+def same_origin(request: Request) -> bool:
+    """Whether the browser says that a request came from a page of this origin.
+
+    What a browser does not say is not held against it: the token decides. Under our referrer policy
+    a browser sends "null" as the origin of a form, and says same-origin beside it.
+    """
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    origin = request.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == request.headers.get("host", "")
+
+
+def form_is_ours(request: Request, expected: str, given: object) -> bool:
+    """Whether a form may act."""
+    if not expected or not isinstance(given, str) or not given.isascii():
+        return False
+    return same_origin(request) and hmac.compare_digest(expected, given)

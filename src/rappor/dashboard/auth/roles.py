@@ -1,7 +1,8 @@
-"""Roles: what a visitor is, and the sets of roles that routes name (SECURITY: roles)."""
+"""Roles, the sets of roles that routes name, and the visitor who has one."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -52,6 +53,8 @@ class _Public(frozenset[Any]):
 
 
 EVERYONE: frozenset[Role] = frozenset(Role)
+
+
 PUBLIC: frozenset[Role] = _Public()  # no login: the login page and static files only
 
 
@@ -66,3 +69,39 @@ def role_of(text: str) -> Role:
     except ValueError:
         names = ", ".join(role.value.replace(" ", "-") for role in Role)
         raise ParamsError(f"role must be one of {names}; got {show(text)}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who asks.
+
+    Attributes:
+        name: the account's name; empty where nobody is logged in.
+        role: its role; None where nobody is logged in.
+        csrf: what a form of this visitor has to bring back.
+        theme: light, dark, or empty where the browser decides.
+        keys: whether keyboard shortcuts are on.
+    """
+
+    name: str = ""
+    role: Role | None = None
+    csrf: str = field(default="", repr=False)
+    theme: str = ""
+    keys: bool = True
+
+    def may(self, roles: frozenset[Role]) -> bool:
+        """Whether a page for these roles opens.
+
+        >>> Visitor("ada", Role.VIEWER).may(frozenset({Role.ANALYST}))
+        False
+        """
+        return roles is PUBLIC or (self.role is not None and self.role in roles)
+
+    @property
+    def actor(self) -> str:
+        """How the audit log names them.
+
+        >>> Visitor("ada", Role.ANALYST).actor
+        'analyst ada'
+        """
+        return f"{self.role} {self.name}" if self.role is not None else "nobody"

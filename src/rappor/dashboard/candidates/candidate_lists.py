@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rappor.dashboard.candidates.candidate_upload import (
-    MOST_STRINGS,
-    Draft,
+    MAX_STRINGS,
+    CandidateUpload,
     ListDifference,
-    UnreadableUpload,
+    UnreadableLine,
     difference,
     digest_of,
 )
-from rappor.dashboard.context import Desk
+from rappor.dashboard.context import Context
 from rappor.dashboard.state.records import CandidateList, CandidateVersion
 from rappor.errors import ParamsError
 
@@ -24,7 +24,7 @@ HOW = (ADD, REPLACE)
 
 
 @dataclass(frozen=True, slots=True)
-class KeptDraft:
+class PendingList:
     """A list that is not saved yet.
 
     Attributes:
@@ -40,21 +40,21 @@ class KeptDraft:
     digest: str
     strings: tuple[str, ...] = field(repr=False)
     words: str
-    unreadable: tuple[UnreadableUpload, ...]
+    unreadable: tuple[UnreadableLine, ...]
     notes: tuple[str, ...]
     how: str
     change: ListDifference
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class ListVersion:
     """A saved list with what it changed."""
 
     about: CandidateVersion
     change: ListDifference
 
 
-def keep_draft(desk: Desk, collection: str, draft: Draft, how: str) -> str:
+def save_pending(context: Context, collection: str, draft: CandidateUpload, how: str) -> str:
     """Keep what was read until it is saved or forgotten; its digest.
 
     Raises:
@@ -63,12 +63,12 @@ def keep_draft(desk: Desk, collection: str, draft: Draft, how: str) -> str:
     if how not in HOW:
         raise ParamsError(f"how must be one of {', '.join(HOW)}; got {how!r}")
     strings = draft.strings
-    present = desk.state.candidates(collection) if how == ADD else None
+    present = context.state.candidates(collection) if how == ADD else None
     if present is not None:
         strings = tuple(sorted({*present.strings, *draft.strings}))
-        if len(strings) > MOST_STRINGS:
+        if len(strings) > MAX_STRINGS:
             raise ParamsError(
-                f"a list may have {MOST_STRINGS:,} strings; with v{present.version} this one has "
+                f"a list may have {MAX_STRINGS:,} strings; with v{present.version} this one has "
                 f"{len(strings):,}"
             )
     digest = digest_of(strings)
@@ -79,51 +79,51 @@ def keep_draft(desk: Desk, collection: str, draft: Draft, how: str) -> str:
         "notes": list(draft.notes),
         "how": how,
     }
-    desk.state.save_result(_draft_key(collection, digest), DRAFT, meta, _packed(strings))
+    context.state.save_result(_draft_key(collection, digest), DRAFT, meta, _packed(strings))
     return digest
 
 
-def read_kept(desk: Desk, collection: str, digest: str) -> KeptDraft | None:
+def read_pending(context: Context, collection: str, digest: str) -> PendingList | None:
     """A draft by its digest; None where it is forgotten."""
-    saved = desk.state.result(_draft_key(collection, digest))
+    saved = context.state.result(_draft_key(collection, digest))
     if saved is None or saved.kind != DRAFT or saved.table is None:
         return None
     strings = _unpacked(saved.table)
-    present = desk.state.candidates(collection)
-    return KeptDraft(
+    present = context.state.candidates(collection)
+    return PendingList(
         digest=digest,
         strings=strings,
         words=saved.meta["words"],
-        unreadable=tuple(UnreadableUpload(*each) for each in saved.meta["unreadable"]),
+        unreadable=tuple(UnreadableLine(*each) for each in saved.meta["unreadable"]),
         notes=tuple(saved.meta["notes"]),
         how=saved.meta["how"],
         change=difference(() if present is None else present.strings, strings),
     )
 
 
-def versions_of(desk: Desk, collection: str) -> list[Version]:
+def versions_of(context: Context, collection: str) -> list[ListVersion]:
     """All saved versions, newest first, each with what it changed."""
-    listed = desk.state.candidate_versions(collection)
-    return [Version(each, _change(desk, each)) for each in listed]
+    listed = context.state.candidate_versions(collection)
+    return [ListVersion(each, _change(context, each)) for each in listed]
 
 
-def _change(desk: Desk, about: CandidateVersion) -> ListDifference:
+def _change(context: Context, about: CandidateVersion) -> ListDifference:
     """What a version changed; counted once, as versions never change."""
     key = f"{DIFFERENCE}-{about.collection}-{about.version}"
-    saved = desk.state.result(key)
+    saved = context.state.result(key)
     if saved is not None:
         meta = saved.meta
         names = ("some_added", "some_removed")
         return ListDifference(
             meta["added"], meta["removed"], *(tuple(meta[name]) for name in names)
         )
-    after = desk.state.candidates(about.collection, about.version)
+    after = context.state.candidates(about.collection, about.version)
     before = None
     if about.version > 1:
-        before = desk.state.candidates(about.collection, about.version - 1)
+        before = context.state.candidates(about.collection, about.version - 1)
     change = difference(_strings(before), _strings(after))
     meta = {"collection": about.collection, **change._asdict()}
-    desk.state.save_result(key, DIFFERENCE, meta, None)
+    context.state.save_result(key, DIFFERENCE, meta, None)
     return change
 
 

@@ -7,27 +7,43 @@ out, so that one bad line does not cost the rest.
 from __future__ import annotations
 
 import io
+import multiprocessing
+import os
+import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import NamedTuple
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
 
 from rappor.checks import encodable, plural
-from rappor.dashboard.candidates.unpacking import check_size
+from rappor.dashboard.limits import limit, no_core_dumps
 from rappor.decoding.candidate_files import from_csv, from_lines, from_parquet
 from rappor.decoding.candidates import Candidates
-from rappor.errors import DecodeError, ParamsError
+from rappor.errors import DecodeError, ParamsError, RapporError
 
-MOST_STRINGS = 1_000_000
-MOST_BYTES = 32 * 10**6
-MOST_LETTERS = 4096  # of one string: longer ones are a file in the wrong place
+MAX_STRINGS = 1_000_000
+MAX_BYTES = 32 * 10**6
+MAX_LETTERS = 4096  # of one string: longer ones are a file in the wrong place
 FORMS = {"lines": "One string on each line", "csv": "CSV"}
 LISTED = 20  # lines that are reported by number
 PARQUET = b"PAR1"
 _MARK = b"\xef\xbb\xbf"  # of UTF-8, before the first line
+_ROWS = 2**16  # that are looked at together
+_ROOM = 16  # other columns and repetitions may take so many times what the strings may
+MAX_MEMORY = 2**30  # bytes beyond what the process has when it begins to read
+MAX_SECONDS = 60
+AT_ONCE = 2
+_SMALL = 2**20  # bytes of text: not worth a process
+_reading = threading.BoundedSemaphore(AT_ONCE)
+TOO_MUCH = (
+    "this file cannot be read within the limits of {memory} MB of memory and {seconds} seconds: it "
+    "is damaged, or unpacks to far more than a list may have"
+)
 
 
-class UnreadableUpload(NamedTuple):
+class UnreadableLine(NamedTuple):
     """A line (or a string of a table) that is no candidate, and why."""
 
     where: str
@@ -35,7 +51,7 @@ class UnreadableUpload(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class CandidateUpload:
     """What was read.
 
     Attributes:
@@ -50,7 +66,7 @@ class Draft:
     strings: tuple[str, ...] = field(repr=False)
     read: int
     merged: int
-    unreadable: tuple[UnreadableUpload, ...] = ()
+    unreadable: tuple[UnreadableLine, ...] = ()
     left_out: int = 0
     notes: tuple[str, ...] = ()
 
@@ -63,7 +79,7 @@ class Draft:
     def words(self) -> str:
         r"""How much was read.
 
-        >>> read_draft(b"a.org\nb.org\na.org\n").words
+        >>> parse_upload(b"a.org\nb.org\na.org\n").words
         '3 read · 1 duplicate merged'
         """
         parts = [f"{self.read:,} read"]
@@ -82,7 +98,7 @@ def digest_of(strings: Iterable[str]) -> str:
     return state.hexdigest()
 
 
-def read_draft(data: bytes, form: str = "lines") -> Draft:
+def parse_upload(data: bytes, form: str = "lines") -> CandidateUpload:
     """The candidates in pasted or uploaded bytes; Parquet is known by its first bytes.
 
     Raises:
@@ -90,16 +106,16 @@ def read_draft(data: bytes, form: str = "lines") -> Draft:
     """
     if form not in FORMS:
         raise ParamsError(f"form must be one of {', '.join(FORMS)}; got {form!r}")
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_BYTES:
         raise ParamsError(
-            f"a list may have {MOST_BYTES // 10**6} MB; this one has {len(data) / 1e6:,.1f} MB"
+            f"a list may have {MAX_BYTES // 10**6} MB; this one has {len(data) / 1e6:,.1f} MB"
         )
     try:
         if data.startswith(PARQUET):
             texts, notes = _from_parquet(data)
-            if sum(map(len, texts)) > MOST_BYTES:  # whatever the file says about itself
+            if sum(map(len, texts)) > MAX_BYTES:  # whatever the file says about itself
                 raise ParamsError(
-                    f"a list may have {MOST_BYTES // 10**6} MB; this one unpacks to more"
+                    f"a list may have {MAX_BYTES // 10**6} MB; this one unpacks to more"
                 )
             good, bad = _rows(texts)
         elif form == "csv":
@@ -113,35 +129,37 @@ def read_draft(data: bytes, form: str = "lines") -> Draft:
     if not good:
         what = "nothing could be read" if bad else "there is nothing in it"
         raise ParamsError(f"a list has at least one string, but {what}{_first(bad)}")
-    if len(good) > MOST_STRINGS:
-        raise ParamsError(f"a list may have {MOST_STRINGS:,} strings; this one has {len(good):,}")
+    if len(good) > MAX_STRINGS:
+        raise ParamsError(f"a list may have {MAX_STRINGS:,} strings; this one has {len(good):,}")
     found = Candidates.of(good)
     kept = tuple(note for note in (*notes, *found.notes) if "duplicate" not in note)
-    return Draft(found.strings, len(good), found.merged, tuple(bad[:LISTED]), len(bad), kept)
+    return CandidateUpload(
+        found.strings, len(good), found.merged, tuple(bad[:LISTED]), len(bad), kept
+    )
 
 
-def _lines(data: bytes) -> tuple[str, list[UnreadableUpload]]:
+def _lines(data: bytes) -> tuple[str, list[UnreadableLine]]:
     """The text of all lines that can be candidates, and the others."""
     bad, lines = [], []
     for number, line in enumerate(data.removeprefix(_MARK).split(b"\n"), 1):
         try:
             text = line.decode()
         except UnicodeDecodeError:
-            bad.append(UnreadableUpload(f"line {number}", "not UTF-8 text"))
+            bad.append(UnreadableLine(f"line {number}", "not UTF-8 text"))
             continue
         if why := _wrong(text.removesuffix("\r")):
-            bad.append(UnreadableUpload(f"line {number}", why))
+            bad.append(UnreadableLine(f"line {number}", why))
         else:
             lines.append(text)
     return "\n".join(lines), bad
 
 
-def _rows(texts: Iterable[str]) -> tuple[list[str], list[UnreadableUpload]]:
+def _rows(texts: Iterable[str]) -> tuple[list[str], list[UnreadableLine]]:
     """Strings of a table that can be candidates, and the others."""
     good, bad = [], []
     for number, text in enumerate(texts, 1):
         if why := _wrong(text):
-            bad.append(UnreadableUpload(f"string {number}", why))
+            bad.append(UnreadableLine(f"string {number}", why))
         else:
             good.append(text)
     return good, bad
@@ -149,8 +167,8 @@ def _rows(texts: Iterable[str]) -> tuple[list[str], list[UnreadableUpload]]:
 
 def _wrong(text: str) -> str:
     """Why a text can be no candidate; empty where it can."""
-    if len(text) > MOST_LETTERS:
-        return f"longer than {MOST_LETTERS:,} characters"
+    if len(text) > MAX_LETTERS:
+        return f"longer than {MAX_LETTERS:,} characters"
     if "\0" in text or "\n" in text or "\r" in text:
         return "with a line break or a zero byte in it"
     return "" if encodable(text) else "half a surrogate pair"
@@ -165,11 +183,11 @@ def _csv(data: bytes) -> str:
 
 
 def _from_parquet(data: bytes) -> tuple[list[str], list[str]]:
-    check_size(data, MOST_STRINGS, MOST_BYTES)
+    check_size(data, MAX_STRINGS, MAX_BYTES)
     return from_parquet(io.BytesIO(data), "the list")
 
 
-def _first(bad: Sequence[UnreadableUpload]) -> str:
+def _first(bad: Sequence[UnreadableLine]) -> str:
     return f": {bad[0].where} is {bad[0].why}" if bad else ""
 
 
@@ -191,3 +209,118 @@ def difference(before: Iterable[str], after: Iterable[str], some: int = 50) -> L
     old, new = set(before), set(after)
     added, removed = sorted(new - old), sorted(old - new)
     return ListDifference(len(added), len(removed), tuple(added[:some]), tuple(removed[:some]))
+
+
+def check_size(data: bytes, max_strings: int, max_bytes: int) -> None:
+    """ParamsError where a Parquet file would unpack to a list beyond the limits.
+
+    A file that cannot be read is no matter of this function: reading it says what is wrong.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        about = parquet.read_metadata(io.BytesIO(data))
+        if about.num_rows > max_strings:
+            raise ParamsError(
+                f"a list may have {max_strings:,} strings; this one has {about.num_rows:,}"
+            )
+        groups = (about.row_group(number) for number in range(about.num_row_groups))
+        _check(sum(group.total_byte_size for group in groups), _ROOM * max_bytes, max_bytes)
+        names = [about.schema.column(number).path for number in range(about.num_columns)]
+        file = parquet.ParquetFile(io.BytesIO(data), read_dictionary=names)
+        for name, kind in zip(file.schema_arrow.names, file.schema_arrow.types, strict=True):
+            if pa.types.is_dictionary(kind):
+                _check(_letters(file, name), max_bytes, max_bytes)
+    except (pa.ArrowException, OSError):
+        return
+
+
+def _letters(file: Any, name: str) -> int:
+    """Bytes of all texts of a column, counted without writing repetitions out."""
+    import pyarrow.compute as pc
+
+    size = 0
+    for batch in file.iter_batches(_ROWS, columns=[name]):
+        column = batch.column(0)
+        lengths = pc.binary_length(column.dictionary).cast("int64")
+        size += pc.sum(pc.take(lengths, column.indices)).as_py() or 0
+    return size
+
+
+def _check(size: int, limit: int, max_bytes: int) -> None:
+    if size > limit:
+        raise ParamsError(
+            f"a list may have {max_bytes // 10**6} MB; this one unpacks to {size / 1e6:,.1f} MB"
+        )
+
+
+def read_upload(
+    data: bytes, form: str = "lines", *, memory: int = MAX_MEMORY, seconds: int = MAX_SECONDS
+) -> CandidateUpload:
+    """The candidates in pasted or uploaded bytes; see `parse_upload`.
+
+    Args:
+        data: what was uploaded.
+        form: how texts are to be read.
+        memory: bytes that reading may take.
+        seconds: of computing, and twice as many by the clock.
+
+    Raises:
+        ParamsError: what `parse_upload` raises, or beyond these limits.
+    """
+    if len(data) <= _SMALL and not data.startswith(PARQUET):
+        return parse_upload(data, form)
+    if not _reading.acquire(blocking=False):  # a thread that waits is one that pages need
+        raise ParamsError(f"{AT_ONCE} lists are being read: try again later")
+    try:
+        return _read_elsewhere(data, form, memory, seconds)
+    finally:
+        _reading.release()
+
+
+def _read_elsewhere(data: bytes, form: str, memory: int, seconds: int) -> CandidateUpload:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_main, args=(theirs, memory, seconds), daemon=True)
+    process.start()
+    theirs.close()
+    answer: Any = None
+    try:
+        with suppress(EOFError, OSError):  # it is gone: killed, or out of memory
+            ours.send((data, form))
+            if ours.poll(2 * seconds):
+                answer = ours.recv()
+    finally:
+        process.kill()
+        process.join()
+        process.close()
+        ours.close()
+    if isinstance(answer, CandidateUpload):
+        return answer
+    limits = TOO_MUCH.format(memory=memory // 2**20, seconds=seconds)
+    raise ParamsError(answer if isinstance(answer, str) else limits)
+
+
+def _main(line: Connection, memory: int, seconds: int) -> None:
+    """Read one list, and send it or a reason; nothing where the limits end it."""
+    no_core_dumps()
+    # Before Arrow is loaded: its other allocators reserve a gigabyte to begin with.
+    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
+    import pyarrow as pa
+    import pyarrow.compute  # loaded before memory is measured
+    import pyarrow.parquet
+
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+
+    data, form = line.recv()
+    limit(memory, seconds)
+    answer: CandidateUpload | str | None = None
+    try:
+        answer = parse_upload(data, form)
+    except RapporError as error:
+        answer = str(error)
+    except MemoryError:
+        pass
+    line.send(answer)

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from rappor.collection import Collection, period_of
-from rappor.dashboard.reach import about, enough
+from rappor.dashboard.reach import about, reach_of
 from rappor.dashboard.snapshot import Entry, Standing
 from rappor.privacy import add_up
 
@@ -178,7 +178,7 @@ def _few(entry: Entry, listed: int) -> str:
         return ""
     newest, collection = entry.periods[-1], entry.collection
     candidates = listed if collection.kind == "string" else collection.params.k
-    seen = enough(collection, newest.period, newest.reports, candidates, ALPHA)
+    seen = reach_of(collection, newest.period, newest.reports, candidates, ALPHA)
     if not seen.too_few:
         return ""
     return f"{newest.reports:,} so far; 1\u00a0% needs about {about(seen.needed)}"

@@ -7,8 +7,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rappor.dashboard.auth.roles import EVERYONE
-from rappor.dashboard.auth.visitor import Visitor
+from rappor.dashboard.auth.roles import EVERYONE, Visitor
 from rappor.dashboard.collections.overview import (
     DEFAULT_SORT,
     CollectionRow,
@@ -18,7 +17,7 @@ from rappor.dashboard.collections.overview import (
     rows_of,
     total_epsilon,
 )
-from rappor.dashboard.context import Desk
+from rappor.dashboard.context import Context
 from rappor.dashboard.routing import Page
 from rappor.dashboard.snapshot import Standing
 from rappor.dashboard.tables import csv_response, json_response, paged
@@ -36,7 +35,7 @@ _COLUMNS = (
 )
 
 
-class _Asked:
+class _ListQuery:
     """What the address asks for: q, state, sort, page."""
 
     def __init__(self, request: Request) -> None:
@@ -55,18 +54,18 @@ class _Asked:
         return f"{path}?{urlencode(query)}" if query else path
 
 
-def _all_rows(desk: Desk) -> list[CollectionRow]:
-    catalogue = desk.catalogue
-    state, entries = desk.state, catalogue.collections()
+def _all_rows(context: Context) -> list[CollectionRow]:
+    catalogue = context.catalogue
+    state, entries = context.state, catalogue.collections()
     return rows_of(entries, state.latest_metas(), catalogue.today(), state.candidate_sizes())
 
 
-def collections(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def collections(context: Context, request: Request, visitor: Visitor) -> Response:
     """The page."""
-    asked = _Asked(request)
-    every = _all_rows(desk)
+    asked = _ListQuery(request)
+    every = _all_rows(context)
     rows = chosen(every, asked.q, asked.state, asked.sort)
-    return desk.render(
+    return context.render(
         "collections.html",
         request,
         visitor,
@@ -80,15 +79,15 @@ def collections(desk: Desk, request: Request, visitor: Visitor) -> Response:
         sort_link=lambda sort: asked.address(sort=sort),
         page_link=lambda page: asked.address(page=page),
         standings=[each.value for each in Standing],
-        unreadable=desk.catalogue.unreadable(),
-        has_store=desk.catalogue.has_store,
+        unreadable=context.catalogue.unreadable(),
+        has_store=context.catalogue.has_store,
     )
 
 
-def collections_json(desk: Desk, request: Request, _: Visitor) -> Response:
+def collections_json(context: Context, request: Request, _: Visitor) -> Response:
     """The list as JSON."""
-    asked = _Asked(request)
-    every = _all_rows(desk)
+    asked = _ListQuery(request)
+    every = _all_rows(context)
     rows = chosen(every, asked.q, asked.state, asked.sort)
     return json_response(
         {
@@ -99,10 +98,10 @@ def collections_json(desk: Desk, request: Request, _: Visitor) -> Response:
     )
 
 
-def collections_csv(desk: Desk, request: Request, _: Visitor) -> Response:
+def collections_csv(context: Context, request: Request, _: Visitor) -> Response:
     """The list as CSV."""
-    asked = _Asked(request)
-    records = [row.record() for row in chosen(_all_rows(desk), asked.q, asked.state, asked.sort)]
+    asked = _ListQuery(request)
+    records = [row.record() for row in chosen(_all_rows(context), asked.q, asked.state, asked.sort)]
     header = list(records[0]) if records else ["collection"]
     return csv_response(header, (list(each.values()) for each in records), "collections.csv")
 

@@ -9,22 +9,21 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from rappor.charts.balance import balance_panel
+from rappor.charts.panel import both
 from rappor.charts.render import to_png, to_svg
 from rappor.collection import Collection
-from rappor.dashboard.auth.roles import EVERYONE
-from rappor.dashboard.auth.visitor import Visitor
+from rappor.dashboard.auth.roles import EVERYONE, Visitor
 from rappor.dashboard.choices import choices
-from rappor.dashboard.context import Desk
+from rappor.dashboard.context import Context
 from rappor.dashboard.diagnostics.heat_map import (
     block_means,
     block_of,
     cells_document,
     extreme_cells,
+    heat_png,
 )
-from rappor.dashboard.diagnostics.picture import heat_png
-from rappor.dashboard.diagnostics.serialization import Looked, lit_cells, unpack
-from rappor.dashboard.embedding import both
-from rappor.dashboard.page_query import View
+from rappor.dashboard.diagnostics.serialization import StoredDiagnosis, lit_cells, unpack
+from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.page_state import (
     DECODERS,
     EMPTY,
@@ -34,7 +33,7 @@ from rappor.dashboard.page_state import (
     candidates_of,
 )
 from rappor.dashboard.problems import problem
-from rappor.dashboard.reach import enough
+from rappor.dashboard.reach import reach_of
 from rappor.dashboard.routing import Page
 from rappor.dashboard.stage import Needed, Reader, Stage, begin, stage
 from rappor.dashboard.stage_messages import careful, said
@@ -46,34 +45,36 @@ from rappor.errors import ParamsError
 MODES = {"residuals": "Residuals", "counts": "Counts", "fitted": "Fitted"}
 _LONGEST = 400  # letters of a string to light up
 _read = Reader(unpack)
+_USUAL = ("map", "residuals")
+_PATH = "/collections/{name}/diagnostics"
 
 
 class _Seen(NamedTuple):
-    view: View
+    query: PageQuery
     collection: Collection
     stage: Stage
-    looked: Looked | None
+    looked: StoredDiagnosis | None
 
 
-def page(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def page(context: Context, request: Request, visitor: Visitor) -> Response:
     """The page."""
-    seen = _look(desk, request, visitor)
-    view, looked = seen.view, seen.looked
-    stored = [each.period for each in desk.catalogue.periods(view.collection, view.version)]
+    seen = _look(context, request, visitor)
+    query, looked = seen.query, seen.looked
+    stored = [each.period for each in context.catalogue.periods(query.collection, query.version)]
     mode, light = _mode(request, looked), _light(request)
     lit = set(lit_cells(light, seen.collection)) if light else set()
     extremes = [] if looked is None else extreme_cells(*_tables(looked))
-    return desk.render(
+    return context.render(
         "diagnostics.html",
         request,
         visitor,
         section="collections",
-        view=view,
-        entry=desk.catalogue.entry(view.collection),
+        query=query,
+        entry=context.catalogue.entry(query.collection),
         collection=seen.collection,
         stage=seen.stage,
-        said=said(seen.stage, view.side.words, visitor, seen.collection),
-        choices=choices(desk, view, stored, "/diagnostics"),
+        said=said(seen.stage, query.side.words, visitor, seen.collection),
+        choices=choices(context, query, stored, "/diagnostics"),
         looked=looked,
         false_alarms=round(1 / FALSE_ALARMS),
         modes={name: word for name, word in MODES.items() if looked and _has(looked, name)},
@@ -82,33 +83,33 @@ def page(desk: Desk, request: Request, visitor: Visitor) -> Response:
         block=None if looked is None else block_of(*looked.counts.shape),
         extremes=[(cell, (cell.cohort, cell.bit) in lit) for cell in extremes],
         balance=_balance(looked),
-        link=lambda **more: _link(view, {"map": mode, "light": light} | more),
+        link=lambda **more: _link(query, {"map": mode, "light": light} | more),
         may_decode=visitor.may(DECODERS),
     )
 
 
-def again(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def again(context: Context, request: Request, visitor: Visitor) -> Response:
     """Look it over anew."""
-    view = _view(desk, request)
-    if view.periods:
-        begin(desk, _needed(desk, view), visitor)
-    return RedirectResponse(view.path("/diagnostics"), 303)
+    query = _view(context, request)
+    if query.periods:
+        begin(context, _needed(context, query), visitor)
+    return RedirectResponse(query.path("/diagnostics"), 303)
 
 
-def as_json(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def as_json(context: Context, request: Request, visitor: Visitor) -> Response:
     """Verdicts, figures and groups; the cells are in the CSV file."""
-    seen = _look(desk, request, visitor)
-    document: dict[str, Any] = {"collection": seen.view.collection, "state": seen.stage.state}
+    seen = _look(context, request, visitor)
+    document: dict[str, Any] = {"collection": seen.query.collection, "state": seen.stage.state}
     if seen.looked is not None:
         document |= dict(seen.looked.meta)
     return json_response(document, 202 if seen.looked is None and seen.stage.job else 200)
 
 
-def as_csv(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def as_csv(context: Context, request: Request, visitor: Visitor) -> Response:
     """Every cell: what was counted, what was fitted, and the residual."""
-    looked = _look(desk, request, visitor).looked
+    looked = _look(context, request, visitor).looked
     if looked is None:
-        return _nothing(desk, request, visitor)
+        return _nothing(context, request, visitor)
     counts, fitted, residuals = _tables(looked)
     header = ["cohort", "bit", "count", *(["fitted", "residual"] if fitted is not None else [])]
 
@@ -123,11 +124,11 @@ def as_csv(desk: Desk, request: Request, visitor: Visitor) -> Response:
     return csv_response(header, rows(), f"{request.path_params['name']}-cells.csv")
 
 
-def cells(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def cells(context: Context, request: Request, visitor: Visitor) -> Response:
     """What the heat map draws."""
-    seen = _look(desk, request, visitor)
+    seen = _look(context, request, visitor)
     if seen.looked is None:
-        return _nothing(desk, request, visitor)
+        return _nothing(context, request, visitor)
     counts, fitted, residuals = _tables(seen.looked)
     document = cells_document(
         {"counts": counts.astype("float64"), "fitted": fitted, "residuals": residuals}
@@ -136,34 +137,34 @@ def cells(desk: Desk, request: Request, visitor: Visitor) -> Response:
     return json_response(document)
 
 
-def bits(desk: Desk, request: Request, _visitor: Visitor) -> Response:
+def bits(context: Context, request: Request, _visitor: Visitor) -> Response:
     """The cells that a string sets."""
-    view, light = _view(desk, request), _light(request)
-    collection = desk.catalogue.get(view.collection, view.version)
+    query, light = _view(context, request), _light(request)
+    collection = context.catalogue.get(query.collection, query.version)
     found = lit_cells(light, collection) if light else []
     return json_response({"string": light, "cells": found})
 
 
-def picture(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def picture(context: Context, request: Request, visitor: Visitor) -> Response:
     """The heat map as a PNG file, also for browsers without scripts."""
-    looked = _look(desk, request, visitor).looked
+    looked = _look(context, request, visitor).looked
     if looked is None:
-        return _nothing(desk, request, visitor)
+        return _nothing(context, request, visitor)
     mode = _mode(request, looked)
     counts, fitted, residuals = _tables(looked)
     table = {"counts": counts.astype("float64"), "fitted": fitted, "residuals": residuals}[mode]
     if table is None:
-        return _nothing(desk, request, visitor)
+        return _nothing(context, request, visitor)
     block = block_of(*table.shape)
     body = heat_png(block_means(table, block), mode == "residuals", _theme(request))
     return Response(body, media_type="image/png")
 
 
-def balance(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def balance(context: Context, request: Request, visitor: Visitor) -> Response:
     """The balance of cohorts as an SVG or PNG file."""
-    looked = _look(desk, request, visitor).looked
+    looked = _look(context, request, visitor).looked
     if looked is None or not looked.reports:
-        return _nothing(desk, request, visitor)
+        return _nothing(context, request, visitor)
     theme = _theme(request)
     spec = balance_panel(looked.meta["totals"], theme=theme).in_file(theme)
     if request.url.path.endswith(".png"):
@@ -171,53 +172,53 @@ def balance(desk: Desk, request: Request, visitor: Visitor) -> Response:
     return Response(to_svg(spec), media_type="image/svg+xml")
 
 
-def _view(desk: Desk, request: Request) -> View:
+def _view(context: Context, request: Request) -> PageQuery:
     name = request.path_params["name"]
-    view = View.of(request.query_params, desk.catalogue, desk.state, name)
-    return replace(view, vs="", against=None)
+    query = PageQuery.of(request.query_params, context.catalogue, context.state, name)
+    return replace(query, vs="", against=None)
 
 
-def _needed(desk: Desk, view: View) -> Needed:
+def _needed(context: Context, query: PageQuery) -> Needed:
     return Needed(
         "diagnose",
-        f"diagnose-{view.key}",
+        f"diagnose-{query.key}",
         "Looking over the fit",
-        view.collection,
-        lambda: arguments_of(desk, view),
+        query.collection,
+        lambda: arguments_of(context, query),
     )
 
 
-def _look(desk: Desk, request: Request, visitor: Visitor) -> _Seen:
-    view = _view(desk, request)
-    collection = desk.catalogue.get(view.collection, view.version)
-    asked = dict(view.dimensions)
-    reports = desk.catalogue.reports(view.collection, view.version, view.periods, asked)
+def _look(context: Context, request: Request, visitor: Visitor) -> _Seen:
+    query = _view(context, request)
+    collection = context.catalogue.get(query.collection, query.version)
+    asked = dict(query.dimensions)
+    reports = context.catalogue.reports(query.collection, query.version, query.periods, asked)
     if not reports:
-        return _Seen(view, collection, Stage(EMPTY), None)
-    if collection.kind == "string" and view.candidates is None:
-        return _Seen(view, collection, Stage(NO_LIST, reports), None)
-    size = candidates_of(desk, view, collection)
-    can = enough(collection, view.periods[-1], reports, size, view.alpha)
-    if can.too_few and not view.anyway:
-        return _Seen(view, collection, Stage(TOO_FEW, reports, enough=can), None)
+        return _Seen(query, collection, Stage(EMPTY), None)
+    if collection.kind == "string" and query.candidates is None:
+        return _Seen(query, collection, Stage(NO_LIST, reports), None)
+    size = candidates_of(context, query, collection)
+    can = reach_of(collection, query.periods[-1], reports, size, query.alpha)
+    if can.too_few and not query.anyway:
+        return _Seen(query, collection, Stage(TOO_FEW, reports, reach=can), None)
 
     def needs(saved: SavedResult) -> tuple[bool, int]:
         return False, reports - int(saved.meta["reports"])
 
-    found = replace(stage(desk, _needed(desk, view), visitor, reports, needs), enough=can)
+    found = replace(stage(context, _needed(context, query), visitor, reports, needs), reach=can)
     looked = None if found.saved is None else _read(found.saved)
-    return _Seen(view, collection, found, looked)
+    return _Seen(query, collection, found, looked)
 
 
-def _tables(looked: Looked) -> tuple[Any, Any, Any]:
+def _tables(looked: StoredDiagnosis) -> tuple[Any, Any, Any]:
     return looked.counts, looked.fitted, looked.residuals
 
 
-def _has(looked: Looked, mode: str) -> bool:
+def _has(looked: StoredDiagnosis, mode: str) -> bool:
     return getattr(looked, mode) is not None
 
 
-def _mode(request: Request, looked: Looked | None) -> str:
+def _mode(request: Request, looked: StoredDiagnosis | None) -> str:
     """Which table is drawn: residuals, unless something else is asked for or there are none."""
     wanted = request.query_params.get("map", "") or "residuals"
     if wanted not in MODES:
@@ -233,15 +234,15 @@ def _theme(request: Request) -> str:
     return "dark" if request.query_params.get("theme") == "dark" else "light"
 
 
-def _link(view: View, more: dict[str, str]) -> str:
+def _link(query: PageQuery, more: dict[str, str]) -> str:
     """The rest of an address: the view, and what only this page has."""
     from urllib.parse import urlencode
 
     own = {key: value for key, value in more.items() if value and (key, value) != _USUAL}
-    return "&".join(part for part in (view.query(), urlencode(own)) if part)
+    return "&".join(part for part in (query.query_string(), urlencode(own)) if part)
 
 
-def _balance(looked: Looked | None) -> dict[str, Any] | None:
+def _balance(looked: StoredDiagnosis | None) -> dict[str, Any] | None:
     if looked is None or not looked.reports or looked.meta["cohorts"] == 1:
         return None
     totals = looked.meta["totals"]
@@ -253,13 +254,9 @@ def _balance(looked: Looked | None) -> dict[str, Any] | None:
     }
 
 
-def _nothing(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def _nothing(context: Context, request: Request, visitor: Visitor) -> Response:
     text = "Nothing is decoded yet. Open the page first."
-    return problem(desk, request, visitor, 409, "There is no result", text)
-
-
-_USUAL = ("map", "residuals")
-_PATH = "/collections/{name}/diagnostics"
+    return problem(context, request, visitor, 409, "There is no result", text)
 
 
 def _page(path: str, endpoint: Any, name: str) -> Page:

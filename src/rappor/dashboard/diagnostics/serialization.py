@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rappor.collection import Collection
-from rappor.dashboard.jobs.job import JobResult
+from rappor.dashboard.jobs.queue import JobResult
 from rappor.decoding.bit_table import BitTable
 from rappor.decoding.checkup import Check
 from rappor.decoding.diagnosis import Diagnosis
@@ -19,12 +19,12 @@ from rappor.decoding.result import Decoded
 from rappor.mechanism import bloom_positions
 from rappor.typing import FloatArray
 
-MOST_GROUPS = 200  # of candidates that cannot be told apart, by name
-MOST_STRINGS = 500  # detected ones, in the list to light up
+MAX_GROUPS = 200  # of candidates that cannot be told apart, by name
+MAX_STRINGS = 500  # detected ones, in the list to light up
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Looked:
+class StoredDiagnosis:
     """A diagnosis read back.
 
     Attributes:
@@ -59,12 +59,12 @@ def pack(
     meta = about | {
         "reports": table.reports,
         "candidates": table.candidates,
-        "detected": [row.string for row in table.detected[:MOST_STRINGS]],
+        "detected": [row.string for row in table.detected[:MAX_STRINGS]],
         "checks": [check._asdict() for check in checks],
         "diagnosis": diagnosis.to_dict(),
-        "groups": [list(group) for group in table.groups[:MOST_GROUPS]],
+        "groups": [list(group) for group in table.groups[:MAX_GROUPS]],
         "group_count": len(table.groups),
-        "untestable": list(table.untestable[:MOST_GROUPS]),
+        "untestable": list(table.untestable[:MAX_GROUPS]),
         "totals": cells.totals.tolist(),
         "cohorts": cohorts,
         "bits": bits,
@@ -82,13 +82,15 @@ def pack(
     return JobResult(meta, sink.getvalue().to_pybytes())
 
 
-def unpack(meta: Mapping[str, Any], table: bytes) -> Looked:
+def unpack(meta: Mapping[str, Any], table: bytes) -> StoredDiagnosis:
     """The diagnosis behind facts and a table."""
     rows = pa.ipc.open_file(pa.BufferReader(table)).read_all()
     shape = (meta["cohorts"], meta["bits"])
     found = {name: rows.column(name).to_numpy().reshape(shape) for name in rows.column_names}
     checks = tuple(Check(**check) for check in meta["checks"])
-    return Looked(meta, checks, found["counts"], found.get("fitted"), found.get("residuals"))
+    return StoredDiagnosis(
+        meta, checks, found["counts"], found.get("fitted"), found.get("residuals")
+    )
 
 
 def lit_cells(string: str, collection: Collection) -> list[tuple[int, int]]:

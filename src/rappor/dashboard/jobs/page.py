@@ -5,9 +5,8 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from rappor.dashboard.auth.roles import EVERYONE, Role
-from rappor.dashboard.auth.visitor import Visitor
-from rappor.dashboard.context import Desk
+from rappor.dashboard.auth.roles import EVERYONE, Role, Visitor
+from rappor.dashboard.context import Context
 from rappor.dashboard.forms import safe_next
 from rappor.dashboard.problems import problem
 from rappor.dashboard.routing import Page
@@ -16,28 +15,28 @@ from rappor.dashboard.tables import json_response
 MAY_CANCEL = frozenset({Role.ANALYST, Role.OPERATOR})
 
 
-def job(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def job(context: Context, request: Request, visitor: Visitor) -> Response:
     """One job as it is now."""
-    found = desk.jobs.get(request.path_params["number"])
+    found = context.jobs.get(request.path_params["number"])
     if found is None:
-        return _unknown(desk, request, visitor)
+        return _unknown(context, request, visitor)
     return json_response(found.document())
 
 
-def cancel(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def cancel(context: Context, request: Request, visitor: Visitor) -> Response:
     """Stop one, and go back to where the button was."""
-    before = desk.jobs.get(request.path_params["number"])
+    before = context.jobs.get(request.path_params["number"])
     if before is None:
-        return _unknown(desk, request, visitor)
+        return _unknown(context, request, visitor)
     if not before.over:
-        desk.jobs.cancel(before.id)
-        desk.state.audit(visitor.actor, "job-cancel", f"{before.collection}: {before.label}")
+        context.jobs.cancel(before.id)
+        context.state.audit(visitor.actor, "job-cancel", f"{before.collection}: {before.label}")
     return RedirectResponse(safe_next(request.state.form.get("next", "/")), 303)
 
 
-def _unknown(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def _unknown(context: Context, request: Request, visitor: Visitor) -> Response:
     text = "The dashboard was started anew since, or it ended long ago."
-    return problem(desk, request, visitor, 404, "There is no such job", text)
+    return problem(context, request, visitor, 404, "There is no such job", text)
 
 
 PAGES = (

@@ -14,24 +14,23 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
 
-from rappor.dashboard.jobs import worker
-from rappor.dashboard.jobs.job import CANCELLED, DONE, FAILED, RUNNING, WAITING, Job
-from rappor.dashboard.jobs.worker_process import Worker
-from rappor.dashboard.state.results import MOST_JOBS
+from rappor.dashboard.jobs import worker_process
+from rappor.dashboard.jobs.worker_process import WorkerProcess
+from rappor.dashboard.state.results import MAX_JOBS
 
 _LOG = logging.getLogger("rappor.dashboard.jobs")
-_MOST_WAITING = 50
-MOST_OF_ONE = 10  # that wait for one visitor: the queue is for all
+_MAX_WAITING = 50
+MAX_PER_VISITOR = 10  # that wait for one visitor: the queue is for all
 _GRACE_SECONDS = 2.0  # that a job nobody asked for may still take when somebody waits
-
-
 Arguments = dict[str, Any] | Callable[[], dict[str, Any]]
+WAITING, RUNNING, DONE, FAILED, CANCELLED = "waiting", "running", "done", "failed", "cancelled"
+ENDED = frozenset({DONE, FAILED, CANCELLED})
 
 
-class Keeper(Protocol):
+class JobStore(Protocol):
     """What jobs need of the dashboard's state."""
 
     def save_result(self, key: str, kind: str, meta: dict[str, Any], table: bytes | None) -> None:
@@ -53,14 +52,14 @@ class Jobs:
     `start` returns at once; `wait` waits for an end. Safe to call from any thread.
     """
 
-    def __init__(self, state: Keeper) -> None:
+    def __init__(self, state: JobStore) -> None:
         self._state = state
         self._jobs: dict[str, Job] = {}
         self._arguments: dict[str, Arguments] = {}
         self._waiting: deque[str] = deque()
         self._unasked: set[str] = set()
         self._changed = threading.Condition()
-        self._worker: Worker | None = None
+        self._worker: WorkerProcess | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._serve, name="jobs", daemon=True)
         self._thread.start()
@@ -97,10 +96,10 @@ class Jobs:
                     if not unasked:
                         self._unasked.discard(job.id)
                     return job
-            if len(self._waiting) >= _MOST_WAITING:
-                raise TooManyJobs(f"{_MOST_WAITING} jobs are waiting: try again later")
+            if len(self._waiting) >= _MAX_WAITING:
+                raise TooManyJobs(f"{_MAX_WAITING} jobs are waiting: try again later")
             own = sum(self._jobs[each].actor == actor for each in self._waiting)
-            if actor and own >= MOST_OF_ONE:
+            if actor and own >= MAX_PER_VISITOR:
                 raise TooManyJobs(f"{own} jobs of yours are waiting: try again later")
             job = Job(secrets.token_hex(8), kind, key, label or kind, actor, collection)
             self._jobs[job.id] = job
@@ -179,7 +178,7 @@ class Jobs:
 
     def _forget(self) -> None:
         over = [number for number, job in self._jobs.items() if job.over]
-        for number in over[: max(0, len(self._jobs) - MOST_JOBS)]:
+        for number in over[: max(0, len(self._jobs) - MAX_JOBS)]:
             del self._jobs[number]
 
     def _make_way(self) -> None:
@@ -223,16 +222,16 @@ class Jobs:
                 with self._changed:
                     self._end(job, FAILED, f"It could not be done or kept: {_said(error)}")
 
-    def _at_work(self, job: Job) -> Worker | None:
+    def _at_work(self, job: Job) -> WorkerProcess | None:
         """The worker, started where there is none; None where the job was cancelled meanwhile."""
         with self._changed:
             if self._jobs.get(job.id, job).state != RUNNING:
                 return None
             if self._worker is None or not self._worker.alive:
-                self._worker = Worker()
+                self._worker = WorkerProcess()
             return self._worker
 
-    def _follow(self, job: Job, arguments: dict[str, Any], at_work: Worker) -> None:
+    def _follow(self, job: Job, arguments: dict[str, Any], at_work: WorkerProcess) -> None:
         """Send one job to the worker and take what comes back, to its end."""
         for what, first, second in at_work.run(job.kind, arguments):
             if what == "progress":
@@ -288,4 +287,104 @@ class Jobs:
 
 def _said(error: Exception) -> str:
     """An error's text without the folders before the names of files: everybody reads it."""
-    return worker.without_folders(str(error))
+    return worker_process.without_folders(str(error))
+
+
+class Progress(Protocol):
+    """What a task calls now and then: what it does, and which share of all is done."""
+
+    def __call__(self, text: str, share: float | None = None) -> None:
+        """Say it; None where the share is not known."""
+
+
+class JobResult(NamedTuple):
+    """What a task returns.
+
+    Attributes:
+        meta: facts, ready for JSON.
+        table: Arrow IPC bytes (or those of another file), or None.
+    """
+
+    meta: dict[str, Any]
+    table: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of work at one moment; `Jobs.get` has it as it is now.
+
+    Attributes:
+        id: random.
+        kind: which task, a key of TASKS.
+        key: what the result is kept under; two jobs of one key do not run at a time.
+        label: what it is, in words: "Decoding 100,000 candidates".
+        actor: who started it.
+        collection: which collection it is about, "" where none.
+        state: waiting, running, done, failed or cancelled.
+        share: which share of it is done, 0 to 1; None where that is not known.
+        text: what it is doing.
+        error: why it failed; "" where it did not.
+        made: when it was asked for, in seconds since 1970.
+        began: when it began; None before that.
+        ended: when it ended; None before that.
+    """
+
+    id: str
+    kind: str
+    key: str
+    label: str
+    actor: str = ""
+    collection: str = ""
+    state: str = WAITING
+    share: float | None = None
+    text: str = "waiting for its turn"
+    error: str = ""
+    made: float = field(default_factory=time.time)
+    began: float | None = None
+    ended: float | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, one way or another."""
+        return self.state in ENDED
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been at work, or was."""
+        if self.began is None:
+            return 0.0
+        return max((self.ended or time.time()) - self.began, 0.0)
+
+    @property
+    def percent(self) -> str:
+        r"""The share in words; "" where it is not known.
+
+        >>> Job("1", "decode", "k", "Decoding", share=0.624).percent
+        '62\xa0%'
+        """
+        return "" if self.share is None else f"{self.share:.0%}".replace("%", "\u00a0%")
+
+    @property
+    def doing(self) -> str:
+        r"""What it is doing, in one line.
+
+        >>> Job("1", "decode", "k", "Decoding", share=0.5, text="fitting").doing
+        '50\xa0%, fitting, 0\xa0s'
+        """
+        parts = [self.percent, self.text, f"{self.seconds:.0f}\u00a0s"]
+        return ", ".join(part for part in parts if part)
+
+    def document(self) -> dict[str, Any]:
+        """The job, ready for JSON."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "label": self.label,
+            "collection": self.collection,
+            "state": self.state,
+            "share": self.share,
+            "text": self.text,
+            "doing": self.doing,
+            "error": self.error,
+            "seconds": round(self.seconds, 3),
+        }

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rappor.dashboard.jobs.job import JobResult
+from rappor.dashboard.jobs.queue import JobResult
 from rappor.decoding.compare import Compared, Differences
 from rappor.decoding.exports import document, plain, without_nan
 from rappor.decoding.histogram import Histogram
@@ -42,7 +42,7 @@ def prepare() -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kept:
+class StoredDecode:
     """One result.
 
     Attributes:
@@ -91,13 +91,13 @@ def pack(
     return JobResult(meta, _to_bytes(pa.table(columns)))
 
 
-def unpack(meta: dict[str, Any], table: bytes) -> Kept:
+def unpack(meta: dict[str, Any], table: bytes) -> StoredDecode:
     """The result behind facts and a table."""
     rows = pa.ipc.open_file(pa.BufferReader(table)).read_all()
     strings: list[str] = rows.column("string").to_pylist()
     found = _result(meta, rows, strings, "")
     if "compared" not in meta:
-        return Kept(found, None, None, meta)
+        return StoredDecode(found, None, None, meta)
     decoded = plain(found)
     numbers = {name: _array(rows, f"difference.{name}") for name in _OF_DIFFERENCES}
     said = meta["compared"]
@@ -113,7 +113,7 @@ def unpack(meta: dict[str, Any], table: bytes) -> Kept:
         correction=decoded.correction,
         alpha=decoded.alpha,
     )
-    return Kept(found, _result(meta["other"], rows, strings, "other."), compared, meta)
+    return StoredDecode(found, _result(meta["other"], rows, strings, "other."), compared, meta)
 
 
 def _facts(found: Decoded | Histogram) -> dict[str, Any]:

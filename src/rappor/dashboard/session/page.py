@@ -6,28 +6,27 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from rappor.dashboard.auth import cookies
-from rappor.dashboard.auth.csrf import token_for
-from rappor.dashboard.auth.roles import EVERYONE, PUBLIC
-from rappor.dashboard.auth.visitor import Visitor
-from rappor.dashboard.context import Desk
+from rappor.dashboard.auth.cookies import csrf_token
+from rappor.dashboard.auth.roles import EVERYONE, PUBLIC, Visitor
+from rappor.dashboard.context import Context
 from rappor.dashboard.forms import back, safe_next
 from rappor.dashboard.routing import Page
 from rappor.dashboard.state.accounts import new_secret
 
-_MOST = 200  # characters of a token or link; ours have 36
+_MAX_SECRET = 200  # characters of a token or link; ours have 36
 
 
-def login(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def login(context: Context, request: Request, visitor: Visitor) -> Response:
     """The form for a token, or the button of a one-time link."""
     wanted = safe_next(request.query_params.get("next", "/"))
-    link = request.query_params.get("link", "")[:_MOST]
+    link = request.query_params.get("link", "")[:_MAX_SECRET]
     if visitor.role is not None and not link:
         return RedirectResponse(wanted, 303)
-    return _form(desk, request, visitor, wanted, link=link)
+    return _form(context, request, visitor, wanted, link=link)
 
 
 def _form(
-    desk: Desk,
+    context: Context,
     request: Request,
     visitor: Visitor,
     wanted: str,
@@ -37,12 +36,12 @@ def _form(
     status: int = 200,
 ) -> Response:
     """The login page; whoever has no cookie yet gets one, which the form is tied to."""
-    whose = desk.state.look_link(link) if link else None
+    whose = context.state.look_link(link) if link else None
     if link and whose is None:
         wrong, status = "This link was used already, or is older than 15 minutes.", 403
     visit = "" if visitor.csrf else new_secret()
-    csrf = visitor.csrf or token_for(visit)
-    response = desk.render(
+    csrf = visitor.csrf or csrf_token(visit)
+    response = context.render(
         "login.html",
         request,
         visitor,
@@ -54,51 +53,51 @@ def _form(
         csrf=csrf,
     )
     if visit:
-        cookies.put(response, cookies.VISIT, visit, desk.settings)
+        cookies.put(response, cookies.VISIT, visit, context.settings)
     return response
 
 
-def log_in(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def log_in(context: Context, request: Request, visitor: Visitor) -> Response:
     """Begin a session, or say that the token opens nothing."""
     form = request.state.form
-    token = str(form.get("token", ""))[:_MOST].strip()
-    link = str(form.get("link", ""))[:_MOST]
+    token = str(form.get("token", ""))[:_MAX_SECRET].strip()
+    link = str(form.get("link", ""))[:_MAX_SECRET]
     wanted = back(request)
-    secret = desk.state.log_in(token=token, link=link)
+    secret = context.state.log_in(token=token, link=link)
     if secret is None:
         wrong = "This token opens nothing: it may have been revoked, or not copied whole."
         if link:
             wrong = "This link was used already, or is older than 15 minutes."
-        return _form(desk, request, visitor, wanted, wrong=wrong, status=403)
+        return _form(context, request, visitor, wanted, wrong=wrong, status=403)
     response = RedirectResponse(wanted, 303)
-    old = request.cookies.get(cookies.named(cookies.SESSION, desk.settings))
+    old = request.cookies.get(cookies.cookie_name(cookies.SESSION, context.settings))
     if old:
-        desk.state.log_out(old)
-    cookies.put(response, cookies.SESSION, secret, desk.settings)
-    cookies.drop(response, cookies.VISIT, desk.settings)
+        context.state.log_out(old)
+    cookies.put(response, cookies.SESSION, secret, context.settings)
+    cookies.drop(response, cookies.VISIT, context.settings)
     return response
 
 
-def log_out(desk: Desk, request: Request, _: Visitor) -> Response:
+def log_out(context: Context, request: Request, _: Visitor) -> Response:
     """End the session."""
-    secret = request.cookies.get(cookies.named(cookies.SESSION, desk.settings), "")
-    desk.state.log_out(secret)
+    secret = request.cookies.get(cookies.cookie_name(cookies.SESSION, context.settings), "")
+    context.state.log_out(secret)
     response = RedirectResponse("/login", 303)
-    cookies.drop(response, cookies.SESSION, desk.settings)
+    cookies.drop(response, cookies.SESSION, context.settings)
     return response
 
 
-def taste(desk: Desk, request: Request, _: Visitor) -> Response:
+def taste(context: Context, request: Request, _: Visitor) -> Response:
     """Remember light or dark, and whether keys are on."""
     form = request.state.form
     response = RedirectResponse(back(request), 303)
     theme = form.get("theme")
     if theme is not None:
         known = str(theme) if theme in cookies.THEMES else ""
-        cookies.put_taste(response, cookies.THEME, known, desk.settings)
+        cookies.put_taste(response, cookies.THEME, known, context.settings)
     keys = form.get("keys")
     if keys is not None:
-        cookies.put_taste(response, cookies.KEYS, "off" if keys == "off" else "", desk.settings)
+        cookies.put_taste(response, cookies.KEYS, "off" if keys == "off" else "", context.settings)
     return response
 
 

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from rappor.checks import show
 from rappor.dashboard.auth.roles import Role
-from rappor.dashboard.state.clock import text_of
+from rappor.dashboard.state.database import text_of
 from rappor.dashboard.state.records import Account
 from rappor.errors import ParamsError
 

@@ -9,27 +9,33 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from rappor.charts.by_period import reports_panel, unlisted_panel
+from rappor.charts.panel import both
 from rappor.charts.render import to_png, to_svg
 from rappor.charts.theme import Spec
-from rappor.charts.trends import Mark, TrendLine, multiples_height, trend_words, trends
-from rappor.dashboard.auth.roles import EVERYONE
-from rappor.dashboard.auth.visitor import Visitor
+from rappor.charts.trends import (
+    Mark,
+    TrendLine,
+    multiples_height,
+    reports_panel,
+    trend_words,
+    trends,
+    unlisted_panel,
+)
+from rappor.dashboard.auth.roles import EVERYONE, Visitor
 from rappor.dashboard.choices import choices
-from rappor.dashboard.context import Desk
-from rappor.dashboard.embedding import both
+from rappor.dashboard.context import Context
 from rappor.dashboard.page_state import DECODERS, EMPTY, NO_LIST, TOO_FEW, candidates_of
 from rappor.dashboard.problems import problem
-from rappor.dashboard.reach import enough
+from rappor.dashboard.reach import reach_of
 from rappor.dashboard.routing import Page
 from rappor.dashboard.stage import Reader, Stage, begin, stage
 from rappor.dashboard.stage_messages import careful, said
 from rappor.dashboard.state.records import SavedResult
 from rappor.dashboard.tables import csv_response, json_response, paged
 from rappor.dashboard.trends import period_results as kept
-from rappor.dashboard.trends.spans import headline
 from rappor.dashboard.trends.trend import (
-    TrendView,
+    TrendQuery,
+    headline,
     lines_of,
     needed,
     read_trend,
@@ -55,52 +61,53 @@ _HEADER = (
 _COLUMNS = {"wide": 4, "middle": 3, "narrow": 2}  # by the width of the page, as trends.js does
 CHARTS = ("shares", "reports", "unlisted")
 _read = Reader(kept.unpack)
+_PATH = "/collections/{name}/trends"
 
 
-def page(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def page(context: Context, request: Request, visitor: Visitor) -> Response:
     """The page."""
-    trend, found, known = _look(desk, request, visitor)
-    lines, marks = lines_of(trend, known), trend_marks(desk, trend)
+    trend, found, known = _look(context, request, visitor)
+    lines, marks = lines_of(trend, known), trend_marks(context, trend)
     rows = list(_rows(trend, known, lines))
-    return desk.render(
+    return context.render(
         "trends.html",
         request,
         visitor,
         section="collections",
         trend=trend,
-        view=trend.view,
-        entry=desk.catalogue.entry(trend.view.collection),
+        query=trend.query,
+        entry=context.catalogue.entry(trend.query.collection),
         stage=found,
         said=said(found, _where(trend), visitor, trend.collection),
-        choices=choices(desk, trend.view, [span.period for span in trend.stored], "/trends"),
+        choices=choices(context, trend.query, [span.period for span in trend.stored], "/trends"),
         sentence=headline(lines) if lines else "",
         words=trend_words(lines, marks, trend.silent),
         lines=lines,
         charts=_charts(trend, known, lines, marks),
         periods=[known[span.period] for span in reversed(trend.spans) if span.period in known],
-        sheet=paged(rows, trend.view.page),
+        sheet=paged(rows, trend.query.page),
         may_decode=visitor.may(DECODERS),
     )
 
 
-def again(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def again(context: Context, request: Request, visitor: Visitor) -> Response:
     """Decode what is new, at once."""
-    trend = read_trend(desk, request.query_params, request.path_params["name"])
+    trend = read_trend(context, request.query_params, request.path_params["name"])
     if trend.spans:
-        begin(desk, needed(desk, trend, desk.state.result(trend.key)), visitor)
-    return RedirectResponse(trend.view.path("/trends"), 303)
+        begin(context, needed(context, trend, context.state.result(trend.key)), visitor)
+    return RedirectResponse(trend.query.path("/trends"), 303)
 
 
-def as_json(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def as_json(context: Context, request: Request, visitor: Visitor) -> Response:
     """Everything on the page, as JSON."""
-    trend, found, known = _look(desk, request, visitor)
+    trend, found, known = _look(context, request, visitor)
     lines = lines_of(trend, known)
     document: dict[str, Any] = {
-        "collection": trend.view.collection,
-        "dimensions": dict(trend.view.dimensions),
-        "candidates_version": trend.view.candidates,
+        "collection": trend.query.collection,
+        "dimensions": dict(trend.query.dimensions),
+        "candidates_version": trend.query.candidates,
         "state": found.state,
-        "marks": [mark._asdict() for mark in trend_marks(desk, trend)],
+        "marks": [mark._asdict() for mark in trend_marks(context, trend)],
         "strings": [line.name for line in lines],
         "periods": [
             {
@@ -122,54 +129,54 @@ def as_json(desk: Desk, request: Request, visitor: Visitor) -> Response:
     return json_response(document, 200 if known or not found.job else 202)
 
 
-def as_csv(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def as_csv(context: Context, request: Request, visitor: Visitor) -> Response:
     """The lines of the page, a row for each period and string."""
-    trend, _, known = _look(desk, request, visitor)
+    trend, _, known = _look(context, request, visitor)
     rows = [
         (*facts, *(known[facts[0]].unlisted or (None,) * 3))
         for facts in _rows(trend, known, lines_of(trend, known))
     ]
-    return csv_response(_HEADER, rows, f"{trend.view.collection}-trends.csv")
+    return csv_response(_HEADER, rows, f"{trend.query.collection}-trends.csv")
 
 
-def as_picture(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def as_picture(context: Context, request: Request, visitor: Visitor) -> Response:
     """One chart of the page as an SVG or PNG file."""
-    trend, _, known = _look(desk, request, visitor)
+    trend, _, known = _look(context, request, visitor)
     wanted = request.query_params.get("chart", CHARTS[0])
-    spec = _file(desk, trend, known, wanted)
+    spec = _file(context, trend, known, wanted)
     if spec is None:
         text = "Nothing is decoded yet that it could show."
-        return problem(desk, request, visitor, 404, "There is no such chart", text)
+        return problem(context, request, visitor, 404, "There is no such chart", text)
     if request.url.path.endswith(".png"):
         return Response(to_png(spec), media_type="image/png")
     return Response(to_svg(spec), media_type="image/svg+xml")
 
 
 def _look(
-    desk: Desk, request: Request, visitor: Visitor
-) -> tuple[TrendView, Stage, dict[str, kept.PeriodResult]]:
+    context: Context, request: Request, visitor: Visitor
+) -> tuple[TrendQuery, Stage, dict[str, kept.PeriodResult]]:
     """The trend, how far it is, and what is known of its periods."""
-    trend = read_trend(desk, request.query_params, request.path_params["name"])
+    trend = read_trend(context, request.query_params, request.path_params["name"])
     if not trend.spans:
         return trend, Stage(EMPTY), {}
-    if trend.collection.kind == "string" and trend.view.candidates is None:
+    if trend.collection.kind == "string" and trend.query.candidates is None:
         return trend, Stage(NO_LIST, trend.reports), {}
     largest = max(trend.spans, key=lambda span: span.reports)
-    size = candidates_of(desk, trend.view, trend.collection)
-    seen = enough(trend.collection, largest.period, largest.reports, size, trend.view.alpha)
-    if seen.too_few and not trend.view.anyway:
-        return trend, Stage(TOO_FEW, largest.reports, enough=seen), {}
+    size = candidates_of(context, trend.query, trend.collection)
+    seen = reach_of(trend.collection, largest.period, largest.reports, size, trend.query.alpha)
+    if seen.too_few and not trend.query.anyway:
+        return trend, Stage(TOO_FEW, largest.reports, reach=seen), {}
 
     def needs(saved: SavedResult) -> tuple[bool, int]:
         return trend.needs(_read(saved))
 
-    work = needed(desk, trend, desk.state.result(trend.key))
-    found = replace(stage(desk, work, visitor, trend.reports, needs), enough=seen)
+    work = needed(context, trend, context.state.result(trend.key))
+    found = replace(stage(context, work, visitor, trend.reports, needs), reach=seen)
     return trend, found, {} if found.saved is None else _read(found.saved)
 
 
 def _rows(
-    trend: TrendView, known: dict[str, kept.PeriodResult], lines: list[TrendLine]
+    trend: TrendQuery, known: dict[str, kept.PeriodResult], lines: list[TrendLine]
 ) -> Iterator[tuple[Any, ...]]:
     """Period, version, reports, string and its numbers; newest period first."""
     for span in reversed(trend.spans):
@@ -182,11 +189,11 @@ def _rows(
                 yield (result.period, result.version, result.reports, line.name, *cell)
 
 
-def _where(trend: TrendView) -> str:
+def _where(trend: TrendQuery) -> str:
     """Which reports it is about, in words."""
-    times = " – ".join(dict.fromkeys((trend.view.first, trend.view.last)))
+    times = " – ".join(dict.fromkeys((trend.query.first, trend.query.last)))
     return ", ".join(
-        part for part in (times, *(value for _, value in trend.view.dimensions)) if part
+        part for part in (times, *(value for _, value in trend.query.dimensions)) if part
     )
 
 
@@ -197,7 +204,7 @@ def _mass(result: kept.PeriodResult) -> dict[str, float] | None:
 
 
 def _charts(
-    trend: TrendView,
+    trend: TrendQuery,
     known: dict[str, kept.PeriodResult],
     lines: list[TrendLine],
     marks: list[Mark],
@@ -237,9 +244,9 @@ def _charts(
 
 
 def _file(
-    desk: Desk, trend: TrendView, known: dict[str, kept.PeriodResult], wanted: str
+    context: Context, trend: TrendQuery, known: dict[str, kept.PeriodResult], wanted: str
 ) -> Spec | None:
-    marks = trend_marks(desk, trend)
+    marks = trend_marks(context, trend)
     if wanted not in CHARTS:
         raise ParamsError(f"chart must be one of {', '.join(CHARTS)}; got {wanted!r}")
     if wanted == "reports":
@@ -250,9 +257,6 @@ def _file(
         return unlisted_panel(mass, marks, kind=kind).in_file() if mass else None
     lines = lines_of(trend, known)
     return trends(lines, marks, trend.silent) if lines else None
-
-
-_PATH = "/collections/{name}/trends"
 
 
 def _page(path: str, endpoint: Any, name: str) -> Page:

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from rappor.aggregate.counts import Counts
-from rappor.charts.trends import MOST, TrendLine, TrendPoint
-from rappor.dashboard.jobs.job import JobResult
+from rappor.charts.trends import MAX_MULTIPLES, TrendLine, TrendPoint
+from rappor.dashboard.jobs.queue import JobResult
 from rappor.decoding.histogram import Histogram
 from rappor.decoding.result import Decoded
 from rappor.decoding.rows import Rows
@@ -115,7 +115,7 @@ def _kept(rows: Rows, also: Iterable[str]) -> dict[str, TrendCell]:
     }
 
 
-def largest(results: Iterable[PeriodResult], most: int = MOST) -> list[str]:
+def largest(results: Iterable[PeriodResult], most: int = MAX_MULTIPLES) -> list[str]:
     """The strings to draw: detected in some period, by the largest share they were detected with.
 
     >>> one = PeriodResult(

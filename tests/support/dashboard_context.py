@@ -1,4 +1,4 @@
-"""A desk over the sample data, and a browser that talks to its application without a socket."""
+"""A context over the sample data, and a browser that talks to its application without a socket."""
 
 import asyncio
 import contextlib
@@ -18,8 +18,8 @@ from rappor.dashboard.app import build
 from rappor.dashboard.assets import Assets
 from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.catalogue import Catalogue
-from rappor.dashboard.context import Desk
-from rappor.dashboard.jobs import Job, Jobs, worker
+from rappor.dashboard.context import Context
+from rappor.dashboard.jobs import Job, Jobs, worker_process
 from rappor.dashboard.jobs import queue as jobs_module
 from rappor.dashboard.routes import PAGES
 from rappor.dashboard.routing import Page
@@ -53,17 +53,17 @@ class WorkerInThread:
     def __init__(self) -> None:
         self._killed = False
 
-    def run(self, kind: str, arguments: dict[str, Any]) -> Iterable[worker.Message]:
-        said: list[worker.Message] = []
+    def run(self, kind: str, arguments: dict[str, Any]) -> Iterable[worker_process.Message]:
+        said: list[worker_process.Message] = []
 
-        def send(message: worker.Message) -> None:
+        def send(message: worker_process.Message) -> None:
             if self._killed:
                 raise InterruptedError
             said.append(message)
 
         given = pickle.loads(pickle.dumps(arguments))
         line: Any = SimpleNamespace(send=send)
-        last = worker._run(kind, given, line)
+        last = worker_process._run(kind, given, line)
         return [*said, last]
 
     def kill(self) -> None:
@@ -71,9 +71,9 @@ class WorkerInThread:
 
 
 @contextlib.contextmanager
-def made_jobs(state: jobs_module.Keeper, at_work: Callable[[], Any]) -> Iterator[Jobs]:
+def made_jobs(state: jobs_module.JobStore, at_work: Callable[[], Any]) -> Iterator[Jobs]:
     """A queue whose work is done by another kind of worker."""
-    with patch.object(jobs_module, "Worker", at_work):
+    with patch.object(jobs_module, "WorkerProcess", at_work):
         jobs = Jobs(state)
         try:
             yield jobs
@@ -97,15 +97,15 @@ def always_fresh() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def made_desk(
+def made_context(
     folder: Path,
     *,
     sample: Sample | None = None,
     now: Callable[[], datetime] | None = None,
     at_work: Callable[[], Any] = WorkerInThread,
     **settings: Any,
-) -> Iterator[Desk]:
-    """A desk over the sample data, or over another folder."""
+) -> Iterator[Context]:
+    """A context over the sample data, or over another folder."""
     sample = sample or sample_folder(folder)
     known = DashboardSettings(sample.data, sample.definitions, **settings)
     clock = {} if now is None else {"now": now}
@@ -113,7 +113,7 @@ def made_desk(
     catalogue = Catalogue(sample.data, sample.definitions)
     try:
         with always_fresh(), made_jobs(state, at_work) as jobs:
-            yield Desk(known, catalogue, state, jobs, Assets(folder / "cache"))
+            yield Context(known, catalogue, state, jobs, Assets(folder / "cache"))
     finally:
         state.close()
 
@@ -135,8 +135,8 @@ class Answer:
 class Browser:
     """Cookies, forms and their tokens."""
 
-    def __init__(self, desk: Desk, pages: tuple[Page, ...] = PAGES) -> None:
-        self.desk, self.app = desk, build(desk, pages)
+    def __init__(self, context: Context, pages: tuple[Page, ...] = PAGES) -> None:
+        self.context, self.app = context, build(context, pages)
         self.cookies: dict[str, str] = {}
 
     def send(
@@ -210,7 +210,7 @@ class Browser:
 
     def log_in(self, role: Role) -> Answer:
         name = role.value.replace(" ", "-")
-        secret = self.desk.state.new_link(name, "test", role)
+        secret = self.context.state.new_link(name, "test", role)
         answer = self.post("/login", {"link": secret})
         assert answer.status_code == 303, answer.text
         return answer
@@ -226,8 +226,8 @@ def is_in(browser: Browser) -> bool:
     return browser.get("/").status_code == 200
 
 
-def entered(desk: Desk, role: Role = Role.VIEWER) -> Browser:
+def entered(context: Context, role: Role = Role.VIEWER) -> Browser:
     """A browser that has just logged in."""
-    browser = Browser(desk)
+    browser = Browser(context)
     browser.log_in(role)
     return browser

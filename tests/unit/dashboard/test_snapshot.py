@@ -1,8 +1,7 @@
 """Pictures are right, and what did not change is taken over from the one before."""
 
 from rappor.collection import Collection
-from rappor.dashboard.snapshot import PeriodCount, Picture
-from rappor.dashboard.snapshot_builder import Painter
+from rappor.dashboard.snapshot import PeriodCount, Snapshot, SnapshotBuilder
 from rappor.store import CellKey, CellSummary, Definition
 from support.dashboard import STRINGS
 
@@ -14,7 +13,7 @@ def cell(name: str, version: int, period: str, reports: int, country: str = "") 
     return CellSummary(CellKey.of(name, version, period, pairs), STRINGS.digest, 64, 8, reports, 0)
 
 
-def paint(painter: Painter, *cells: CellSummary) -> Picture:
+def paint(painter: SnapshotBuilder, *cells: CellSummary) -> Snapshot:
     definitions = [
         Definition(name, version, Collection(name, version, STRINGS).to_toml())
         for name, version in {each.cell[:2] for each in cells}
@@ -24,7 +23,7 @@ def paint(painter: Painter, *cells: CellSummary) -> Picture:
 
 def test_reports_add_up_by_version_and_over_versions() -> None:
     picture = paint(
-        Painter(),
+        SnapshotBuilder(),
         cell("page", 1, DAYS[0], 5, "DE"),
         cell("page", 1, DAYS[0], 7, "NZ"),
         cell("page", 2, DAYS[0], 100),
@@ -40,7 +39,7 @@ def test_reports_add_up_by_version_and_over_versions() -> None:
 
 
 def test_only_what_changed_is_counted_anew() -> None:
-    painter = Painter()
+    painter = SnapshotBuilder()
     one = paint(painter, cell("a", 1, DAYS[0], 5), cell("b", 1, DAYS[0], 5))
     two = paint(painter, cell("a", 1, DAYS[0], 5), cell("b", 1, DAYS[0], 6))
     assert two.slices["a", 1] is one.slices["a", 1]
@@ -49,7 +48,7 @@ def test_only_what_changed_is_counted_anew() -> None:
 
 
 def test_a_collection_that_is_gone_leaves_nothing_behind() -> None:
-    painter = Painter()
+    painter = SnapshotBuilder()
     paint(painter, cell("a", 1, DAYS[0], 5), cell("b", 1, DAYS[0], 5))
     after = paint(painter, cell("b", 1, DAYS[0], 5))
     assert after.periods("a", None) == ()
