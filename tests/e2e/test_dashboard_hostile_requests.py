@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.patience import MOST_CONNECTIONS
+from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.routes import PAGES
+from rappor.dashboard.timeouts import MAX_CONNECTIONS
 from support.command import rappor
 from support.dashboard import Dashboard, Sample, Visit, sample_folder, serving
 from support.waiting import wait_for
@@ -143,7 +143,7 @@ def test_more_connections_than_there_may_be_are_answered_so_and_are_forgotten(
     def is_full() -> bool:
         lines = []
         try:
-            for _ in range(MOST_CONNECTIONS):
+            for _ in range(MAX_CONNECTIONS):
                 lines.append(socket.create_connection(("127.0.0.1", port), timeout=300))
             return status(raw(port, *hello)) == 503
         finally:

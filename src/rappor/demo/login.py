@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.links import login_link
-from rappor.dashboard.settings import STATE_FILE
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.settings import STATE_FILE, login_link
 from rappor.dashboard.state import DashboardState
 from rappor.dashboard.state.accounts import LINK_LIFE
 from rappor.demo.folder import DemoFolder

@@ -19,7 +19,7 @@ REPORTS, BATCHES, REFUSED = "rappor_reports_total", "rappor_batches_total", "rap
 COMMITS = "rappor_commit_seconds_bucket"
 QUEUE, QUEUE_BYTES = "rappor_queue_batches", "rappor_queue_bytes"
 _STEPS = {REPORTS: STEP, BATCHES: STEP, COMMITS: STEP, QUEUE: STEP, QUEUE_BYTES: 65_536}
-_MOST_BYTES = 2**20
+_MAX_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def fetch(collector: str, at: float) -> Sample:
     try:
         connection.request("GET", "/metrics")
         answer = connection.getresponse()
-        body = answer.read(_MOST_BYTES)
+        body = answer.read(_MAX_BYTES)
         if answer.status != 200:
             raise OSError(f"it answers {answer.status}")
     except http.client.HTTPException as error:
