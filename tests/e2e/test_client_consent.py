@@ -216,6 +216,18 @@ def test_a_connection_of_another_process_does_not_keep_from_opting_out(
         host.kill()
 
 
+def test_nothing_leaves_to_a_collector_whose_certificate_is_not_trusted(
+    tmp_path: Path, collector: Watched
+) -> None:
+    given: dict[str, Any] = {"consent": True, "upload_to": collector.url, "jitter": 0}
+    with Client.open(tmp_path, COLLECTIONS, **given) as client:
+        client.report("before", "a.org")
+        wait_for(lambda: "SSLCertVerificationError" in str(client.status().upload))
+        assert client.status().waiting == 1
+    assert collector.accepted
+    assert collector.mark() == 0
+
+
 @pytest.mark.parametrize("forks", [False, True])
 def test_what_a_killed_process_had_not_sent_never_leaves(tmp_path: Path, forks: bool) -> None:
     """Its bytes wait in the operating system; a child that it forked keeps nothing alive."""
