@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+import datetime
+import textwrap
+from collections.abc import Iterable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from rappor.cli.arguments import UsageError
-from rappor.cli.collection_new import add_new
-from rappor.cli.collection_text import difference_lines, facts_of, finding_lines, page, plain
-from rappor.cli.output import say, say_json
-from rappor.collection import Collection, LintFinding, Registry, diff, lint_all
+from rappor.cli.arguments import UsageError, add_params, count, params_from, ranges_from
+from rappor.cli.output import note, say, say_json, table
+from rappor.cli.result_files import replacing, target_of
+from rappor.collection import (
+    Collection,
+    DefinitionDifference,
+    LintFinding,
+    Registry,
+    diff,
+    lint,
+    lint_all,
+)
+from rappor.collection.fields import PLATFORMS, SENSITIVITIES, VALUES
 from rappor.collection.lint_checks import errors
+from rappor.collection.periods import PERIODS
 from rappor.collection.registry import definition_files
+from rappor.collection.summary import Summary, summary
+from rappor.collection.template import commented, draft
+from rappor.collection.toml import read_plan
 from rappor.errors import ParamsError
+from rappor.mechanism import DIALECTS, KINDS, Ranges
+from rappor.params import FIELDS, Params
+from rappor.privacy.rounding import up
+from rappor.privacy.schedule import relative_error
+
+WIDTH = 96
+_USUAL_Q = 0.75  # the paper's
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
@@ -44,6 +66,168 @@ def _no_action(_: argparse.Namespace) -> int:
     raise UsageError("say what to do: new, lint, diff or show (see: rappor collection --help)")
 
 
+# rappor collection new
+
+
+def add_new(actions: Any) -> Any:
+    """Add the action."""
+    parser = actions.add_parser(
+        "new",
+        help="write a commented definition that lints clean",
+        description="Writes the TOML of a new collection, every field with a comment. What is not "
+        "given is filled in: read the file before you collect.",
+        epilog="Example: rappor collection new theme --kind category --categories light,dark "
+        "--owner web-team@example.org --expected-reports 1e5 --output theme.toml",
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", metavar="NAME", help="a-z, 0-9, _ and -, a letter first")
+    parser.add_argument("--output", metavar="FILE", help="(default: standard output)")
+    parser.add_argument("--force", action="store_true", help="write over a file that is there")
+    words = parser.add_argument_group("who and what for")
+    words.add_argument("--description", metavar="TEXT", help="for the person who reports it")
+    words.add_argument("--owner", metavar="WHO", help="who answers for it (default: you)")
+    words.add_argument("--sensitivity", choices=SENSITIVITIES, help="(default: medium)")
+    words.add_argument("--review", metavar="WHERE", action="append", help="may be repeated")
+    words.add_argument("--expires", metavar="DATE", help="(default: a year from today)")
+    what = parser.add_argument_group("what is collected")
+    what.add_argument("--kind", choices=list(KINDS), metavar="KIND", help=", ".join(KINDS))
+    what.add_argument("--categories", metavar="A,B,C", help="the values of kind category")
+    what.add_argument("--edges", metavar="X,Y,Z", help="the range edges of kind ordinal")
+    what.add_argument("--magnitudes", metavar="B,L,H", help="or edges at B^L, ..., B^H")
+    what.add_argument("--dialect", choices=list(DIALECTS), help="how strings are placed")
+    what.add_argument("--period", choices=list(PERIODS), help="(default: day)")
+    what.add_argument(
+        "--dimension", metavar="NAME=A,B", action="append", help="sent in clear; may be repeated"
+    )
+    limits = parser.add_argument_group("limits and modes")
+    limits.add_argument("--reports-per-period", type=count, metavar="N", help="(default: 1)")
+    limits.add_argument("--most-values", type=count, metavar="N", help="of a client (default: 1)")
+    limits.add_argument("--most-epsilon", type=float, metavar="E", help="of a client, for ever")
+    limits.add_argument("--group", metavar="NAME", help="of collections about the same thing")
+    limits.add_argument("--keep-reports-days", type=int, metavar="N", help="(default: 0)")
+    limits.add_argument("--expected-reports", type=count, metavar="N", help="in a period")
+    limits.add_argument("--platform", choices=PLATFORMS, help="(default: device)")
+    limits.add_argument("--values", choices=VALUES, help="how they change (default: fixed)")
+    limits.add_argument("--upload", metavar="URL", help="https://...")
+    for flag, about in (
+        ("--null-reports", "clients without a value say so"),
+        ("--one-time", "one report from a client, ever"),
+        ("--budget", "every period costs its own ε (needs --most-epsilon)"),
+        ("--account-secret", "a person's clients share one secret"),
+    ):
+        limits.add_argument(flag, action="store_true", help=about)
+    add_params(parser)
+    parser.add_argument("--plan", metavar="FILE", help="what rappor plan --json wrote")
+    parser.set_defaults(run=run_new)
+    return parser
+
+
+def run_new(args: argparse.Namespace) -> int:
+    """Write a new definition, and say what lint thinks of it."""
+    collection = _drafted(args)
+    text = commented(collection)
+    if args.output is not None:
+        if target_of(args.output).exists() and not args.force:
+            raise ParamsError(f"{args.output} exists already; --force replaces it")
+        with replacing(args.output) as path:
+            path.write_text(text, encoding="utf-8")
+    findings = lint(collection)
+    if args.json:
+        say_json({**facts_of(collection), "findings": [asdict(each) for each in findings]})
+    elif args.output is None:
+        say(text.rstrip("\n"))
+    else:
+        note(f"wrote {args.output}: read it, then: rappor collection show {args.output}")
+    if not args.json:
+        if collection.budget and collection.params.q < _USUAL_Q:
+            price = relative_error(collection.params, replace(collection.params, q=_USUAL_Q))
+            note(f"budget: estimates are {price:.3g} times as wide as with q = {_USUAL_Q} (R32)")
+        for line in finding_lines(findings):
+            note(line)
+    return 0
+
+
+def _drafted(args: argparse.Namespace) -> Collection:
+    params, kind = _asked_params(args)
+    kind = args.kind or kind or _kind_of(args)
+    given: dict[str, Any] = {
+        "owner": args.owner or _me(),
+        "reviews": None if args.review is None else tuple(args.review),
+        "categories": None if args.categories is None else tuple(args.categories.split(",")),
+        "ranges": _asked_ranges(args),
+        "dimensions": dict(map(_dimension, args.dimension)) if args.dimension else None,
+        "expires": None if args.expires is None else _date(args.expires),
+    }
+    for name in (
+        "description", "sensitivity", "dialect", "period", "reports_per_period", "most_values",
+        "most_epsilon", "group", "keep_reports_days", "expected_reports", "platform", "values",
+        "upload", "null_reports", "one_time", "budget", "account_secret",
+    ):  # fmt: skip
+        given[name] = getattr(args, name)
+    return draft(args.name, kind=kind, params=params, **given)
+
+
+def _asked_params(args: argparse.Namespace) -> tuple[Params | None, str | None]:
+    """The parameters that were asked for, if any, and the kind of a preset."""
+    numbers = any(getattr(args, name) is not None for name in FIELDS)
+    asked = args.preset is not None or args.params is not None or numbers
+    if args.plan is not None:
+        if asked:
+            raise UsageError("give one of --plan, --preset, --params, or the six numbers")
+        return read_plan(Path(args.plan).expanduser()), None
+    if not asked:
+        return None, None
+    params, kind = params_from(args)
+    return params, kind if args.preset is not None else None
+
+
+def _kind_of(args: argparse.Namespace) -> str:
+    if args.categories is not None:
+        return "category"
+    return "ordinal" if args.edges is not None or args.magnitudes is not None else "string"
+
+
+def _asked_ranges(args: argparse.Namespace) -> Ranges | None:
+    if args.edges is not None and args.magnitudes is not None:
+        raise UsageError("give one of --edges and --magnitudes")
+    if args.edges is not None:
+        return ranges_from(args.edges)
+    if args.magnitudes is None:
+        return None
+    try:
+        base, low, high = (int(part) for part in args.magnitudes.split(","))
+    except ValueError:
+        raise UsageError("--magnitudes takes three whole numbers, such as 10,0,6") from None
+    return Ranges.magnitudes(base, low, high)
+
+
+def _dimension(text: str) -> tuple[str, tuple[str, ...]]:
+    name, found, values = text.partition("=")
+    if not found:
+        raise UsageError(f"--dimension takes NAME=A,B, got {text[:60]!r}")
+    return name, tuple(values.split(","))
+
+
+def _date(text: str) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--expires takes a date such as 2027-11-16, got {text[:60]!r}") from None
+
+
+def _me() -> str:
+    """Who runs this, as the owner of last resort."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "whoever runs the collector"
+
+
+# rappor collection lint
+
+
 def _add_lint(actions: Any) -> Any:
     parser = actions.add_parser(
         "lint",
@@ -56,35 +240,6 @@ def _add_lint(actions: Any) -> Any:
     parser.add_argument("paths", metavar="FILE|FOLDER", nargs="+", help="definitions")
     parser.add_argument("--strict", action="store_true", help="warnings count as errors")
     parser.set_defaults(run=run_lint)
-    return parser
-
-
-def _add_diff(actions: Any) -> Any:
-    parser = actions.add_parser(
-        "diff",
-        help="what a change means, and what it costs in ε",
-        description="Compares two definitions of one collection. Exit code 1 if the new one may "
-        "not take the old one's place.",
-        epilog="Example: rappor collection diff homepage.toml homepage-new.toml",
-        allow_abbrev=False,
-    )
-    parser.add_argument("old", metavar="OLD", help="the definition in use")
-    parser.add_argument("new", metavar="NEW", help="the definition to be")
-    parser.set_defaults(run=run_diff)
-    return parser
-
-
-def _add_show(actions: Any) -> Any:
-    parser = actions.add_parser(
-        "show",
-        help="a page for people: what is collected, ε, what leaves, what is kept",
-        description="Shows a definition as a page: what is collected, what leaves the client, what "
-        "is kept, and ε.",
-        epilog="Example: rappor collection show homepage.toml",
-        allow_abbrev=False,
-    )
-    parser.add_argument("file", metavar="FILE", help="a definition")
-    parser.set_defaults(run=run_show)
     return parser
 
 
@@ -144,6 +299,35 @@ def _read_all(files: list[Path]) -> tuple[list[Collection], list[LintFinding]]:
     return found, findings
 
 
+def finding_lines(findings: Iterable[LintFinding]) -> list[str]:
+    """Findings, each with its way out."""
+    lines: list[str] = []
+    for each in findings:
+        lines += _wrapped(
+            f"{each.severity}: {each.collection}: {each.code} ({each.requirement}): {each.text}", ""
+        )
+        lines += _wrapped(f"way out: {each.way_out}")
+    return lines
+
+
+# rappor collection diff
+
+
+def _add_diff(actions: Any) -> Any:
+    parser = actions.add_parser(
+        "diff",
+        help="what a change means, and what it costs in ε",
+        description="Compares two definitions of one collection. Exit code 1 if the new one may "
+        "not take the old one's place.",
+        epilog="Example: rappor collection diff homepage.toml homepage-new.toml",
+        allow_abbrev=False,
+    )
+    parser.add_argument("old", metavar="OLD", help="the definition in use")
+    parser.add_argument("new", metavar="NEW", help="the definition to be")
+    parser.set_defaults(run=run_diff)
+    return parser
+
+
 def run_diff(args: argparse.Namespace) -> int:
     """Compare two definitions."""
     found = diff(Collection.read(args.old), Collection.read(args.new))
@@ -168,6 +352,43 @@ def run_diff(args: argparse.Namespace) -> int:
     return 0 if found.allowed else 1
 
 
+def difference_lines(found: DefinitionDifference) -> list[str]:
+    """A difference: verdict, changes, cost."""
+    lines = []
+    for each in found.changes:
+        lines += _wrapped(f"{each.field}: {each.needs}: {each.why}", "")
+        lines += _wrapped(f"{_brief(each.before)} → {_brief(each.after)}")
+    if not found.changes:
+        lines.append("nothing changed but the version, if that")
+    lines += _wrapped(f"cost: {found.cost}", "")
+    if any(each.needs == "review" for each in found.changes):
+        lines.append("review: someone should agree before this is used")
+    lines += _wrapped("allowed" if found.allowed else f"refused: {found.refusal}", "")
+    return lines
+
+
+def _brief(value: Any) -> str:
+    text = str(value) if value not in (None, "", (), {}) else "(none)"
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+# rappor collection show
+
+
+def _add_show(actions: Any) -> Any:
+    parser = actions.add_parser(
+        "show",
+        help="a page for people: what is collected, ε, what leaves, what is kept",
+        description="Shows a definition as a page: what is collected, what leaves the client, what "
+        "is kept, and ε.",
+        epilog="Example: rappor collection show homepage.toml",
+        allow_abbrev=False,
+    )
+    parser.add_argument("file", metavar="FILE", help="a definition")
+    parser.set_defaults(run=run_show)
+    return parser
+
+
 def run_show(args: argparse.Namespace) -> int:
     """Show a definition."""
     collection = Collection.read(args.file)
@@ -177,3 +398,136 @@ def run_show(args: argparse.Namespace) -> int:
         for line in page(collection):
             say(line)
     return 0
+
+
+def facts_of(collection: Collection) -> dict[str, Any]:
+    """A collection as JSON: its fields, and what they mean in numbers."""
+    found: dict[str, Any] = {}
+    for name in collection.__slots__:
+        value = getattr(collection, name)
+        found[name] = str(value) if name == "expires" and value is not None else value
+    found["params"] = collection.params.to_dict()
+    if collection.ranges is not None:
+        found["ranges"] = {
+            "edges": [str(edge) for edge in collection.ranges.edges],
+            "labels": list(collection.ranges.labels),
+        }
+    found["dimensions"] = {name: list(each) for name, each in collection.dimensions.items()}
+    found["schedule"] = [{"from": first, "p": p, "q": q} for first, p, q in collection.schedule]
+    found["memo_digest"] = collection.memo_digest
+    found["params_digest"] = collection.params.digest
+    found["summary"] = asdict(summary(collection))
+    return found
+
+
+def page(collection: Collection) -> list[str]:
+    """What is collected, what leaves the client, what is kept, and ε, in words."""
+    told = summary(collection)
+    lines = [f"{collection.name}, version {collection.version}"]
+    lines += _wrapped(collection.description or "(no description)", "")
+    lines += ["", "What is collected"]
+    lines += _wrapped(_kind_sentence(collection))
+    lines += _wrapped(_who_sentence(collection))
+    lines += ["", "What leaves the client"]
+    for text in _leaving(collection, told):
+        lines += _wrapped(text)
+    lines += ["", "What is kept"]
+    lines += _wrapped(_kept(collection))
+    lines += ["", "Privacy loss ε of one client, rounded up"]
+    lines += [f"  {line}" for line in table(_epsilon_rows(collection, told))]
+    lines += ["", *_wrapped(_epsilon_note(collection), "")]
+    return lines
+
+
+def _kind_sentence(collection: Collection) -> str:
+    params = collection.params
+    text = f"Kind {collection.kind}: {KINDS[collection.kind]}."
+    if collection.categories is not None:
+        listed = ", ".join(collection.categories[:8])
+        more = ", ..." if len(collection.categories) > 8 else ""
+        text += f" {len(collection.categories)} categories: {listed}{more}."
+    if collection.ranges is not None:
+        text += f" {collection.ranges.count} ranges: {'; '.join(collection.ranges.labels[:8])}."
+    numbers = ", ".join(f"{name}={value}" for name, value in params.to_dict().items())
+    return f"{text} {numbers}; dialect {collection.dialect}."
+
+
+def _who_sentence(collection: Collection) -> str:
+    reviews = ", ".join(collection.reviews) or "none named"
+    ends = f"ends on {collection.expires}" if collection.expires else "has no end"
+    return (
+        f"Owner: {collection.owner or 'nobody'}. Sensitivity: {collection.sensitivity}. "
+        f"Reviews: {reviews}. It {ends}."
+    )
+
+
+def _leaving(collection: Collection, told: Summary) -> list[str]:
+    params = collection.params
+    often = f"at most {plain(collection.reports_per_period, 'report')} a {collection.period}"
+    if collection.one_time:
+        often = "one report, ever"
+    found = [
+        f"{plain(params.k, 'randomized bit')} ({plain(told.bytes_per_report, 'byte')}) and the "
+        f"client's cohort, one of {params.m}; {often}.",
+        f"The names of the collection, its version and the {collection.period} (UTC).",
+    ]
+    if collection.dimensions:
+        declared = "; ".join(
+            f"{name} ({', '.join(values)} or other)"
+            for name, values in sorted(collection.dimensions.items())
+        )
+        found.append(f"In clear, outside ε: {declared}.")
+    if collection.null_reports:
+        found.append("A client without a value reports that, so that silence says nothing.")
+    found.append("Never the value, its filter, the secret, an id, an address or a time of day.")
+    return found
+
+
+def _kept(collection: Collection) -> str:
+    text = f"Counts for each {collection.period}, cell and cohort."
+    if collection.keep_reports_days:
+        text += f" Single reports for {plain(collection.keep_reports_days, 'day')}."
+    else:
+        text += " No single reports."
+    if collection.expires:
+        return f"{text} All of it is deleted on {collection.expires}."
+    return f"{text} There is no day on which it is deleted."
+
+
+def _epsilon_rows(collection: Collection, told: Summary) -> list[tuple[str, str]]:
+    ever = "one unchanged value, for ever"
+    if collection.budget:
+        ever = f"a report in every {collection.period}, without end"
+    return [
+        ("one report", up(told.epsilon_report)),
+        (f"all reports of one {collection.period}, one value", up(told.epsilon_period)),
+        (ever, up(told.epsilon_value)),
+        ("everything, for ever: the client stops here", up(told.epsilon_cap)),
+    ]
+
+
+def _epsilon_note(collection: Collection) -> str:
+    if collection.one_time:
+        return "ε is between any two values; the client reports once and never again."
+    if collection.budget:
+        return "ε is between any two sequences of values; each period spends its own share."
+    text = "ε is between any two values. "
+    if collection.group:
+        text += (
+            f"Collections of group {collection.group} are about the same thing: theirs adds up. "
+        )
+    return text + "That and when a value changes is not hidden by it (R30)."
+
+
+# Words and lines
+
+
+def plain(number: int, noun: str) -> str:
+    """A count with its noun."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _wrapped(text: str, indent: str = "  ") -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent or "  ", break_long_words=False
+    )
