@@ -1,4 +1,4 @@
-"""`rappor collection new|lint|diff|show`: definitions of what is collected, written and judged."""
+"""`rappor collection new|lint|diff|show`: write, check, compare and show definitions."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb and its four actions."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "collection",
-        help="write, check, compare and show collections (new, lint, diff, show)",
-        description="A collection is one TOML file: what is asked of clients, by whom, how long, "
-        "and at what cost in ε. docs/collections.md tells every field.",
+        help="write, check, compare and show definitions (new, lint, diff, show)",
+        description="A collection is defined in one TOML file: what clients report, who collects "
+        "it, for how long, and at what cost in ε. docs/collections.md explains every field.",
         epilog="Example: rappor collection new homepage --preset windows --output homepage.toml; "
         "rappor collection lint homepage.toml",
         allow_abbrev=False,
@@ -63,7 +63,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 
 
 def _no_action(_: argparse.Namespace) -> int:
-    raise UsageError("say what to do: new, lint, diff or show (see: rappor collection --help)")
+    raise UsageError("give an action: new, lint, diff or show (see: rappor collection --help)")
 
 
 # rappor collection new
@@ -73,57 +73,87 @@ def add_new(actions: Any) -> Any:
     """Add the action."""
     parser = actions.add_parser(
         "new",
-        help="write a commented definition that lints clean",
-        description="Writes the TOML of a new collection, every field with a comment. What is not "
-        "given is filled in: read the file before you collect.",
+        help="write a new definition with comments",
+        description="Write the TOML file of a new collection, with a comment on every field. "
+        "Fields without an option get defaults that lint accepts: read the file before you "
+        "collect.",
         epilog="Example: rappor collection new theme --kind category --categories light,dark "
         "--owner web-team@example.org --expected-reports 1e5 --output theme.toml",
         allow_abbrev=False,
     )
-    parser.add_argument("name", metavar="NAME", help="a-z, 0-9, _ and -, a letter first")
-    parser.add_argument("--output", metavar="FILE", help="(default: standard output)")
-    parser.add_argument("--force", action="store_true", help="write over a file that is there")
-    words = parser.add_argument_group("who and what for")
-    words.add_argument("--description", metavar="TEXT", help="for the person who reports it")
-    words.add_argument("--owner", metavar="WHO", help="who answers for it (default: you)")
-    words.add_argument("--sensitivity", choices=SENSITIVITIES, help="(default: medium)")
-    words.add_argument("--review", metavar="WHERE", action="append", help="may be repeated")
-    words.add_argument("--expires", metavar="DATE", help="(default: a year from today)")
+    parser.add_argument("name", metavar="NAME", help="name of the collection: a-z, 0-9, _ and -")
+    parser.add_argument("--output", metavar="FILE", help="file to write (default: standard output)")
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
+    words = parser.add_argument_group("who, and what for")
+    words.add_argument(
+        "--description", metavar="TEXT", help="description for the people who report"
+    )
+    words.add_argument("--owner", metavar="WHO", help="who is responsible (default: you)")
+    words.add_argument("--sensitivity", choices=SENSITIVITIES, help="of the data (default: medium)")
+    words.add_argument(
+        "--review", metavar="WHERE", action="append", help="link to a review; may be repeated"
+    )
+    words.add_argument(
+        "--expires", metavar="DATE", help="end of the collection (default: in a year)"
+    )
     what = parser.add_argument_group("what is collected")
     what.add_argument("--kind", choices=list(KINDS), metavar="KIND", help=", ".join(KINDS))
     what.add_argument("--categories", metavar="A,B,C", help="the values of kind category")
     what.add_argument("--edges", metavar="X,Y,Z", help="the range edges of kind ordinal")
-    what.add_argument("--magnitudes", metavar="B,L,H", help="or edges at B^L, ..., B^H")
-    what.add_argument("--dialect", choices=list(DIALECTS), help="how strings are placed")
-    what.add_argument("--period", choices=list(PERIODS), help="(default: day)")
+    what.add_argument("--magnitudes", metavar="B,L,H", help="range edges at B^L, ..., B^H instead")
+    what.add_argument("--dialect", choices=list(DIALECTS), help="how strings map to bits")
+    what.add_argument("--period", choices=list(PERIODS), help="time unit of counts (default: day)")
     what.add_argument(
-        "--dimension", metavar="NAME=A,B", action="append", help="sent in clear; may be repeated"
+        "--dimension",
+        metavar="NAME=A,B",
+        action="append",
+        help="a field sent in clear; may be repeated",
     )
     limits = parser.add_argument_group("limits and modes")
-    limits.add_argument("--reports-per-period", type=count, metavar="N", help="(default: 1)")
-    limits.add_argument("--most-values", type=count, metavar="N", help="of a client (default: 1)")
-    limits.add_argument("--most-epsilon", type=float, metavar="E", help="of a client, for ever")
-    limits.add_argument("--group", metavar="NAME", help="of collections about the same thing")
-    limits.add_argument("--keep-reports-days", type=int, metavar="N", help="(default: 0)")
-    limits.add_argument("--expected-reports", type=count, metavar="N", help="in a period")
-    limits.add_argument("--platform", choices=PLATFORMS, help="(default: device)")
-    limits.add_argument("--values", choices=VALUES, help="how they change (default: fixed)")
-    limits.add_argument("--upload", metavar="URL", help="https://...")
+    limits.add_argument(
+        "--reports-per-period",
+        type=count,
+        metavar="N",
+        help="maximum for a client in a period (default: 1)",
+    )
+    limits.add_argument(
+        "--most-values", type=count, metavar="N", help="maximum for a client (default: 1)"
+    )
+    limits.add_argument(
+        "--most-epsilon", type=float, metavar="E", help="maximum for a client in total"
+    )
+    limits.add_argument(
+        "--group", metavar="NAME", help="name shared by collections on the same subject"
+    )
+    limits.add_argument(
+        "--keep-reports-days",
+        type=int,
+        metavar="N",
+        help="days to keep single reports (default: 0)",
+    )
+    limits.add_argument(
+        "--expected-reports", type=count, metavar="N", help="expected from all clients in a period"
+    )
+    limits.add_argument("--platform", choices=PLATFORMS, help="of clients (default: device)")
+    limits.add_argument("--values", choices=VALUES, help="how values change (default: fixed)")
+    limits.add_argument("--upload", metavar="URL", help="where clients send reports, https://...")
     for flag, about in (
-        ("--null-reports", "clients without a value say so"),
-        ("--one-time", "one report from a client, ever"),
-        ("--budget", "every period costs its own ε (needs --most-epsilon)"),
-        ("--account-secret", "a person's clients share one secret"),
+        ("--null-reports", "clients without a value send null reports"),
+        ("--one-time", "each client reports only once"),
+        ("--budget", "each period spends its own ε (needs --most-epsilon)"),
+        ("--account-secret", "the clients of a person share one secret"),
     ):
         limits.add_argument(flag, action="store_true", help=about)
     add_params(parser)
-    parser.add_argument("--plan", metavar="FILE", help="what rappor plan --json wrote")
+    parser.add_argument(
+        "--plan", metavar="FILE", help="take the parameters from the output of rappor plan --json"
+    )
     parser.set_defaults(run=run_new)
     return parser
 
 
 def run_new(args: argparse.Namespace) -> int:
-    """Write a new definition, and say what lint thinks of it."""
+    """Write a new definition, and print the findings of lint."""
     collection = _drafted(args)
     text = commented(collection)
     if args.output is not None:
@@ -133,15 +163,15 @@ def run_new(args: argparse.Namespace) -> int:
             path.write_text(text, encoding="utf-8")
     findings = lint(collection)
     if args.json:
-        say_json({**facts_of(collection), "findings": [asdict(each) for each in findings]})
+        say_json({**facts_of(collection), "findings": [asdict(finding) for finding in findings]})
     elif args.output is None:
         say(text.rstrip("\n"))
     else:
-        note(f"wrote {args.output}: read it, then: rappor collection show {args.output}")
+        note(f"wrote {args.output}; read it, then run: rappor collection show {args.output}")
     if not args.json:
         if collection.budget and collection.params.q < _USUAL_Q:
             price = relative_error(collection.params, replace(collection.params, q=_USUAL_Q))
-            note(f"budget: estimates are {price:.3g} times as wide as with q = {_USUAL_Q} (R32)")
+            note(f"budget: intervals are {price:.3g} times as wide as with q = {_USUAL_Q}")
         for line in finding_lines(findings):
             note(line)
     return 0
@@ -168,7 +198,7 @@ def _drafted(args: argparse.Namespace) -> Collection:
 
 
 def _asked_params(args: argparse.Namespace) -> tuple[Params | None, str | None]:
-    """The parameters that were asked for, if any, and the kind of a preset."""
+    """The parameters on the command line, if any, and the kind of a preset."""
     numbers = any(getattr(args, name) is not None for name in FIELDS)
     asked = args.preset is not None or args.params is not None or numbers
     if args.plan is not None:
@@ -216,13 +246,13 @@ def _date(text: str) -> datetime.date:
 
 
 def _me() -> str:
-    """Who runs this, as the owner of last resort."""
+    """The user's name, as the default owner."""
     import getpass
 
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
-        return "whoever runs the collector"
+        return "the operator of the collector"
 
 
 # rappor collection lint
@@ -231,20 +261,22 @@ def _me() -> str:
 def _add_lint(actions: Any) -> Any:
     parser = actions.add_parser(
         "lint",
-        help="the paper's cautions as named errors and warnings",
-        description="Judges definitions, all files together: what is wrong, why, and the way out. "
-        "Exit code 1 if there is an error.",
+        help="check definitions for privacy mistakes",
+        description="Check definitions, all files together: what is wrong, why, and how to fix it. "
+        "Exit code 1 means that there is an error.",
         epilog="Example: rappor collection lint collections/",
         allow_abbrev=False,
     )
-    parser.add_argument("paths", metavar="FILE|FOLDER", nargs="+", help="definitions")
-    parser.add_argument("--strict", action="store_true", help="warnings count as errors")
+    parser.add_argument(
+        "paths", metavar="FILE|FOLDER", nargs="+", help="definitions, or folders of definitions"
+    )
+    parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
     parser.set_defaults(run=run_lint)
     return parser
 
 
 def run_lint(args: argparse.Namespace) -> int:
-    """Judge files together."""
+    """Check all files together."""
     files = [file for path in args.paths for file in _definitions(path)]
     if not files:
         raise ParamsError(f"no *.toml files in {', '.join(args.paths)}")
@@ -258,7 +290,7 @@ def run_lint(args: argparse.Namespace) -> int:
                 "files": len(files),
                 "errors": wrong,
                 "warnings": warnings,
-                "findings": [asdict(each) for each in findings],
+                "findings": [asdict(finding) for finding in findings],
             }
         )
     else:
@@ -292,7 +324,7 @@ def _read_all(files: list[Path]) -> tuple[list[Collection], list[LintFinding]]:
                     "error",
                     "format",
                     str(error).removeprefix(f"{file}: "),
-                    "Correct the named key; docs/collections.md tells every field.",
+                    "Correct the named key; docs/collections.md explains every field.",
                     file.name,
                 )
             )
@@ -300,13 +332,12 @@ def _read_all(files: list[Path]) -> tuple[list[Collection], list[LintFinding]]:
 
 
 def finding_lines(findings: Iterable[LintFinding]) -> list[str]:
-    """Findings, each with its way out."""
+    """Findings, each with a way to fix it."""
     lines: list[str] = []
-    for each in findings:
-        lines += _wrapped(
-            f"{each.severity}: {each.collection}: {each.code} ({each.requirement}): {each.text}", ""
-        )
-        lines += _wrapped(f"way out: {each.way_out}")
+    for finding in findings:
+        where = f"{finding.severity}: {finding.collection}: {finding.code}"
+        lines += _wrapped(f"{where} ({finding.requirement}): {finding.text}", "")
+        lines += _wrapped(f"fix: {finding.way_out}")
     return lines
 
 
@@ -316,14 +347,14 @@ def finding_lines(findings: Iterable[LintFinding]) -> list[str]:
 def _add_diff(actions: Any) -> Any:
     parser = actions.add_parser(
         "diff",
-        help="what a change means, and what it costs in ε",
-        description="Compares two definitions of one collection. Exit code 1 if the new one may "
-        "not take the old one's place.",
+        help="show what a change means, and its cost in ε",
+        description="Compare two definitions of one collection. Exit code 1 means that the new "
+        "one may not replace the old one.",
         epilog="Example: rappor collection diff homepage.toml homepage-new.toml",
         allow_abbrev=False,
     )
     parser.add_argument("old", metavar="OLD", help="the definition in use")
-    parser.add_argument("new", metavar="NEW", help="the definition to be")
+    parser.add_argument("new", metavar="NEW", help="the new definition")
     parser.set_defaults(run=run_diff)
     return parser
 
@@ -333,7 +364,8 @@ def run_diff(args: argparse.Namespace) -> int:
     found = diff(Collection.read(args.old), Collection.read(args.new))
     if args.json:
         changes = [
-            {"field": each.field, "needs": each.needs, "why": each.why} for each in found.changes
+            {"field": change.field, "needs": change.needs, "why": change.why}
+            for change in found.changes
         ]
         say_json(
             {
@@ -353,16 +385,16 @@ def run_diff(args: argparse.Namespace) -> int:
 
 
 def difference_lines(found: DefinitionDifference) -> list[str]:
-    """A difference: verdict, changes, cost."""
+    """A difference: the changes, their cost, the verdict."""
     lines = []
-    for each in found.changes:
-        lines += _wrapped(f"{each.field}: {each.needs}: {each.why}", "")
-        lines += _wrapped(f"{_brief(each.before)} → {_brief(each.after)}")
+    for change in found.changes:
+        lines += _wrapped(f"{change.field}: {change.needs}: {change.why}", "")
+        lines += _wrapped(f"{_brief(change.before)} → {_brief(change.after)}")
     if not found.changes:
-        lines.append("nothing changed but the version, if that")
+        lines.append("nothing changed, except perhaps the version")
     lines += _wrapped(f"cost: {found.cost}", "")
-    if any(each.needs == "review" for each in found.changes):
-        lines.append("review: someone should agree before this is used")
+    if any(change.needs == "review" for change in found.changes):
+        lines.append("review: another person should approve this change before it is used")
     lines += _wrapped("allowed" if found.allowed else f"refused: {found.refusal}", "")
     return lines
 
@@ -378,9 +410,9 @@ def _brief(value: Any) -> str:
 def _add_show(actions: Any) -> Any:
     parser = actions.add_parser(
         "show",
-        help="a page for people: what is collected, ε, what leaves, what is kept",
-        description="Shows a definition as a page: what is collected, what leaves the client, what "
-        "is kept, and ε.",
+        help="explain a definition: what is collected, sent and kept, and ε",
+        description="Explain a definition: what is collected, what leaves the client, what is "
+        "kept, and ε.",
         epilog="Example: rappor collection show homepage.toml",
         allow_abbrev=False,
     )
@@ -401,7 +433,7 @@ def run_show(args: argparse.Namespace) -> int:
 
 
 def facts_of(collection: Collection) -> dict[str, Any]:
-    """A collection as JSON: its fields, and what they mean in numbers."""
+    """A collection as JSON: its fields, and the numbers that follow from them."""
     found: dict[str, Any] = {}
     for name in collection.__slots__:
         value = getattr(collection, name)
@@ -412,7 +444,7 @@ def facts_of(collection: Collection) -> dict[str, Any]:
             "edges": [str(edge) for edge in collection.ranges.edges],
             "labels": list(collection.ranges.labels),
         }
-    found["dimensions"] = {name: list(each) for name, each in collection.dimensions.items()}
+    found["dimensions"] = {name: list(values) for name, values in collection.dimensions.items()}
     found["schedule"] = [{"from": first, "p": p, "q": q} for first, p, q in collection.schedule]
     found["memo_digest"] = collection.memo_digest
     found["params_digest"] = collection.params.digest
@@ -421,7 +453,7 @@ def facts_of(collection: Collection) -> dict[str, Any]:
 
 
 def page(collection: Collection) -> list[str]:
-    """What is collected, what leaves the client, what is kept, and ε, in words."""
+    """What is collected, what leaves the client, what is kept, and ε, as text."""
     told = summary(collection)
     lines = [f"{collection.name}, version {collection.version}"]
     lines += _wrapped(collection.description or "(no description)", "")
@@ -465,11 +497,11 @@ def _leaving(collection: Collection, told: Summary) -> list[str]:
     params = collection.params
     often = f"at most {plain(collection.reports_per_period, 'report')} a {collection.period}"
     if collection.one_time:
-        often = "one report, ever"
+        often = "one report in total"
     found = [
         f"{plain(params.k, 'randomized bit')} ({plain(told.bytes_per_report, 'byte')}) and the "
         f"client's cohort, one of {params.m}; {often}.",
-        f"The names of the collection, its version and the {collection.period} (UTC).",
+        f"The name of the collection, its version and the {collection.period} (UTC).",
     ]
     if collection.dimensions:
         declared = "; ".join(
@@ -478,7 +510,7 @@ def _leaving(collection: Collection, told: Summary) -> list[str]:
         )
         found.append(f"In clear, outside ε: {declared}.")
     if collection.null_reports:
-        found.append("A client without a value reports that, so that silence says nothing.")
+        found.append("A client without a value sends a null report, so that silence tells nothing.")
     found.append("Never the value, its filter, the secret, an id, an address or a time of day.")
     return found
 
@@ -490,33 +522,31 @@ def _kept(collection: Collection) -> str:
     else:
         text += " No single reports."
     if collection.expires:
-        return f"{text} All of it is deleted on {collection.expires}."
-    return f"{text} There is no day on which it is deleted."
+        return f"{text} Everything is deleted on {collection.expires}."
+    return f"{text} No date of deletion is set."
 
 
 def _epsilon_rows(collection: Collection, told: Summary) -> list[tuple[str, str]]:
-    ever = "one unchanged value, for ever"
+    ever = "all reports on one unchanged value"
     if collection.budget:
-        ever = f"a report in every {collection.period}, without end"
+        ever = f"a report in every {collection.period}, without limit"
     return [
         ("one report", up(told.epsilon_report)),
         (f"all reports of one {collection.period}, one value", up(told.epsilon_period)),
         (ever, up(told.epsilon_value)),
-        ("everything, for ever: the client stops here", up(told.epsilon_cap)),
+        ("all reports together: the client stops here", up(told.epsilon_cap)),
     ]
 
 
 def _epsilon_note(collection: Collection) -> str:
     if collection.one_time:
-        return "ε is between any two values; the client reports once and never again."
+        return "ε compares any two values; the client reports once and never again."
     if collection.budget:
-        return "ε is between any two sequences of values; each period spends its own share."
-    text = "ε is between any two values. "
+        return "ε compares any two sequences of values; each period spends its own share."
+    text = "ε compares any two values. "
     if collection.group:
-        text += (
-            f"Collections of group {collection.group} are about the same thing: theirs adds up. "
-        )
-    return text + "That and when a value changes is not hidden by it (R30)."
+        text += f"Collections of group {collection.group} share a subject: their ε adds up. "
+    return text + "It does not hide that a value changes, or when."
 
 
 # Words and lines
