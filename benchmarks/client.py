@@ -47,7 +47,7 @@ FLOODS = {
 
 def opened(directory: str, url: str | None, collections: int = 20, **given: Any) -> Client:
     """A client of collections c0, c1 and so on."""
-    many = [Collection(f"c{number}", 1, PARAMS, most_values=3) for number in range(collections)]
+    many = [Collection(f"c{number}", 1, PARAMS, max_values=3) for number in range(collections)]
     return Client.open(directory, many, consent=True, upload_to=url, jitter=0, **given)
 
 

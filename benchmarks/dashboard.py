@@ -28,7 +28,7 @@ sys.path.insert(0, str(TESTS))
 
 from rappor import Params  # noqa: E402
 from rappor.collection import Collection  # noqa: E402
-from rappor.dashboard.access.roles import Role  # noqa: E402
+from rappor.dashboard.auth.roles import Role  # noqa: E402
 from support.command import COMMAND, environment  # noqa: E402
 from support.dashboard import (  # noqa: E402
     Dashboard,

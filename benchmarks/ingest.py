@@ -29,10 +29,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import noop_server
+
 from rappor import Params
 from rappor.collection import Collection
 from rappor.collector.keys import new_key
-from rappor.wire import BINARY, JSON, Batch, encode_batch
+from rappor.wire import BINARY, JSON, REPORTS_PATH, Batch, encode_batch
 
 PARAMS = Params(k=128, h=2, m=32, f=0.5, p=0.5, q=0.75)
 HOSTILE_CELLS = Params(k=4096, h=2, m=1024, f=0.5, p=0.5, q=0.75)
@@ -73,14 +75,14 @@ def batch_of(reports: int, today: datetime.date) -> bytes:
     )
 
 
-COLLECT = ("-m", "rappor", "collect", "--bench")
+COLLECT = ("-m", "rappor", "collect")
 
 
 def gateway(folder: Path) -> tuple[str, tuple[str, ...]]:
-    """A gateway key, for batches of many reports, and a collector's command that knows it."""
+    """A gateway key, for batches of many reports, and the options of a collector that knows it."""
     keys = folder / "keys.json"
     key = new_key(keys, "bench", role="gateway")
-    return key, (*COLLECT, "--keys", str(keys), "--keys-optional")
+    return key, ("--keys", str(keys), "--keys-optional")
 
 
 @contextmanager
@@ -144,12 +146,12 @@ def measure(seconds: float, rounds: int) -> dict[str, dict[str, float]]:
         one.write_bytes(batch_of(1, today))
         many.write_bytes(batch_of(LARGE, today))
         contest = {
-            "no-op, 1 report": ("/v1/noop", one),
-            "durable, 1 report": ("/v1/reports", one),
-            f"durable, {LARGE:,} reports": ("/v1/reports", many),
+            "no-op, 1 report": (noop_server.NOOP_PATH, one),
+            "durable, 1 report": (REPORTS_PATH, one),
+            f"durable, {LARGE:,} reports": (REPORTS_PATH, many),
         }
         key, options = gateway(folder)
-        with collector(folder, *options) as (_, port):
+        with collector(folder, noop_server.__file__, *options) as (_, port):
             url = f"http://127.0.0.1:{port}"
             for _ in range(rounds):
                 for what, (route, batch) in contest.items():
@@ -166,7 +168,7 @@ SLOW_DISK = """
 import argparse, sys, time
 from pathlib import Path
 from rappor.collector import process
-from rappor.collector.settings import Settings
+from rappor.collector.settings import CollectorSettings
 from rappor.errors import StoreFull
 from rappor.store import open_store
 
@@ -185,7 +187,7 @@ parser = argparse.ArgumentParser()
 for name in ("port", "data", "collections"):
     parser.add_argument(f"--{name}")
 args = parser.parse_args()
-made = Settings(data=args.data, collections=args.collections, port=0, group_batches=4)
+made = CollectorSettings(data=args.data, collections=args.collections, port=0, group_batches=4)
 sys.exit(process.run(made, opened=Slow))
 """
 SENDERS = 96
@@ -206,7 +208,7 @@ class Client:
         """The status of the answer, and the seconds until it was there."""
         named = {"content-type": BINARY} | {k.replace("_", "-"): v for k, v in headers.items()}
         started = time.perf_counter()
-        self.connection.request("POST", "/v1/reports", body, named)
+        self.connection.request("POST", REPORTS_PATH, body, named)
         answer = self.connection.getresponse()
         answer.read()
         return answer.status, time.perf_counter() - started
@@ -316,7 +318,7 @@ def seconds_beside_hostile_cells(folder: Path, seconds: float) -> dict[str, floa
         (folder / "collections" / f"{number}.toml").write_text(large.to_toml(), "utf-8")
     key, options = gateway(folder)
     bodies = itertools.cycle([hostile_batch(today, number) for number in range(400)])
-    with collector(folder, *options) as (process, port):
+    with collector(folder, *COLLECT, *options) as (process, port):
         until = time.perf_counter() + seconds
 
         def send() -> None:

@@ -6,14 +6,20 @@ And the words that several messages share.
 from __future__ import annotations
 
 import difflib
+import functools
+import inspect
 import math
 import numbers
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from rappor.errors import ParamsError
+
+_Fields = ParamSpec("_Fields")
+_Request = TypeVar("_Request")
+_Result = TypeVar("_Result")
 
 
 def show(value: object) -> str:
@@ -122,3 +128,30 @@ def did_you_mean(given: object, names: Iterable[str]) -> str:
     """
     near = difflib.get_close_matches(str(given), list(names), 1)
     return f" (did you mean {near[0]}?)" if near else ""
+
+
+def called_with(
+    request: Callable[_Fields, _Request],
+) -> Callable[[Callable[[_Request], _Result]], Callable[_Fields, _Result]]:
+    """Let a function of one request object be called with the fields of that object.
+
+    The fields, their types and their defaults are written once, in the class of the request.
+
+    >>> @called_with(Fraction)
+    ... def half(number):
+    ...     return number / 2
+    >>> half(1, denominator=3)
+    Fraction(1, 6)
+    """
+
+    def decorate(function: Callable[[_Request], _Result]) -> Callable[_Fields, _Result]:
+        @functools.wraps(function)
+        def call(*args: _Fields.args, **kwargs: _Fields.kwargs) -> _Result:
+            return function(request(*args, **kwargs))
+
+        returned = inspect.signature(function).return_annotation
+        signature = inspect.signature(request).replace(return_annotation=returned)
+        call.__signature__ = signature  # type: ignore[attr-defined]  # what help() shows
+        return call
+
+    return decorate

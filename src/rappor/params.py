@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from rappor import formats
 from rappor.checks import did_you_mean, is_real, show, whole
 from rappor.errors import ParamsError
+from rappor.typing import Kind
 
 MAX_K = 4096
 MAX_H = 16
@@ -193,7 +194,7 @@ class Preset(NamedTuple):
     """A named parameter set and the kind of value it was made for."""
 
     params: Params
-    kind: str
+    kind: Kind
     about: str
 
 

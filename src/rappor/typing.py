@@ -5,7 +5,9 @@ numpy is imported for type checkers only: the base install does without it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+Kind = Literal["string", "category", "boolean", "ordinal", "bits"]  # `mechanism.kinds` tells each
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,7 +21,7 @@ import pytest
 
 from rappor import Params
 from rappor.collection import Collection
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from rappor.simulate import counts as simulated_counts
 from rappor.store import CellKey
 from support.collecting import Process, collector, write_collections

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.analysis.draft import MOST_STRINGS
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.candidates.candidate_upload import MAX_STRINGS
 from support.dashboard import HIJACKER, PAGES, RARE, week
 from support.payloads import LISTED
 
@@ -92,7 +92,7 @@ def test_a_file_is_read_and_lines_that_are_no_text_are_reported(open_as, other, 
 def test_limits_are_said(open_as, other, tmp_path):
     tab = open_as(Role.ANALYST, at=other)
     many = tmp_path / "many.txt"
-    many.write_text("".join(f"{number:x}\n" for number in range(MOST_STRINGS + 1)))
+    many.write_text("".join(f"{number:x}\n" for number in range(MAX_STRINGS + 1)))
     large = tmp_path / "large.txt"
     large.write_bytes(b"x" * 33_000_000)
     for file, words in (

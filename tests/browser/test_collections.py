@@ -2,7 +2,7 @@
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from support.dashboard import Sample, serving, week
 
 

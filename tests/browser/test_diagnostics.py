@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pytest
 
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.catalogue import Catalogue
 from rappor.decoding.bit_table import bit_table
 from rappor.decoding.checkup import checkup

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from support.payloads import EXPRESSIONS
 
 pytestmark = pytest.mark.long

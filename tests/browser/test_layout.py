@@ -6,7 +6,7 @@ import gzip
 import pytest
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 
 HOME = "/collections/homepage"
 PATHS = ["/", HOME, f"{HOME}/trends", f"{HOME}/diagnostics", f"{HOME}/candidates"]

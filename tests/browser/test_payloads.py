@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from rappor.collection import Collection
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from rappor.errors import ParamsError
 from support.dashboard import STRINGS
 from support.payloads import PAYLOADS, WATCHED

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from rappor.csv_cells import original
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from support.dashboard import HIJACKER, PAGES, RARE, week
 from support.payloads import FORMULAS, PAYLOADS, WATCHED
 

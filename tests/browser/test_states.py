@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from support.dashboard import HIJACKER, PAGES, RARE, sample_folder, serving, week
 
 HOME = "/collections/homepage"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.catalogue import Catalogue
 from rappor.dashboard.state import DashboardState
 from rappor.decoding.decode import decode

@@ -54,11 +54,11 @@ def collector(certificate: tuple[Path, Path]) -> Iterator[Watched]:
 
 
 COLLECTIONS = [
-    homepage(name=name, reports_per_period=9, most_values=99) for name in ("before", "after")
+    homepage(name=name, reports_per_period=9, max_values=99) for name in ("before", "after")
 ]
 HOST = """
 clearing.AT_EXIT = 0.2
-made = [homepage(name=name, reports_per_period=9, most_values=99) for name in ("before", "after")]
+made = [homepage(name=name, reports_per_period=9, max_values=99) for name in ("before", "after")]
 client = Client.open(
     sys.argv[1], made, consent=True, upload_to=sys.argv[2], ca_file=sys.argv[3], jitter=0
 )

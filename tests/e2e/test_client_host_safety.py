@@ -337,7 +337,7 @@ def test_killed_at_any_moment(directory: Path, kills: int) -> None:
         if not child:
             sys.addaudithook(lambda event, _: event in OPERATIONS and os.write(writing, b"."))
             clock = FakeClock(MONDAY + datetime.timedelta(days=cycle))
-            made = homepage(params=ECHO, most_values=9)
+            made = homepage(params=ECHO, max_values=9)
             client = Client.open(sys.argv[1], [made], consent=True, clock=clock, outbox_limit=9999)
             while True:
                 client.report("homepage", "a.org")
@@ -376,7 +376,7 @@ def test_a_crash_at_every_file_operation(directory: Path, days: int) -> None:
             if not countdown:
                 os._exit(9)
     sys.addaudithook(crash)
-    made = homepage(params=ECHO, most_values=9)
+    made = homepage(params=ECHO, max_values=9)
     def days(first, last):
         clock = FakeClock()
         for day in range(first, last):

@@ -26,13 +26,13 @@ def new(file: Path, *options: str) -> Collection:
         (),
         ("--preset", "chrome", "--dimension", "country=NZ,AU", "--dimension", "os=mac"),
         ("--categories", "light,dark", "--period", "week"),
-        ("--kind", "boolean", "--most-values", "2", "--values", "slow"),
+        ("--kind", "boolean", "--max-values", "2", "--values", "slow"),
         ("--edges", "18,65", "--expected-reports", "1e5"),
         ("--magnitudes", "10,0,6"),
         ("--kind", "bits", "--k", "4", "--h", "1", "--m", "1", "--f", ".5", "--p", ".5",
          "--q", ".75"),
         ("--k", "64", "--h", "1", "--m", "2", "--f", "0", "--p", ".4", "--q", ".6", "--one-time"),
-        ("--budget", "--most-epsilon", "8", "--values", "fast"),
+        ("--budget", "--max-epsilon", "8", "--values", "fast"),
         ("--sensitivity", "high", "--review", "https://example.org/1", "--null-reports"),
         ("--platform", "web", "--account-secret", "--upload", "https://example.org/v1/reports"),
     ],
@@ -90,8 +90,19 @@ def test_lint_names_what_is_wrong_and_the_way_out(path: Path) -> None:
     assert done.stderr == ""
     assert rappor("collection", "lint", path, "--strict").returncode == 1
     told = rappor("collection", "lint", path).stdout
-    assert f"{path.stem} ({ours[0]['requirement']})" in told
+    assert f"{path.stem} ({ours[0]['source']})" in told
     assert "fix: " in told
+
+
+def test_old_names_of_fields_and_options_are_read_with_a_warning(tmp_path: Path) -> None:
+    made = new(tmp_path / "thing.toml", "--most-values", "2", "--values", "slow")
+    assert made.max_values == 2
+    text = (tmp_path / "thing.toml").read_text()
+    (tmp_path / "thing.toml").write_text(text.replace("max_values =", "most_values ="))
+    done = rappor("collection", "lint", tmp_path, "--json")
+    (found,) = json.loads(done.stdout)["findings"]
+    assert (done.returncode, found["code"], found["severity"]) == (0, "renamed-field", "warning")
+    assert found["text"].startswith("most_values is the old name of max_values.")
 
 
 def test_lint_goes_on_after_a_file_that_cannot_be_read(tmp_path: Path) -> None:
@@ -158,7 +169,7 @@ def test_show_tells_a_person_what_leaves_what_is_kept_and_what_it_costs(tmp_path
 
 def test_infinity_is_the_text_inf_in_json(tmp_path: Path) -> None:
     file = tmp_path / "thing.toml"
-    new(file, "--budget", "--most-epsilon", "8")
+    new(file, "--budget", "--max-epsilon", "8")
     found = json.loads(rappor("collection", "show", file, "--json").stdout)
     assert found["summary"]["epsilon_value"] == "inf"
 
@@ -178,7 +189,7 @@ def test_infinity_is_the_text_inf_in_json(tmp_path: Path) -> None:
         (("new", "thing", "--dimension", "os"), 2, "--dimension takes NAME=A,B"),
         (("new", "thing", "--magnitudes", "10"), 2, "--magnitudes takes three whole numbers"),
         (("new", "thing", "--edges", "1", "--magnitudes", "10,0,1"), 2, "one of --edges and"),
-        (("new", "thing", "--most-epsilon", "nan"), 3, "most_epsilon must be a number above 0"),
+        (("new", "thing", "--max-epsilon", "nan"), 3, "max_epsilon must be a number above 0"),
         (("new", "thing", "--one-time"), 3, "one_time needs f = 0"),
     ],
 )

@@ -58,8 +58,11 @@ def sockets_of(process: Process) -> int:
 def refused(process: Process, code: str) -> int:
     """How often it has refused something for this reason."""
     with client_of(process) as client:
-        text = client.get("/metrics").body.decode()
-    for family in parser.text_string_to_metric_families(text):
+        return refused_in(client.get("/metrics").body.decode(), code)
+
+
+def refused_in(metrics: str, code: str) -> int:
+    for family in parser.text_string_to_metric_families(metrics):
         for sample in family.samples:
             if sample.name == "rappor_refused_total" and sample.labels["code"] == code:
                 return int(sample.value)
@@ -216,28 +219,62 @@ def certificate(folder: Path) -> Path:
     return file
 
 
+HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"  # the beginning of a handshake
+
+
+def page_over_tls(
+    process: Process, trusted: ssl.SSLContext, path: str, source: str = "127.0.0.1"
+) -> str:
+    """A page; empty where there is none, or no connection."""
+    connection = http.client.HTTPSConnection(
+        "localhost", process.port, context=trusted, timeout=PATIENCE, source_address=(source, 0)
+    )
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.read().decode() if answer.status == 200 else ""
+    return ""
+
+
 @pytest.mark.parametrize("number", [30, pytest.param(200, marks=pytest.mark.long)])
 def test_handshakes_that_never_end_keep_nobody_out(tmp_path: Path, number: int) -> None:
     """With 0.3 s for a handshake; `rappor collect` leaves 5 s."""
     trusted = ssl.create_default_context(cafile=str(certificate(tmp_path)))
-
-    def is_answered() -> bool:
-        connection = http.client.HTTPSConnection(
-            "localhost", process.port, context=trusted, timeout=PATIENCE
-        )
-        with contextlib.closing(connection), contextlib.suppress(OSError):
-            connection.request("GET", "/healthz")
-            return connection.getresponse().status == 200
-        return False
-
     with running(planted_command("impatient", tmp_path)) as process:
         before = sockets_of(process)
-        hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"  # the beginning of one
         held = [dial(process.port, f"{STRANGERS}.1") for _ in range(number)]
         for each in held:
-            each.sendall(hello)
-        wait_for(is_answered)
+            with contextlib.suppress(ConnectionError):  # one of too many
+                each.sendall(HELLO)
+        wait_for(lambda: page_over_tls(process, trusted, "/healthz"))
         wait_for(lambda: sockets_of(process) <= before + 1)
         for each in held:
             each.close()
+        assert process.end() == 0
+
+
+def test_a_handshake_counts_as_a_connection_of_its_neighbourhood(tmp_path: Path) -> None:
+    pem = str(certificate(tmp_path))
+    trusted = ssl.create_default_context(cafile=pem)
+    options = ("--prefix-connections", "3", "--tls-cert", pem, "--tls-key", pem)
+    with collector(tmp_path, *options) as process:
+
+        def page(path: str, source: str = "127.0.0.1") -> str:
+            return page_over_tls(process, trusted, path, source)
+
+        def is_one_refused() -> bool:
+            """One of four, unless the first were cut off before the last came."""
+            held = [dial(process.port, f"{STRANGERS}.{number}") for number in range(1, 5)]
+            try:
+                for each in held:
+                    with contextlib.suppress(ConnectionError):
+                        each.sendall(HELLO)
+                assert page("/healthz", HONEST)
+                return refused_in(page("/metrics"), "overloaded") > 0
+            finally:
+                for each in held:
+                    each.close()
+
+        wait_for(is_one_refused)
+        wait_for(lambda: page("/healthz", f"{STRANGERS}.9"))  # it has its places back
         assert process.end() == 0

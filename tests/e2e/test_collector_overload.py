@@ -226,7 +226,9 @@ def test_more_connections_than_allowed_are_told_so(tmp_path: Path) -> None:
                 assert answer.code == "overloaded"
             except (OSError, http.client.HTTPException):
                 pass  # closed while the request was on its way
-        assert held[0].get("/metrics").body.count(b'rappor_refused_total{code="overloaded"} 1') == 1
+        assert (
+            held[0].get("/metrics").body.count(b'rappor_refused_total{code="overloaded"} 1.0') == 1
+        )
         for client in held:
             client.close()
         with connected(process) as client:

@@ -19,7 +19,7 @@ import pytest
 from rappor import Params
 from rappor.cli.main import main
 from rappor.collection import Collection
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from rappor.store.released import STEP
 from support.collecting import Client, batch, write_collections
 from support.command import COMMAND, environment, rappor

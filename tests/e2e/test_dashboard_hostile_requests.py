@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.routes import PAGES
+from rappor.dashboard.timeouts import MAX_CONNECTIONS
 from support.command import rappor
 from support.dashboard import Dashboard, Sample, Visit, sample_folder, serving
 from support.waiting import wait_for
@@ -130,6 +131,27 @@ def test_whoever_is_not_logged_in_cannot_fill_the_memory(running: Dashboard) -> 
         for line in lines:
             line.close()
     assert memory(running.process.process.pid) - before < 60e6
+
+
+def test_more_connections_than_there_may_be_are_answered_so_and_are_forgotten(
+    running: Dashboard,
+) -> None:
+    """Whoever holds that many keeps others out only for as long as they are let: headers end it."""
+    port = running.process.port
+    hello = ("GET /login HTTP/1.1", "Host: 127.0.0.1")
+
+    def is_full() -> bool:
+        lines = []
+        try:
+            for _ in range(MAX_CONNECTIONS):
+                lines.append(socket.create_connection(("127.0.0.1", port), timeout=300))
+            return status(raw(port, *hello)) == 503
+        finally:
+            for line in lines:
+                line.close()
+
+    wait_for(is_full)  # at once, unless the first were cut off before the last came
+    wait_for(lambda: status(raw(port, *hello)) == 200)
 
 
 def test_a_browser_that_leaves_is_not_in_the_log(running: Dashboard) -> None:

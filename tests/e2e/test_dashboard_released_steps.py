@@ -17,18 +17,18 @@ import pytest
 from rappor import Params
 from rappor.collection import Collection, period_of
 from rappor.collector.metrics import Metrics
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.analysis.stage import Reader
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.context import Context
 from rappor.dashboard.ingest.metrics import Sample as Figures
 from rappor.dashboard.ingest.metrics import parse
 from rappor.dashboard.ingest.watch import Watch
 from rappor.dashboard.routes import PAGES
+from rappor.dashboard.stage import Reader
 from rappor.dashboard.state import SavedResult
 from rappor.store import CellKey, Fold, open_store
 from rappor.store.released import STEP
 from support.dashboard import NEXT_YEAR, TODAY, Sample
-from support.dashboard_desk import Browser, entered, made_desk, until_over
+from support.dashboard_context import Browser, entered, made_context, until_over
 
 NAME = "browser"
 PERIOD = period_of("day", TODAY)
@@ -53,11 +53,11 @@ UNSTABLE = {"jobs", "accounts", "disk_free_bytes", "dashboard_bytes", "last_rete
 class World:
     """A store, a collector's figures, and reports that come one by one."""
 
-    def __init__(self, folder: Path, desk: Desk) -> None:
-        self.desk, self._metrics, self._folder = desk, Metrics(), folder
-        self._store = open_store(desk.settings.data)
-        desk.watch = Watch("http://127.0.0.1:1", self._look, lambda: 1_794_830_400.0)
-        desk.watch.look()
+    def __init__(self, folder: Path, context: Context) -> None:
+        self.context, self._metrics, self._folder = context, Metrics(), folder
+        self._store = open_store(context.settings.data)
+        context.watch = Watch("http://127.0.0.1:1", self._look, lambda: 1_794_830_400.0)
+        context.watch.look()
 
     def _look(self, _: str, at: float) -> Figures:
         text = self._metrics.text(healthy=True, queue_batches=1, queue_bytes=64, data=self._folder)
@@ -72,7 +72,7 @@ class World:
             self._metrics.commit(0.004, 1, 0, 1)
         tokens = [os.urandom(16) for _ in folds]
         self._store.add(tokens, lambda new: [folds[each] for each in new], TODAY)
-        self.desk.watch.look()
+        self.context.watch.look()
 
     def close(self) -> None:
         self._store.close()
@@ -83,7 +83,10 @@ def world(tmp_path: Path) -> Iterator[World]:
     sample = Sample(tmp_path)
     sample.define(COLLECTION)
     sample.store()
-    with made_desk(tmp_path, sample=sample) as desk, closing(World(tmp_path, desk)) as world:
+    with (
+        made_context(tmp_path, sample=sample) as context,
+        closing(World(tmp_path, context)) as world,
+    ):
         yield world
 
 
@@ -92,8 +95,8 @@ def decode(browser: Browser) -> None:
     for query in QUERIES:
         for page in ("/decode", "/trends", "/diagnostics"):
             browser.post(f"/collections/{NAME}{page}?{query}", {})
-    for job in browser.desk.jobs.all():
-        assert until_over(browser.desk.jobs, job).state == "done"
+    for job in browser.context.jobs.all():
+        assert until_over(browser.context.jobs, job).state == "done"
 
 
 def walk(browsers: dict[Role, Browser], thorough: bool) -> dict[str, str]:
@@ -141,7 +144,7 @@ def said(browser: Browser, address: str) -> str:
 
 @pytest.fixture
 def browsers(world: World) -> dict[Role, Browser]:
-    return {role: entered(world.desk, role) for role in Role}
+    return {role: entered(world.context, role) for role in Role}
 
 
 @pytest.mark.parametrize(
@@ -199,7 +202,7 @@ def test_a_new_cell_shows_nothing_before_its_first_50(
     world.arrive("NZ", STEP - 1)
     (row,) = json.loads(viewer.get("/collections.json").body)["collections"]
     assert not row.get("reports")
-    assert world.desk.catalogue.values(NAME, 1, "country") == []
+    assert world.context.catalogue.values(NAME, 1, "country") == []
     world.arrive()
     (row,) = json.loads(viewer.get("/collections.json").body)["collections"]
     assert row["reports"] == STEP
@@ -234,19 +237,19 @@ def test_what_was_released_outlives_the_process_and_the_rest_comes_at_the_close(
     world: World, tmp_path: Path
 ) -> None:
     world.arrive("NZ", STEP + 1)
-    catalogue = world.desk.catalogue
+    catalogue = world.context.catalogue
     assert catalogue.reports(NAME, 1) == STEP + 1
     world.arrive("NZ", STEP - 1)
     sample = Sample(tmp_path)
     sample.collections = {"-": COLLECTION}
-    with made_desk(tmp_path, sample=sample) as again:
+    with made_context(tmp_path, sample=sample) as again:
         assert again.catalogue.reports(NAME, 1) == STEP + 1
         again.catalogue.today = lambda: TODAY + timedelta(days=16)
         assert again.catalogue.reports(NAME, 1) == 2 * STEP
 
 
 def test_results_go_with_the_counts_that_they_were_made_of(world: World) -> None:
-    state = world.desk.state
+    state = world.context.state
     for kind in ("decode", "google", "trend", "draft"):
         about = {"collection": NAME} | ({"versions": [1]} if kind == "trend" else {"version": 1})
         state.save_result(kind, kind, about, b"")

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.analysis.upload import read_upload
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.candidates.candidate_upload import read_upload
 from rappor.errors import ParamsError
-from support.dashboard_desk import Browser, made_desk
+from support.dashboard_context import Browser, made_context
 
 MEGABYTE = 2**20
 UNPACKED = 128  # megabytes that a forged file takes
@@ -23,9 +23,9 @@ READER = """
 import json, re, sys
 from pathlib import Path
 import pyarrow.parquet
-from rappor.dashboard.pages import candidates
+from rappor.dashboard.candidates import candidate_upload
 from rappor.errors import ParamsError
-read = getattr(candidates, "read_upload", None) or candidates.read_draft
+read = candidate_upload.read_upload
 most = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024
 data = Path(sys.argv[1]).read_bytes()
 before = most()
@@ -127,8 +127,8 @@ def test_a_good_parquet_file_is_read_in_the_other_process() -> None:
 
 
 def test_the_page_says_what_is_wrong_with_a_forged_file(forged: Path, tmp_path: Path) -> None:
-    with made_desk(tmp_path) as desk:
-        browser = Browser(desk)
+    with made_context(tmp_path) as context:
+        browser = Browser(context)
         browser.log_in(Role.ANALYST)
         mark = "----x"
         parts = [

@@ -9,7 +9,7 @@ from rappor import Params, simulate
 from rappor.aggregate import aggregate_files
 from rappor.aggregate.stored import sum_cells
 from rappor.collection import Collection
-from rappor.simulate.files import ParquetReports
+from rappor.simulate.files import report_file
 from rappor.store import open_store
 from rappor.wire import Batch, encode_batch
 from support.collecting import client_of, collector, day, gateway, write_collections
@@ -23,9 +23,8 @@ def test_reports_count_the_same_over_http_and_from_files(tmp_path: Path, reports
     collection = Collection("homepage", 1, PARAMS)
     write_collections(tmp_path, collection)
     made = simulate.reports(simulate.exponential(100), PARAMS, reports, seed=5)
-    file = ParquetReports(tmp_path / "reports.parquet", PARAMS.k)
-    file.write(made)
-    file.close()
+    with report_file(tmp_path / "reports.parquet", PARAMS.k) as file:
+        file.write(made)
     key, options = gateway(tmp_path)
     with collector(tmp_path, *options) as process, client_of(process, key) as client:
         for start in range(0, reports, AT_ONCE):

@@ -32,8 +32,8 @@ from support.interleaving import Activity, Schedule, SteppedDisk, SteppedTranspo
 
 NOISY = Params(k=8, h=1, m=2, f=0.5, p=0.25, q=0.75)
 COLLECTIONS = {
-    "homepage": homepage(params=NOISY, reports_per_period=2, most_values=4),
-    "tight": homepage(name="tight", params=NOISY, most_values=9, most_epsilon=5.0),
+    "homepage": homepage(params=NOISY, reports_per_period=2, max_values=4),
+    "tight": homepage(name="tight", params=NOISY, max_values=9, max_epsilon=5.0),
     "once": homepage(name="once", params=replace(NOISY, f=0.0), one_time=True),
 }
 TURNS = 400
@@ -210,9 +210,9 @@ class Life:
             ledger = parse_ledger(data)
             for each in COLLECTIONS.values():
                 account = ledger.find(each.name, each.memo_digest)
-                self.judge(ledger.epsilon([each.name]) <= each.most_epsilon, "too much ε")
+                self.judge(ledger.epsilon([each.name]) <= each.max_epsilon, "too much ε")
                 self.judge(
-                    account is None or account.distinct <= each.most_values, "too many values"
+                    account is None or account.distinct <= each.max_values, "too many values"
                 )
         found = parse_batch(data) if name.startswith((OUTBOX, "once/")) else None
         if found is not None and found[0].token not in self.made:

@@ -33,19 +33,19 @@ EXPIRES = MONDAY.replace(year=2027)
 
 
 def collection(name: str, **changes: Any) -> Collection:
-    given = {"name": name, "version": 1, "params": NOISY, "most_values": 2, "expires": EXPIRES}
+    given = {"name": name, "version": 1, "params": NOISY, "max_values": 2, "expires": EXPIRES}
     return Collection(**(given | changes))
 
 
 COLLECTIONS = (
     collection("strings", group="one"),
-    collection("twice", group="one", reports_per_period=2, most_epsilon=9.0),
+    collection("twice", group="one", reports_per_period=2, max_epsilon=9.0),
     collection("nulls", null_reports=True),
     collection("weekly", null_reports=True, period="week", expires=None),
-    collection("budget", budget=True, most_epsilon=6.5 * epsilon_one(NOISY), most_values=9),
-    collection("few", params=PLAIN, most_epsilon=7.5 * epsilon_one(PLAIN)),
-    collection("once", params=PLAIN, one_time=True, most_epsilon=1.01 * epsilon_one(PLAIN)),
-    collection("phases", schedule=(("2026-11-20", 0.25, 0.5),), most_epsilon=5.0),
+    collection("budget", budget=True, max_epsilon=6.5 * epsilon_one(NOISY), max_values=9),
+    collection("few", params=PLAIN, max_epsilon=7.5 * epsilon_one(PLAIN)),
+    collection("once", params=PLAIN, one_time=True, max_epsilon=1.01 * epsilon_one(PLAIN)),
+    collection("phases", schedule=(("2026-11-20", 0.25, 0.5),), max_epsilon=5.0),
 )
 names = st.sampled_from([each.name for each in COLLECTIONS])
 processes = st.integers(0, 1)
@@ -166,11 +166,11 @@ class ClientMachine(RuleBasedStateMachine):
 
     def the_ledger_is_within_every_limit(self, ledger: Ledger) -> None:
         for each in self.collections.values():
-            assert ledger.epsilon([each.name]) <= each.most_epsilon
+            assert ledger.epsilon([each.name]) <= each.max_epsilon
             account = ledger.find(each.name, each.memo_digest)
-            assert account is None or account.distinct <= each.most_values
+            assert account is None or account.distinct <= each.max_values
         one = [each for each in self.collections.values() if each.group == "one"]
-        assert ledger.epsilon(e.name for e in one) <= min(e.most_epsilon for e in one)
+        assert ledger.epsilon(e.name for e in one) <= min(e.max_epsilon for e in one)
         for account in ledger.accounts:
             assert all(term.made <= term.limit for term in account.terms)
         assert add_up(

@@ -65,8 +65,8 @@ def collections(draw: st.DrawFn) -> Collection:
         dimensions=draw(st.dictionaries(dimension, values, max_size=3)),
         keep_reports_days=draw(st.integers(0, 3650)),
         reports_per_period=draw(st.integers(1, 9)),
-        most_values=draw(st.integers(1, 99)),
-        most_epsilon=draw(st.floats(1e-300, 1e300)),
+        max_values=draw(st.integers(1, 99)),
+        max_epsilon=draw(st.floats(1e-300, 1e300)),
         group=draw(st.none() | NAMES),
         null_reports=draw(st.booleans()),
         schedule=[(first, 0.25, 0.5) for first in firsts],
@@ -128,7 +128,7 @@ def test_a_cell_is_declared_whatever_a_client_holds(
 
 SCALARS = st.one_of(st.booleans(), st.integers(-9, 9), st.floats(), st.text(max_size=5))
 KEYS = st.sampled_from(["name", "version", "kind", "expires", "ranges", "dimensions", "schedule",
-                        "params", "most_epsilon", "categories", "reviews", "zzz"])  # fmt: skip
+                        "params", "max_epsilon", "categories", "reviews", "zzz"])  # fmt: skip
 
 
 def literal(value: object) -> str:

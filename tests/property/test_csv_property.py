@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rappor import Params, csv_cells
 from rappor.csv_cells import FORMULA_SIGNS, original, text_cell
-from rappor.dashboard.results.google import zipped
+from rappor.dashboard.results.downloads import zipped
 from rappor.dashboard.tables import csv_response
 from rappor.decoding.candidate_files import from_csv, read_strings
 from rappor.decoding.design import build_design

@@ -28,7 +28,7 @@ def requests():
             "reports": int(10 ** rng.uniform(5, 7.5)),
             "candidates": int(10 ** rng.uniform(1.5, 2.5)),
             "power": float(rng.choice([0.5, 0.8, 0.95])),
-            "most_bytes": 16,  # short filters decode fast, and leave the formula most to explain
+            "max_bytes": 16,  # short filters decode fast, and leave the formula most to explain
         }
 
 
@@ -78,7 +78,7 @@ def test_the_papers_formula_alone_would_be_noticed(planned):
     """Without the filter's own losses, on the shortest filters, where they are largest."""
     off = []
     for asked, _ in planned[:5]:
-        params = plan(**{**asked, "most_bytes": 1}, check=0).best.params
+        params = plan(**{**asked, "max_bytes": 1}, check=0).best.params
         short = privacy.detectable(params, asked["reports"], asked["candidates"], asked["power"])
         off.append(measured(asked, params, short.frequency))
     assert not judged(off), off

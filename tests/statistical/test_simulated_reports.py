@@ -15,9 +15,10 @@ from scipy import stats
 
 from rappor import Encoder, Params
 from rappor.simulate import counts, full_reports, reports, simulate, uniform, zipf
-from rappor.simulate.crowd import gather
+from rappor.simulate.crowd import draw_crowd
 from rappor.simulate.drawn_counts import _groups
 from rappor.simulate.memos import respond
+from rappor.simulate.scenario import Scenario
 from rappor.testing import SeededEntropy
 
 PARAMS = Params(16, 2, 2, 0.5, 0.25, 0.75)
@@ -131,7 +132,9 @@ def variance(params, how, seed):
     """
     f, p, q = params.f, params.p, params.q
     total = np.zeros((params.m, params.k))
-    for times, group in _groups(gather(POPULATION, params, REPORTS, seed=seed, **how)):
+    for times, group in _groups(
+        draw_crowd(Scenario(POPULATION, params, REPORTS, seed=seed, **how))
+    ):
         absent = group.holders[:, None] - group.truly
         for number, t in ((group.truly, 1 - f / 2), (absent, f / 2)):
             within = t * q * (1 - q) + (1 - t) * p * (1 - p)

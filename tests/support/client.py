@@ -97,7 +97,7 @@ def finish(process: "subprocess.Popen[str]") -> Any:
 def homepage(**changes: Any) -> Collection:
     """An ordinary collection of strings, one report a day."""
     settings: dict[str, Any] = {"name": "homepage", "version": 1, "params": WINDOWS}
-    return Collection(**(settings | {"most_values": 3} | changes))
+    return Collection(**(settings | {"max_values": 3} | changes))
 
 
 class Crash(BaseException):

@@ -12,10 +12,10 @@ from typing import Any
 from rappor import Params, Ranges
 from rappor.aggregate.counts import Counts
 from rappor.collection import Collection, period_of
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.ahead import SWITCH
-from rappor.dashboard.links import login_link
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.prefetch import SWITCH
 from rappor.dashboard.process import CACHE
+from rappor.dashboard.settings import login_link
 from rappor.dashboard.state import DashboardState
 from rappor.simulate import counts as simulated_counts
 from rappor.store import CellKey, Fold, open_store

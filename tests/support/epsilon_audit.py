@@ -19,6 +19,7 @@ from rappor.mechanism.entropy import Entropy
 from rappor.params import Params
 from rappor.privacy import epsilon_n
 from rappor.testing import SeededEntropy
+from rappor.typing import Kind
 from support.audit import MakeEncoder, bits_of, log_ratio_lower
 
 FAMILY_ALPHA = 1e-4
@@ -29,7 +30,7 @@ ROUNDS = (1, 2, 5, 10, 30)
 class Case:
     """Two values of a kind that lie as far apart as the kind allows."""
 
-    kind: str
+    kind: Kind
     params: Params
     x: object
     y: object

@@ -11,6 +11,7 @@ from typing import Any
 from rappor.mechanism import Ranges, bloom_positions, derive_cohort, memo_digest
 from rappor.mechanism.encoder import Encoder
 from rappor.params import Params
+from rappor.typing import Kind
 from rappor.wire import pack, to_text
 
 TARGET = Path(__file__).parent.parent / "vectors" / "rappor-v1.json"
@@ -42,7 +43,7 @@ def placements() -> list[dict[str, Any]]:
 def memos() -> list[dict[str, Any]]:
     ranges = Ranges.magnitudes(10, 0, 3)
     fs = [0.0, 0.5, 0.75, 0.1, 0.2001, 1e-9]
-    cases: list[tuple[str, tuple[int, int, int], dict[str, Any], list[Any]]] = [
+    cases: list[tuple[Kind, tuple[int, int, int], dict[str, Any], list[Any]]] = [
         ("string", (128, 2, 64), {}, ["", "example.com", "日本語"]),
         ("string", (4096, 2, 4), {}, ["example.com"]),
         ("string", (7, 2, 4), {}, ["example.com"]),

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rappor.collector import http_protocol, process, writer
+from rappor.collector import http_protocol, log, process, writer
 from rappor.collector.settings import CollectorSettings
 from rappor.collector.writer import QueuedBatch, Writer
 from rappor.errors import StoreBroken, StoreFull
@@ -186,6 +186,7 @@ TIMES: dict[str, dict[tuple[ModuleType, str], float]] = {
         (http_protocol, "ANSWER_SECONDS"): 0.5,
         (process, "HANDSHAKE_SECONDS"): 0.3,
     },
+    "poisoned-cell": {(log, "WINDOW_SECONDS"): math.inf},
     "short-drain": {(process, "DRAIN_SECONDS"): 1.0},
     "gated-disk": {(process, "DRAIN_SECONDS"): 300.0, (writer, "_PATIENCE_SECONDS"): math.inf},
 }

@@ -15,6 +15,7 @@ import numpy as np
 
 from rappor.checks import show
 from rappor.errors import DecodeError, ParamsError
+from rappor.files import replacing
 from rappor.formats import read_text
 from rappor.params import Params
 from rappor.typing import IntArray
@@ -77,7 +78,10 @@ def _number(cell: str, where: str, column: int) -> int:
 def write_counts(target: str | PathLike[str] | TextIO, totals: IntArray, ones: IntArray) -> None:
     """Write counts.csv to a file, or to a text stream that is open."""
     if isinstance(target, (str, PathLike)):
-        with Path(target).expanduser().open("w", encoding="ascii", newline="\n") as file:
+        with (
+            replacing(Path(target).expanduser().resolve()) as draft,
+            draft.open("w", encoding="ascii", newline="\n") as file,
+        ):
             write_counts(file, totals, ones)
         return
     for reports, bits in zip(totals.tolist(), ones.tolist(), strict=True):

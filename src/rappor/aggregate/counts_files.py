@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from rappor.errors import DecodeError, MissingExtraError, ParamsError
+from rappor.files import replacing
 from rappor.params import Params
 from rappor.typing import IntArray
 
@@ -30,7 +31,8 @@ def write_npz(
     path: str | PathLike[str], totals: IntArray, ones: IntArray, about: dict[str, Any]
 ) -> None:
     """Write an npz file of plain arrays: totals, ones, about (JSON)."""
-    with Path(path).expanduser().open("wb") as file:  # a path would get .npz added behind our back
+    # numpy gets an open file: to a path without .npz it would add that ending.
+    with replacing(Path(path).expanduser().resolve()) as draft, draft.open("wb") as file:
         np.savez_compressed(file, totals=totals, ones=ones, about=np.array(_to_json(about)))
 
 
@@ -57,7 +59,7 @@ def write_parquet(
     lists = pa.FixedSizeListArray.from_arrays(pa.array(ones.reshape(-1)), k)
     columns = {"cohort": np.arange(m), "reports": totals, "ones": lists}
     table = pa.table(columns).replace_schema_metadata({_KEY: _to_json(about).encode()})
-    with Path(path).expanduser().open("wb") as file:
+    with replacing(Path(path).expanduser().resolve()) as draft, draft.open("wb") as file:
         parquet.write_table(table, file)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from rappor.errors import MissingExtraError
+from rappor.files import replacing
 
 Kept = Iterable[tuple[int, bytes]]  # a cohort, and packed reports of it
 
@@ -19,7 +20,7 @@ def write_csv(path: str | PathLike[str], kept: Kept, k: int) -> int:
     The client is the number of the line: it names nobody.
     """
     number = 0
-    with Path(path).expanduser().open("wb") as file:
+    with replacing(Path(path).expanduser().resolve()) as draft, draft.open("wb") as file:
         file.write(b"client,cohort,rappor\n")
         for cohort, data in kept:
             packed = np.frombuffer(data, np.uint8).reshape(-1, (k + 7) // 8)
@@ -43,7 +44,10 @@ def write_parquet(path: str | PathLike[str], kept: Kept, k: int) -> int:
     kinds = [("cohort", pa.uint16()), ("packed", pa.binary(width))]
     schema = pa.schema([pa.field(name, kind, nullable=False) for name, kind in kinds])
     number = 0
-    with pq.ParquetWriter(Path(path).expanduser(), schema, use_dictionary=["cohort"]) as file:
+    with (
+        replacing(Path(path).expanduser().resolve()) as draft,
+        pq.ParquetWriter(draft, schema, use_dictionary=["cohort"]) as file,
+    ):
         for cohort, data in kept:
             size = len(data) // width
             packed = pa.FixedSizeBinaryArray.from_buffers(

@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rappor.charts.bars import either, label_limit, text_right
-from rappor.charts.dots import log_domain, log_ticks, open_ended
 from rappor.charts.numbers import show_difference
 from rappor.charts.panel import Panel
-from rappor.charts.rows import FIELDS, TOOLTIP, row_place, row_values, unit_axis
+from rappor.charts.rows import (
+    FIELDS,
+    ROWS_WIDTH,
+    TOOLTIP,
+    either,
+    label_limit,
+    log_domain,
+    log_ticks,
+    open_ended,
+    row_place,
+    row_values,
+    text_right,
+    unit_axis,
+)
 from rappor.charts.theme import Spec, colours
 
 ROW_STEP = 30
@@ -70,7 +81,7 @@ def comparison_panel(
         (f"● {names[0]}, ◇ {names[1]}.", *words),
         _parts(values, domain, theme, unit, scale, page),
         ROW_STEP * len(pairs) + _AROUND,
-        420,
+        ROWS_WIDTH,
     )
 
 

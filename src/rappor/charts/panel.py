@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,3 +58,16 @@ class Panel:
 def unless_phone(value: Any, otherwise: Any) -> Spec:
     """A property that is another where the page is narrow; files have room."""
     return {"expr": f"{ON_PHONE} ? {otherwise} : {value}"}
+
+
+def both(make: Callable[[str], Spec]) -> dict[str, Any]:
+    """What the macro `chart` takes: the light specification, and what dark has different.
+
+    >>> both(lambda theme: {"data": [1, 2], "config": theme})
+    {'light': {'data': [1, 2], 'config': 'light'}, 'dark': {'config': 'dark'}}
+    """
+    light, dark = make("light"), make("dark")
+    return {
+        "light": light,
+        "dark": {name: part for name, part in dark.items() if light.get(name) != part},
+    }

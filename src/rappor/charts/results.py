@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
-from rappor.charts.bars import STEP, bars
-from rappor.charts.marks import wrapped
-from rappor.charts.numbers import show_percent
+from rappor.charts.marks import percent_axis, whiskers, wrapped
+from rappor.charts.numbers import ShownNumber, show_share
 from rappor.charts.panel import Panel
-from rappor.charts.rows import MOST_ROWS, PAGE_ROWS, chosen, row_values
-from rappor.charts.strip import split_of, strip
-from rappor.charts.theme import Spec, message, whole_chart
+from rappor.charts.rows import MAX_ROWS, ROWS_WIDTH, bars, chosen, either, said
+from rappor.charts.theme import Spec, colours, message, whole_chart
 
-_WIDTH = 420
-_AROUND = 62  # pixels above and below the rows: axis, its title, the threshold's label
-
-FALSE_FINDS = {
-    "fdr": "On average at most {alpha} of the detected ones are false finds.",
-    "holm": "The chance of any false find is at most {alpha}.",
-    "bonferroni": "The chance of any false find is at most {alpha}.",
-    "none": "Not corrected for the number of candidates: {alpha} of absent ones look detected.",
+MASS = {
+    "category": ("in a listed category", "in none of the listed categories"),
+    "string": ("detected", "unlisted mass: not on the list, or too rare to see"),
 }
 
 
@@ -42,29 +36,16 @@ def results(decoded: Any, *, theme: str = "light") -> Spec:
             "Nothing arrived, so nothing can be said." if candidates else "There are no candidates."
         )
         return message("No reports yet" if candidates else "Nothing to look for", why, theme)
-    shown = chosen(decoded, MOST_ROWS)
+    shown = chosen(decoded, MAX_ROWS)
     title, words = said(decoded, shown)
-    panels = [{"width": _WIDTH, **bars(decoded, shown, theme=theme, page=False)}]
+    panels = [{"width": ROWS_WIDTH, **bars(decoded, shown, theme=theme, page=False)}]
     split = split_of(decoded)
     if split is not None:
         lines = [f"■ {split.explained} {split.inside}", f"□ {split.rest} {split.outside}"]
         above = {"text": lines, "fontSize": 13, "fontWeight": 400, "offset": 6, "frame": "group"}
-        panels.append({"title": above, "width": _WIDTH, **strip(split, theme)})
+        panels.append({"title": above, "width": ROWS_WIDTH, **strip(split, theme)})
     words += [f"Check: {warning}" for warning in decoded.warnings[:2]]
     return whole_chart({"vconcat": panels, "spacing": 28}, title, wrapped(words), theme)
-
-
-def bars_panel(decoded: Any, *, theme: str = "light", unit: str = "share", page: bool) -> Panel:
-    """The bars by themselves, at most 40 of them; for a decoded table with reports and rows."""
-    shown = chosen(decoded, PAGE_ROWS)
-    title, words = said(decoded, shown)
-    return Panel(
-        title,
-        tuple(words),
-        bars(decoded, shown, theme=theme, unit=unit, page=page),
-        STEP * len(shown) + _AROUND,
-        _WIDTH,
-    )
 
 
 def strip_panel(decoded: Any, *, theme: str = "light") -> Panel | None:
@@ -76,23 +57,83 @@ def strip_panel(decoded: Any, *, theme: str = "light") -> Panel | None:
     return Panel(f"{split.explained} {split.inside}", words, strip(split, theme), 50)
 
 
-def said(decoded: Any, shown: list[Any]) -> tuple[str, list[str]]:
-    """The title and the sentences below it."""
-    candidates, found = len(decoded.rows), len(decoded.detected)
-    words = []
-    if decoded.kind == "boolean":
-        title = f"{row_values(decoded.rows[0])['text']} {decoded.rows[0].string}"
-    else:
-        noun = {"string": "candidates", "category": "categories"}.get(decoded.kind, "values")
-        title = f"{found:,} of {candidates:,} {noun} detected"
-        if not found:
-            title = f"None of {candidates:,} {noun} detected"
-            words.append("All are absent, or too rare to see in this many reports.")
-        else:
-            alpha = show_percent(decoded.alpha)
-            words.append(FALSE_FINDS[decoded.correction].format(alpha=alpha))
-            if any(not row.detected for row in shown):
-                words.append("Hollow bars are not detected: absent, or too rare to see.")
-    if len(shown) < candidates:
-        words.append(f"Showing {len(shown)} of {candidates:,}, largest first.")
-    return f"{title} in {decoded.reports:,} reports", words
+class Split(NamedTuple):
+    """Both parts of all reports, in numbers and words."""
+
+    explained: ShownNumber
+    inside: str
+    rest: ShownNumber
+    outside: str
+    low: float
+    high: float
+    edge: float
+
+
+def split_of(decoded: Any) -> Split | None:
+    """What is explained and what is not; None for kinds where that is no question."""
+    if decoded.kind not in MASS or not decoded.reports:
+        return None
+    mass = decoded.unlisted
+    if not math.isfinite(mass.proportion):
+        return None
+    low, high = 1 - mass.prop_high_95, 1 - mass.prop_low_95
+    inside, outside = MASS[decoded.kind]
+    return Split(
+        show_share(1 - mass.proportion, low, high),
+        inside,
+        show_share(mass.proportion, mass.prop_low_95, mass.prop_high_95),
+        outside,
+        low,
+        high,
+        min(max(1 - mass.proportion, 0.0), 1.0),
+    )
+
+
+def strip(split: Split, theme: str) -> Spec:
+    """Data and layers of the strip: 24 pixels high, whiskers at the boundary."""
+    colour = colours(theme)
+    both = {"low": split.low, "high": split.high, "row": ""}
+    parts = [
+        {
+            "from": 0.0,
+            "to": split.edge,
+            **both,
+            "what": split.inside,
+            "text": str(split.explained),
+            "unlisted": False,
+        },
+        {
+            "from": split.edge,
+            "to": 1.0,
+            **both,
+            "what": split.outside,
+            "text": str(split.rest),
+            "unlisted": True,
+        },
+    ]
+    tooltip = [
+        {"field": "what", "type": "nominal", "title": "Reports"},
+        {"field": "text", "type": "nominal", "title": "Share (95 % interval)"},
+    ]
+    bar = {
+        "mark": {"type": "bar", "strokeWidth": 1},
+        "encoding": {
+            "y": {"field": "row", "type": "nominal", "axis": None},
+            "x": {
+                "field": "from",
+                "type": "quantitative",
+                "scale": {"domain": [0, 1]},
+                "axis": percent_axis(title=None, values=[0, 0.25, 0.5, 0.75, 1], labelFlush=True),
+            },
+            "x2": {"field": "to"},
+            "fill": either("datum.unlisted", colour["unlisted"], colour["bar"]),
+            "stroke": either("datum.unlisted", colour["edge"], colour["bar-edge"]),
+            "strokeDash": {"condition": {"test": "datum.unlisted", "value": [4, 3]}, "value": []},
+            "tooltip": tooltip,
+        },
+    }
+    return {
+        "height": 24,
+        "data": {"values": parts},
+        "layer": [bar, *whiskers("x", "row", colour["text"])],
+    }

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rappor.charts.marks import percent_axis
-from rappor.charts.numbers import show_count, show_p, show_share
-from rappor.charts.theme import MONO, Spec
+from rappor.charts.marks import percent_axis, whiskers
+from rappor.charts.numbers import show_count, show_p, show_percent, show_share
+from rappor.charts.panel import ON_PHONE, Panel, unless_phone
+from rappor.charts.theme import MONO, Spec, colours
 
-MOST_ROWS = 30  # of a chart in a file
+MAX_ROWS = 30  # of a chart in a file
 PAGE_ROWS = 40  # of a chart in a page, which scrolls
 NOT_DETECTED = 10  # shown after the detected ones, so that the threshold can be seen at work
 COUNT_LABELS = "format(datum.value, ',')"
@@ -25,9 +26,20 @@ TOOLTIP = [
     {"field": "p", "type": "nominal", "title": "Adjusted p-value"},
     {"field": "verdict", "type": "nominal", "title": "Verdict"},
 ]
+STEP, LABELS, PHONE_LABELS = 22, 240, 118
+_INNER = 0.36
+ROWS_WIDTH = 420  # pixels of the plot in a file
+_AROUND = 62  # pixels above and below the rows: axis, its title, the threshold's label
+_BELOW = 3.0  # how far below the smallest number the scale begins, as a factor
+FALSE_FINDS = {
+    "fdr": "On average at most {alpha} of the detected ones are false finds.",
+    "holm": "The chance of any false find is at most {alpha}.",
+    "bonferroni": "The chance of any false find is at most {alpha}.",
+    "none": "Not corrected for the number of candidates: {alpha} of absent ones look detected.",
+}
 
 
-def chosen(decoded: Any, most: int = MOST_ROWS) -> list[Any]:
+def chosen(decoded: Any, most: int = MAX_ROWS) -> list[Any]:
     """Detected rows and the next few that are not; every one of a short list."""
     rows = decoded.rows
     pool = list(rows) if len(rows) <= 4096 else [*decoded.detected, *rows[: 2 * most]]
@@ -107,3 +119,248 @@ def detection(decoded: Any, unit: str, ends: list[float]) -> float | None:
     if not 0 < threshold <= max(1.0, *all_shares):
         return None
     return float(threshold if unit == "share" else decoded.threshold)
+
+
+def bars(
+    decoded: Any, shown: list[Any] | None = None, *, theme: str, unit: str = "share", page: bool
+) -> Spec:
+    """Data and layers of the bars: filled where detected, hollow where not.
+
+    Args:
+        decoded: a Decoded, or anything with its attributes.
+        shown: the rows to draw; those that `chosen` finds where None.
+        theme: "light" or "dark".
+        unit: "share" or "count".
+        page: whether it goes into a page, which may be narrow.
+    """
+    colour = colours(theme)
+    rows = chosen(decoded) if shown is None else shown
+    values = [row_values(row, unit) for row in rows]
+    field = FIELDS[unit]
+    ends = [each[end] for each in values for end in (field, "low", "high")]
+    threshold = detection(decoded, unit, ends)
+    domain = [min(0.0, *ends), max(*ends, threshold or 0.0, 1e-9)]
+    layers: list[Spec] = [
+        {
+            "mark": {"type": "bar", "strokeWidth": 1, "cornerRadiusEnd": 2},
+            "encoding": {
+                "y": row_place(_INNER, colour["text"], label_limit(page)),
+                "x": {
+                    "field": field,
+                    "type": "quantitative",
+                    "scale": {"domain": domain, "nice": True},
+                    "axis": unit_axis(unit, orient="top"),
+                },
+                "x2": {"datum": 0},
+                "fill": either("datum.detected", colour["bar"], colour["bg"]),
+                "stroke": either("datum.detected", colour["bar-edge"], colour["edge"]),
+                "tooltip": TOOLTIP,
+            },
+        },
+        *whiskers("x", "string", colour["text"]),
+        text_right("shown", page),
+    ]
+    if threshold is not None:
+        late = threshold > 0.6 * domain[1]
+        layers += threshold_rule(threshold, unit, colour["threshold"], "right" if late else "left")
+    height = STEP * len(values) if page else {"step": STEP}  # a page knows its size beforehand
+    return {"height": height, "data": {"values": values}, "layer": layers}
+
+
+def label_limit(page: bool) -> int | Spec:
+    """The most pixels of a string left of the plot."""
+    return unless_phone(LABELS, PHONE_LABELS) if page else LABELS
+
+
+def either(test: str, if_so: str, otherwise: str) -> Spec:
+    """One value where a test holds, and another where it does not."""
+    return {"condition": {"test": test, "value": if_so}, "value": otherwise}
+
+
+def text_right(field: str, page: bool, **more: Any) -> Spec:
+    """A text right of the plot for each row."""
+    text: Spec = {"field": field}
+    if page:
+        text["condition"] = {"test": ON_PHONE, "value": ""}
+    return {
+        "mark": {"type": "text", "align": "left", "dx": 12},
+        "encoding": {
+            "y": {"field": "string", "type": "nominal", "sort": None},
+            "x": {"value": "width"},
+            "text": text,
+            **more,
+        },
+    }
+
+
+def threshold_rule(threshold: float, unit: str, colour: str, align: str) -> list[Spec]:
+    """A dashed rule from top to bottom, and below it what it is."""
+    once: Spec = {"values": [{"threshold": threshold}]}
+    at = {"field": "threshold", "type": "quantitative"}
+    shown = show_percent(threshold)
+    if unit == "count":
+        shown = show_count(threshold, float("nan"), float("nan")).value
+    return [
+        {
+            "data": once,
+            "mark": {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.5, "color": colour},
+            "encoding": {"x": at},
+        },
+        {
+            "data": once,
+            "mark": {
+                "type": "text",
+                "align": align,
+                "baseline": "top",
+                "dx": -4 if align == "left" else 4,
+                "dy": 6,
+                "color": colour,
+                "text": f"detection threshold ≈ {shown}",
+            },
+            "encoding": {"x": at, "y": {"value": "height"}},
+        },
+    ]
+
+
+def dots_panel(decoded: Any, *, theme: str = "light", unit: str = "share", page: bool) -> Panel:
+    """Estimates as dots with their intervals; one that reaches 0 ends in ◂.
+
+    Estimates of 0 and below have no place on such a scale: their interval alone is drawn.
+    """
+    shown = chosen(decoded, PAGE_ROWS)
+    title, words = said(decoded, shown)
+    words = [line.replace("Hollow bars", "Hollow dots") for line in words]
+    values = [row_values(row, unit) for row in shown]
+    field = FIELDS[unit]
+    domain = log_domain([each[end] for each in values for end in (field, "low", "high")])
+    for each in values:
+        open_ended(each, field, domain[0])
+    if any(each["open"] for each in values):
+        words.append("◂: the interval reaches 0.")
+    return Panel(
+        title,
+        tuple(words),
+        _dots_parts(decoded, values, domain, theme, unit, page),
+        STEP * len(shown) + _AROUND,
+        ROWS_WIDTH,
+    )
+
+
+def log_domain(numbers: list[float]) -> list[float]:
+    """From below the smallest positive number to the largest one.
+
+    >>> log_domain([0.01, 0.2, -0.1])
+    [0.0033333333333333335, 0.2]
+    """
+    positive = [number for number in numbers if number > 0] or [1e-6]
+    return [min(positive) / _BELOW, max(positive)]
+
+
+def open_ended(each: Spec, field: str, floor: float) -> None:
+    """Cut what lies below the scale, and say where that was done."""
+    each["open"] = not each["low"] > floor
+    each["low"], each["high"] = max(each["low"], floor), max(each["high"], floor)
+    if not each[field] > 0:
+        each[field] = None
+
+
+def log_ticks(domain: list[float]) -> list[float]:
+    """1, 2 and 5 times powers of ten; powers alone where that is enough.
+
+    >>> log_ticks([0.003, 0.2])
+    [0.005, 0.01, 0.02, 0.05, 0.1, 0.2]
+    """
+    low, high = (math.floor(math.log10(end)) for end in domain)
+    digits = (1, 2, 5) if high - low < 3 else (1,)
+    ticks = [float(f"{digit}e{power}") for power in range(low, high + 1) for digit in digits]
+    return [tick for tick in ticks if domain[0] <= tick <= domain[1]]
+
+
+def _dots_parts(
+    decoded: Any, values: list[Spec], domain: list[float], theme: str, unit: str, page: bool
+) -> Spec:
+    colour = colours(theme)
+    scale = {"type": "log", "domain": domain, "nice": False}
+    axis = unit_axis(unit, orient="top", values=log_ticks(domain), labelOverlap=True)
+    place = row_place(0.36, colour["text"], label_limit(page))
+    along: Spec = {"field": "low", "type": "quantitative", "scale": scale, "axis": axis}
+    row: Spec = {"field": "string", "type": "nominal", "sort": None}
+    layers: list[Spec] = [
+        *_interval(place, row, along, colour["text"]),
+        {
+            "transform": [{"filter": f"datum.{FIELDS[unit]} !== null"}],
+            "mark": {"type": "point", "size": 64, "strokeWidth": 1.5, "opacity": 1},
+            "encoding": {
+                "y": row,
+                "x": {"field": FIELDS[unit], "type": "quantitative"},
+                "fill": either("datum.detected", colour["bar-edge"], colour["bg"]),
+                "stroke": either("datum.detected", colour["bar-edge"], colour["edge"]),
+                "tooltip": TOOLTIP,
+            },
+        },
+        text_right("shown", page),
+    ]
+    threshold = detection(decoded, unit, domain)
+    if threshold is not None and domain[0] < threshold < domain[1]:
+        late = threshold**2 > domain[0] * domain[1]
+        side = "right" if late else "left"
+        layers += threshold_rule(threshold, unit, colour["threshold"], side)
+    return {"height": STEP * len(values), "data": {"values": values}, "layer": layers}
+
+
+def _interval(place: Spec, row: Spec, along: Spec, ink: str) -> list[Spec]:
+    """A line from low to high; its lower end is an arrow where it goes on below the scale."""
+    rule = {"type": "rule", "strokeWidth": 1.5, "color": ink}
+    end = {"orient": "vertical", "size": 8, "thickness": 1.5, "color": ink, "aria": False}
+    tick = {"type": "tick", **end}
+    arrow = {"shape": "triangle-left", "filled": True, "size": 50, "opacity": 1, "color": ink}
+    low, high = ({"field": name, "type": "quantitative"} for name in ("low", "high"))
+    return [
+        {"mark": rule, "encoding": {"y": place, "x": along, "x2": {"field": "high"}}},
+        {"mark": tick, "encoding": {"y": row, "x": high}},
+        {
+            "transform": [{"filter": "!datum.open"}],
+            "mark": tick,
+            "encoding": {"y": row, "x": low},
+        },
+        {
+            "transform": [{"filter": "datum.open"}],
+            "mark": {"type": "point", **arrow, "aria": False},
+            "encoding": {"y": row, "x": low},
+        },
+    ]
+
+
+def said(decoded: Any, shown: list[Any]) -> tuple[str, list[str]]:
+    """The title and the sentences below it."""
+    candidates, found = len(decoded.rows), len(decoded.detected)
+    words = []
+    if decoded.kind == "boolean":
+        title = f"{row_values(decoded.rows[0])['text']} {decoded.rows[0].string}"
+    else:
+        noun = {"string": "candidates", "category": "categories"}.get(decoded.kind, "values")
+        title = f"{found:,} of {candidates:,} {noun} detected"
+        if not found:
+            title = f"None of {candidates:,} {noun} detected"
+            words.append("All are absent, or too rare to see in this many reports.")
+        else:
+            alpha = show_percent(decoded.alpha)
+            words.append(FALSE_FINDS[decoded.correction].format(alpha=alpha))
+            if any(not row.detected for row in shown):
+                words.append("Hollow bars are not detected: absent, or too rare to see.")
+    if len(shown) < candidates:
+        words.append(f"Showing {len(shown)} of {candidates:,}, largest first.")
+    return f"{title} in {decoded.reports:,} reports", words
+
+
+def bars_panel(decoded: Any, *, theme: str = "light", unit: str = "share", page: bool) -> Panel:
+    """The bars by themselves, at most 40 of them; for a decoded table with reports and rows."""
+    shown = chosen(decoded, PAGE_ROWS)
+    title, words = said(decoded, shown)
+    return Panel(
+        title,
+        tuple(words),
+        bars(decoded, shown, theme=theme, unit=unit, page=page),
+        STEP * len(shown) + _AROUND,
+        ROWS_WIDTH,
+    )

@@ -98,7 +98,7 @@ def _no_action(_: argparse.Namespace) -> int:
 
 def run_new(args: argparse.Namespace) -> int:
     """Create an account with a token."""
-    from rappor.dashboard.access.roles import role_of
+    from rappor.dashboard.auth.roles import role_of
 
     with _state(args) as state:
         token = state.add_account(args.name, role_of(args.role), actor())
@@ -112,8 +112,8 @@ def run_new(args: argparse.Namespace) -> int:
 
 def run_link(args: argparse.Namespace) -> int:
     """Create a one-time link."""
-    from rappor.dashboard.access.roles import role_of
-    from rappor.dashboard.links import login_link
+    from rappor.dashboard.auth.roles import role_of
+    from rappor.dashboard.settings import login_link
 
     with _state(args) as state:
         role = None if args.role is None else role_of(args.role)

@@ -13,6 +13,7 @@ from rappor.errors import MissingExtraError, ParamsError, RapporError
 from rappor.formats import parse_number
 from rappor.mechanism import DIALECTS, KINDS, Encoder, Ranges, new_secret
 from rappor.params import FIELDS, PRESETS, Params, preset
+from rappor.typing import Kind
 
 SHORT_SECRET = 16
 
@@ -70,7 +71,7 @@ def add_params(parser: argparse.ArgumentParser, default: str | None = None) -> N
     parser.set_defaults(default_preset=default)
 
 
-def params_from(args: argparse.Namespace) -> tuple[Params, str]:
+def params_from(args: argparse.Namespace) -> tuple[Params, Kind]:
     """The parameters of the command line, and the kind of the preset."""
     numbers = {name: getattr(args, name) for name in FIELDS if getattr(args, name) is not None}
     given = [args.preset is not None, args.params is not None, bool(numbers)]

@@ -35,7 +35,6 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_options(parser)
-    parser.add_argument("--bench", action="store_true", help="serve POST /v1/noop for load tests")
     new = parser.add_argument_group("keys")
     new.add_argument(
         "--new-key", metavar="NAME", help="create a key, add it to --keys, print it and exit"
@@ -165,7 +164,7 @@ def run(args: argparse.Namespace) -> int:
     for name in (args.tls_cert, args.tls_key):
         if name is not None:
             os.stat(_file(name))  # FileNotFoundError names the file; an error of ssl does not
-    for package in ("numpy", "uvicorn", "httptools"):
+    for package in ("numpy", "prometheus_client", "uvicorn", "httptools"):
         if find_spec(package) is None:
             raise MissingExtraError("collector", "server")
     os.environ.setdefault(
@@ -189,7 +188,6 @@ def run(args: argparse.Namespace) -> int:
             queue_batches=args.queue,
             most_connections=args.connections,
             prefix_connections=args.prefix_connections,
-            bench=args.bench,
             log_level=args.log_level,
         )
     )

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from rappor import formats
 from rappor.cli.arguments import UsageError, add_params, count, params_from, ranges_from
 from rappor.cli.output import note, say, say_json, table
 from rappor.cli.result_files import replacing, target_of
@@ -23,7 +24,7 @@ from rappor.collection import (
     lint_all,
 )
 from rappor.collection.fields import PLATFORMS, SENSITIVITIES, VALUES
-from rappor.collection.lint_checks import errors
+from rappor.collection.lint import errors, renamed
 from rappor.collection.periods import PERIODS
 from rappor.collection.registry import definition_files
 from rappor.collection.summary import Summary, summary
@@ -34,6 +35,7 @@ from rappor.mechanism import DIALECTS, KINDS, Ranges
 from rappor.params import FIELDS, Params
 from rappor.privacy.rounding import up
 from rappor.privacy.schedule import relative_error
+from rappor.typing import Kind
 
 WIDTH = 96
 _USUAL_Q = 0.75  # the paper's
@@ -117,11 +119,14 @@ def add_new(actions: Any) -> Any:
         help="maximum for a client in a period (default: 1)",
     )
     limits.add_argument(
-        "--most-values", type=count, metavar="N", help="maximum for a client (default: 1)"
+        "--max-values", type=count, metavar="N", help="maximum for a client (default: 1)"
     )
     limits.add_argument(
-        "--most-epsilon", type=float, metavar="E", help="maximum for a client in total"
+        "--max-epsilon", type=float, metavar="E", help="maximum for a client in total"
     )
+    for old, dest in (("--most-values", "max_values"), ("--most-epsilon", "max_epsilon")):
+        kind_of_number = count if dest == "max_values" else float
+        limits.add_argument(old, dest=dest, type=kind_of_number, help=argparse.SUPPRESS)
     limits.add_argument(
         "--group", metavar="NAME", help="name shared by collections on the same subject"
     )
@@ -140,7 +145,7 @@ def add_new(actions: Any) -> Any:
     for flag, about in (
         ("--null-reports", "clients without a value send null reports"),
         ("--one-time", "each client reports only once"),
-        ("--budget", "each period spends its own ε (needs --most-epsilon)"),
+        ("--budget", "each period spends its own ε (needs --max-epsilon)"),
         ("--account-secret", "the clients of a person share one secret"),
     ):
         limits.add_argument(flag, action="store_true", help=about)
@@ -189,15 +194,15 @@ def _drafted(args: argparse.Namespace) -> Collection:
         "expires": None if args.expires is None else _date(args.expires),
     }
     for name in (
-        "description", "sensitivity", "dialect", "period", "reports_per_period", "most_values",
-        "most_epsilon", "group", "keep_reports_days", "expected_reports", "platform", "values",
+        "description", "sensitivity", "dialect", "period", "reports_per_period", "max_values",
+        "max_epsilon", "group", "keep_reports_days", "expected_reports", "platform", "values",
         "upload", "null_reports", "one_time", "budget", "account_secret",
     ):  # fmt: skip
         given[name] = getattr(args, name)
     return draft(args.name, kind=kind, params=params, **given)
 
 
-def _asked_params(args: argparse.Namespace) -> tuple[Params | None, str | None]:
+def _asked_params(args: argparse.Namespace) -> tuple[Params | None, Kind | None]:
     """The parameters on the command line, if any, and the kind of a preset."""
     numbers = any(getattr(args, name) is not None for name in FIELDS)
     asked = args.preset is not None or args.params is not None or numbers
@@ -211,7 +216,7 @@ def _asked_params(args: argparse.Namespace) -> tuple[Params | None, str | None]:
     return params, kind if args.preset is not None else None
 
 
-def _kind_of(args: argparse.Namespace) -> str:
+def _kind_of(args: argparse.Namespace) -> Kind:
     if args.categories is not None:
         return "category"
     return "ordinal" if args.edges is not None or args.magnitudes is not None else "string"
@@ -309,7 +314,7 @@ def _definitions(path: str) -> list[Path]:
 def _read_all(files: list[Path]) -> tuple[list[Collection], list[LintFinding]]:
     """The collections that can be read, and findings for those that cannot."""
     found: list[Collection] = []
-    findings = []
+    findings: list[LintFinding] = []
     for file in files:
         if not file.exists():
             raise ParamsError(f"{file}: no such file")
@@ -317,12 +322,13 @@ def _read_all(files: list[Path]) -> tuple[list[Collection], list[LintFinding]]:
             made = Collection.read(file)
             Registry([*found, made])  # refuses one version twice
             found.append(made)
+            findings += renamed(made, formats.read_text(file))
         except ParamsError as error:
             findings.append(
                 LintFinding(
                     "invalid-definition",
                     "error",
-                    "format",
+                    "",
                     str(error).removeprefix(f"{file}: "),
                     "Correct the named key; docs/collections.md explains every field.",
                     file.name,
@@ -335,8 +341,8 @@ def finding_lines(findings: Iterable[LintFinding]) -> list[str]:
     """Findings, each with a way to fix it."""
     lines: list[str] = []
     for finding in findings:
-        where = f"{finding.severity}: {finding.collection}: {finding.code}"
-        lines += _wrapped(f"{where} ({finding.requirement}): {finding.text}", "")
+        code = f"{finding.code} ({finding.source})" if finding.source else finding.code
+        lines += _wrapped(f"{finding.severity}: {finding.collection}: {code}: {finding.text}", "")
         lines += _wrapped(f"fix: {finding.way_out}")
     return lines
 

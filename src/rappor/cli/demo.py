@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 REPORTS, MIN_REPORTS, MAX_REPORTS = 1_000_000, 1_000, 100_000_000
 SEED = 1
 _NEEDED = (  # packages of the collector, of decoding, of the dashboard
-    *("httptools", "uvicorn"),
+    *("httptools", "prometheus_client", "uvicorn"),
     *("numpy", "scipy"),
     *("jinja2", "pyarrow", "python_multipart", "starlette", "vl_convert"),
 )

@@ -81,11 +81,14 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         help="numbers of reports to show ε_n for (default: 7,30,365)",
     )
     what.add_argument(
-        "--most-bytes",
+        "--max-bytes",
         type=count,
         default=128,
         metavar="B",
         help="maximum size of a report (default: 128)",
+    )
+    what.add_argument(  # the earlier name
+        "--most-bytes", dest="max_bytes", type=count, default=128, help=argparse.SUPPRESS
     )
     caution = parser.add_argument_group("cautions (docs/plan.md)")
     caution.add_argument(
@@ -151,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
             one_time=args.one_time,
             n=shown,
             population=_population(args.population, candidates),
-            most_bytes=args.most_bytes,
+            max_bytes=args.max_bytes,
             platform=args.platform,
             values=args.values,
             shared=args.shared,

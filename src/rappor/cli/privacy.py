@@ -20,6 +20,7 @@ from rappor.privacy import (
     epsilon_one,
 )
 from rappor.privacy.rounding import up
+from rappor.typing import Kind
 
 REPORTS_SHOWN = (1, 2, 5, 10, 30, 100, 1000)
 POWERS = (0.5, 0.8, 0.95)
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
 def privacy_facts(
     params: Params,
-    kind: str,
+    kind: Kind,
     shown: tuple[int, ...] = REPORTS_SHOWN,
     reports: int | None = None,
     candidates: int | None = None,

@@ -177,7 +177,8 @@ def run(args: argparse.Namespace) -> int:
     if any(importlib.util.find_spec(package) is None for package in ("numpy", "pyarrow")):
         raise MissingExtraError("simulate", "analysis")
     from rappor.cli.simulate_files import SimulationJob, check_folder, write
-    from rappor.simulate.crowd import gather
+    from rappor.simulate.crowd import draw_crowd
+    from rappor.simulate.scenario import Scenario
 
     kind = args.kind or preset_kind
     if args.steps and (args.format != "google" or args.counts_only):
@@ -191,27 +192,27 @@ def run(args: argparse.Namespace) -> int:
         )
     population = population_from(args)
     seed = secrets.randbits(59) if args.seed is None else args.seed
-    asked = {
-        "population": population,
-        "params": params,
-        "reports": args.reports,
-        "seed": seed,
-        "kind": kind,
-        "dialect": args.dialect or ("google" if args.format == "google" else "rappor-v1"),
-        "cohort_sizes": "random" if args.random_cohorts else None,
-        "reports_per_client": args.reports_per_client or 1,
-        "values": args.values,
-        "change": args.change,
-        "clients": args.clients,
-    }
+    scenario = Scenario(
+        population,
+        params,
+        args.reports,
+        seed=seed,
+        kind=kind,
+        dialect=args.dialect or ("google" if args.format == "google" else "rappor-v1"),
+        cohort_sizes="random" if args.random_cohorts else None,
+        reports_per_client=args.reports_per_client or 1,
+        values=args.values,
+        change=args.change,
+        clients=args.clients,
+    )
     start = time.perf_counter()
-    crowd = gather(**asked)  # refuses what cannot be drawn before anything is written
+    crowd = draw_crowd(scenario)  # refuses what cannot be drawn before anything is written
     job = SimulationJob(
         args.output, args.format, population, counts_only=args.counts_only, steps=args.steps
     )
     check_folder(job, kind)
     with Ticker() as tick:
-        done = write(job, crowd, asked, tick)
+        done = write(job, crowd, tick)
     seconds = time.perf_counter() - start
     if args.clients is not None and args.clients > args.reports:
         silent = args.clients - args.reports

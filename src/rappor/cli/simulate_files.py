@@ -18,12 +18,10 @@ from rappor.cli.result_files import replacing
 from rappor.decoding.design import build_design
 from rappor.decoding.mapfile import write_map
 from rappor.simulate.crowd import Crowd
-from rappor.simulate.drawn_counts import named, simulate
+from rappor.simulate.drawn_counts import draw_counts, named
 from rappor.simulate.files import (
-    CsvReports,
-    ParquetReports,
-    SimulatedReports,
     fits_lines,
+    report_file,
     write_candidates,
     write_truth,
 )
@@ -87,7 +85,7 @@ def check_folder(job: SimulationJob, kind: str) -> None:
         )
 
 
-def write(job: SimulationJob, crowd: Crowd, asked: dict[str, Any], tick: Tick) -> WrittenFiles:
+def write(job: SimulationJob, crowd: Crowd, tick: Tick) -> WrittenFiles:
     """Write all files, each whole or not at all."""
     files = job.names(crowd.kind)
     with ExitStack() as stack:
@@ -95,7 +93,7 @@ def write(job: SimulationJob, crowd: Crowd, asked: dict[str, Any], tick: Tick) -
         crowd.params.to_csv(at["params.csv"])
         if job.counts_only:
             tick("drawing counts")
-            made = simulate(**asked)
+            made = draw_counts(crowd)
             counts, truth = made.counts, made.truth
         else:
             counts, truth = _write_reports(job, crowd, at[_REPORTS[job.format]], tick)
@@ -120,13 +118,8 @@ def _write_reports(
     totals = np.zeros(params.m, np.int64)
     ones = np.zeros((params.m, params.k), np.int64)
     held = np.zeros(len(crowd.names), np.int64)
-    file: SimulatedReports = (
-        ParquetReports(path, params.k)
-        if job.format == "rappor"
-        else CsvReports(path, params.k, steps=job.steps)
-    )
     done = 0
-    try:
+    with report_file(path, params.k, google=job.format == "google", steps=job.steps) as file:
         for part in pieces(crowd, keep_steps=job.steps):
             file.write(part)
             counted = count(part.packed, part.cohorts, params)
@@ -135,8 +128,6 @@ def _write_reports(
             held += np.bincount(part.values, minlength=len(held))
             done += len(part)
             tick(f"simulating: {done:,} of {total:,} reports")
-    finally:
-        file.close()
     return Counts(params, totals, ones, **about), named(crowd.names, crowd.nobody, held)
 
 

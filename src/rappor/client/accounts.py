@@ -15,6 +15,7 @@ from functools import lru_cache
 from rappor.params import Params
 from rappor.privacy.ledger import Charge
 from rappor.privacy.loss import Step, add_up, epsilon_history
+from rappor.typing import Kind
 
 NULL = "null"  # stands for "no value" where a value's fingerprint does
 
@@ -55,7 +56,7 @@ class ChargeAccount:
 
     collection: str
     memo: str
-    kind: str
+    kind: Kind
     params: Params
     terms: tuple[Term, ...] = ()
     values: Mapping[str, tuple[int, ...]] = field(default_factory=dict, repr=False)
@@ -103,7 +104,7 @@ class ChargeAccount:
 
 
 @lru_cache(maxsize=4096)
-def loss_of(params: Params, steps: tuple[tuple[float, float, int], ...], kind: str) -> float:
+def loss_of(params: Params, steps: tuple[tuple[float, float, int], ...], kind: Kind) -> float:
     """`epsilon_history` of steps (p, q, reports), remembered."""
     return epsilon_history(params, [Step(*step) for step in steps], kind)
 

@@ -10,12 +10,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rappor.checks import is_real, show
-from rappor.client.identity import LEAST_BYTES
+from rappor.client.identity import MIN_SECRET_BYTES
 from rappor.collection import Collection, Registry
 from rappor.errors import ParamsError
-
-PATH = "/v1/reports"
-_HERE = ("localhost", "127.0.0.1", "::1")
+from rappor.host import LOOPBACK_HOSTS
+from rappor.wire import REPORTS_PATH
 
 
 def gather(collections: Iterable[Collection | str | os.PathLike[str]]) -> dict[str, Collection]:
@@ -130,9 +129,9 @@ def check_secret(secret: bytes | None) -> bytes | None:
     """A secret of enough bytes, or None; the message never shows it."""
     if secret is None:
         return None
-    if not isinstance(secret, bytes) or len(secret) < LEAST_BYTES:
+    if not isinstance(secret, bytes) or len(secret) < MIN_SECRET_BYTES:
         raise ParamsError(
-            f"account_secret must be at least {LEAST_BYTES} random bytes; "
+            f"account_secret must be at least {MIN_SECRET_BYTES} random bytes; "
             "rappor.new_secret() makes 32. A password is not random"
         )
     return secret
@@ -181,12 +180,17 @@ def check_address(url: object) -> tuple[bool, str, int | None, str]:
         raise ParamsError(f"{wanted}, got {show(url)}")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise ParamsError("upload_to must hold no user, password, query or fragment")
-    if parts.scheme == "http" and host not in _HERE:
+    if parts.scheme == "http" and host not in LOOPBACK_HOSTS:
         raise ParamsError(
-            "upload_to must be https, so that reports are encrypted on their way (R70); "
-            f"plain http is for {', '.join(_HERE)} only, got host {show(host)}"
+            "upload_to must be https, so that reports are encrypted on their way; "
+            f"plain http is for {', '.join(LOOPBACK_HOSTS)} only, got host {show(host)}"
         )
-    return parts.scheme == "https", host, port, parts.path if parts.path.strip("/") else PATH
+    return (
+        parts.scheme == "https",
+        host,
+        port,
+        parts.path if parts.path.strip("/") else REPORTS_PATH,
+    )
 
 
 def check_key(key: object) -> str:

@@ -49,7 +49,7 @@ def group_limits(collections: Iterable[Collection]) -> dict[str, float]:
     limits: dict[str, float] = {}
     for each in collections:
         if each.group is not None:
-            limits[each.group] = min(each.most_epsilon, limits.get(each.group, float("inf")))
+            limits[each.group] = min(each.max_epsilon, limits.get(each.group, float("inf")))
     return limits
 
 
@@ -71,7 +71,7 @@ def ask(
     if used_up(ledger, collection, period):
         return ChargeDecision.FULL, ledger
     account = _account(ledger, collection)
-    if value != NULL and value not in account.values and account.distinct >= collection.most_values:
+    if value != NULL and value not in account.values and account.distinct >= collection.max_values:
         return ChargeDecision.CAPPED, ledger
     account, number = _term(account, collection, day, caps)
     account = _charge(account, value, number)
@@ -153,12 +153,12 @@ def _limit(collection: Collection, day: datetime.date, params: Params, caps: Cap
     if collection.one_time or collection.budget:
         return collection.reports_per_period
     most = min(WITHOUT_END, collection.reports_per_period * _periods_left(collection, day))
-    times = collection.most_values + collection.null_reports
+    times = collection.max_values + collection.null_reports
 
     def fits(n: int) -> bool:
         step = (params.p, params.q, n * devices(collection, caps))
         loss = loss_of(collection.params, (step,), collection.kind)
-        return add_up([(loss, times)]) <= collection.most_epsilon
+        return add_up([(loss, times)]) <= collection.max_epsilon
 
     if fits(most):
         return most
@@ -208,7 +208,7 @@ def _with(ledger: Ledger, account: ChargeAccount, group: str | None) -> Ledger:
 
 def _beyond(ledger: Ledger, collection: Collection, caps: Caps) -> bool:
     """Whether some cap is passed: the collection's, which covers its group, or the client's."""
-    names, most = {collection.name}, collection.most_epsilon
+    names, most = {collection.name}, collection.max_epsilon
     if collection.group is not None:
         names |= ledger.group(collection.group)
         most = min(most, caps.groups.get(collection.group, most))

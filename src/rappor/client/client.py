@@ -31,7 +31,7 @@ from rappor.client.workers import BackgroundWorkers
 from rappor.collection import Collection
 
 QUEUE_LIMIT = 1000
-MOST_VALUE = 1 << 20  # characters, bytes or bits of a value: to encode more would be felt
+MAX_VALUE_SIZE = 1 << 20  # characters, bytes or bits of a value: to encode more would be felt
 _SIZED = (str, bytes, bytearray, list, tuple)
 _log = logging.getLogger("rappor.client")
 
@@ -65,7 +65,7 @@ class Client:
         dimensions: Mapping[str, str] | None = None,
         ingest_key: str | None = None,
         account_secret: bytes | None = None,
-        most_epsilon: float = math.inf,
+        max_epsilon: float = math.inf,
         outbox_limit: int = 100,
         jitter: float = 300.0,
         ca_file: str | None = None,
@@ -82,7 +82,7 @@ class Client:
             dimensions: what the application knows of the declared dimensions; sent in clear.
             ingest_key: the collector's public key for this application.
             account_secret: at least 16 random bytes that an account's devices share (R59).
-            most_epsilon: the most ε over all collections together.
+            max_epsilon: the most ε over all collections together.
             outbox_limit: the most batches that wait; then the oldest are dropped.
             jitter: a report is sent at a random moment within so many seconds.
             ca_file: certificates to trust instead of the system's.
@@ -102,7 +102,7 @@ class Client:
                 dimensions=dimensions,
                 ingest_key=ingest_key,
                 account_secret=account_secret,
-                most_epsilon=most_epsilon,
+                max_epsilon=max_epsilon,
                 outbox_limit=outbox_limit,
                 jitter=jitter,
                 ca_file=ca_file,
@@ -125,7 +125,7 @@ class Client:
                 self._count("the reports of this period are made")
                 return
             # Exact types, whose len is Python's own; the checker cannot follow `in`.
-            if type(value) in _SIZED and len(value) > MOST_VALUE:  # type: ignore[arg-type]
+            if type(value) in _SIZED and len(value) > MAX_VALUE_SIZE:  # type: ignore[arg-type]
                 self._count("value refused")
                 return
             workers = self._workers

@@ -24,7 +24,7 @@ from rappor.client.clock import Clock
 from rappor.client.resolver import Address, Resolver
 from rappor.wire import PROBLEM_JSON, PROBLEMS
 
-MOST_ANSWER = 64 * 1024  # bytes of a body; as many again for its head
+MAX_ANSWER_BYTES = 64 * 1024  # bytes of a body; as many again for its head
 
 
 class Aborted(ConnectionAbortedError):
@@ -206,7 +206,7 @@ class HttpConnection:
     def _answer(self, bounded: _Bounded) -> Answer:
         response = http.client.HTTPResponse(cast(socket.socket, bounded), method="POST")
         response.begin()
-        body = response.read(MOST_ANSWER)
+        body = response.read(MAX_ANSWER_BYTES)
         code = None
         if response.headers.get_content_type() == PROBLEM_JSON:
             try:
@@ -226,7 +226,7 @@ class _Bounded(io.RawIOBase):
         """Take the connection, and how long it has left (TimeoutError: no longer)."""
         self._connected = connected
         self._seconds_left = left
-        self._bytes_left = 2 * MOST_ANSWER
+        self._bytes_left = 2 * MAX_ANSWER_BYTES
 
     def makefile(self, _mode: str) -> io.BufferedReader:
         """As a socket has it, for `http.client`."""

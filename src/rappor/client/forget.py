@@ -72,7 +72,7 @@ def _spent(disk: Disk, collections: Mapping[str, Collection], today: datetime.da
     except Stopped:
         known = _kept(_whatever(disk))
     for name, each in collections.items():
-        known.carried[name] = max(known.carried.get(name, 0.0), each.most_epsilon)
+        known.carried[name] = max(known.carried.get(name, 0.0), each.max_epsilon)
         if each.group is not None:
             known.groups[name] = each.group
         periods = [known.floors.get(name), period_of(each.period, today)]

@@ -13,7 +13,7 @@ from rappor.client.sealed import seal, unseal
 from rappor.mechanism.entropy import derive_key, new_secret
 
 SECRET, USED, LEDGER, ONCE = "secret", "used", "ledger", "once"
-LEAST_BYTES = 16
+MIN_SECRET_BYTES = 16
 
 
 def was_used(disk: Disk) -> bool:
@@ -57,7 +57,7 @@ def parse_secret(data: bytes) -> bytes:
         secret = bytes.fromhex((body or b"").decode("ascii"))
     except ValueError:
         secret = b""
-    if len(secret) < LEAST_BYTES:
+    if len(secret) < MIN_SECRET_BYTES:
         raise Stopped("secret-damaged")
     return secret
 

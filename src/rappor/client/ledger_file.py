@@ -22,6 +22,7 @@ from rappor.client.problems import Stopped
 from rappor.client.sealed import seal, unseal
 from rappor.errors import RapporError
 from rappor.mechanism.entropy import derive_key
+from rappor.mechanism.kinds import check_kind
 from rappor.params import Params
 
 FORGOTTEN = "forgotten"
@@ -156,7 +157,7 @@ def _account(found: Any) -> ChargeAccount:
     return ChargeAccount(
         _text(found["collection"]),
         _text(found["memo"]),
-        _text(found["kind"]),
+        check_kind(_text(found["kind"])),
         Params.from_dict(found["params"]),
         terms,
         values,

@@ -11,7 +11,7 @@ from rappor.client.sealed import seal
 from rappor.collection import Collection
 from rappor.mechanism.report import Report
 from rappor.wire import Batch, encode_batch, unpack
-from rappor.wire.cells import Cell
+from rappor.wire.dimensions import Cell
 
 _QUEUED = ".queued"
 

@@ -19,9 +19,9 @@ from rappor.client.sealed import seal, unseal
 from rappor.collection import days_of
 from rappor.errors import ParamsError, WireError
 from rappor.wire import Batch, decode_batch, encode_batch
+from rappor.wire.protocol import ACCEPTANCE_DAYS
 
 OUTBOX, SENT, COUNTS = "outbox", "sent", "counts"
-WINDOW = 14  # days after a period's end in which a collector takes it (DESIGN, choice 10)
 HOLD = 3600.0  # seconds after a period's end, by when "no value" is in the outbox too
 _READY, _HELD, _TRIED, _REFUSED = ".batch", ".held", ".tried", ".refused"
 STATES = {
@@ -60,7 +60,7 @@ class WaitingBatch:
 
     def too_old(self, today: datetime.date) -> bool:
         """Whether no collector will take it any more."""
-        return days_of(self.batch.period)[1] < today - datetime.timedelta(days=WINDOW)
+        return days_of(self.batch.period)[1] < today - datetime.timedelta(days=ACCEPTANCE_DAYS)
 
 
 class Outbox:

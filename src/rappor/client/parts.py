@@ -52,7 +52,7 @@ def assemble(
     dimensions: Mapping[str, str] | None,
     ingest_key: str | None,
     account_secret: bytes | None,
-    most_epsilon: float,
+    max_epsilon: float,
     outbox_limit: int,
     jitter: float,
     ca_file: str | None,
@@ -78,7 +78,7 @@ def assemble(
         outbox=outbox,
         dimensions=given,
         account_secret=check_secret(account_secret),
-        caps=Caps(number("most_epsilon", most_epsilon), account_secret is not None),
+        caps=Caps(number("max_epsilon", max_epsilon), account_secret is not None),
     )
     if transport is None and upload_to is not None:
         transport = HttpTransport(upload_to, clock=clock, ingest_key=ingest_key, ca_file=ca_file)

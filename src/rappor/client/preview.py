@@ -51,10 +51,10 @@ class Next:
     description: str
     dimensions: dict[str, str]
     bits: int
-    most_reports: int
+    max_reports: int
     period: str
     epsilon_one: float
-    most_epsilon: float
+    max_epsilon: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Preview:
         for each in self.next:
             lines.append(
                 f"Next, from {each.collection} version {each.version}: {each.bits} randomized "
-                f"bits, at most {each.most_reports} a {each.period}"
+                f"bits, at most {each.max_reports} a {each.period}"
             )
         return "\n".join(lines)
 
@@ -119,7 +119,7 @@ def coming(collections: Iterable[Collection], dimensions: Mapping[str, str]) -> 
             1 if each.one_time else each.reports_per_period,
             each.period,
             each.epsilon_one,
-            each.most_epsilon,
+            each.max_epsilon,
         )
         for each in collections
     )

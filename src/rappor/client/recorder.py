@@ -22,7 +22,7 @@ from rappor.client.folder import Busy, Disk
 from rappor.client.identity import check_of, load_secret, mark_used
 from rappor.client.ledger_file import fingerprints, load_ledger, save_ledger
 from rappor.client.one_time_slot import DiskSlot
-from rappor.client.outbox import WINDOW, Outbox
+from rappor.client.outbox import Outbox
 from rappor.client.outbox_clearing import LOCK, clear, epoch, wished
 from rappor.client.problems import PROBLEMS, Stopped
 from rappor.client.randomness import random_bytes
@@ -33,7 +33,8 @@ from rappor.mechanism.onetime import OneTime
 from rappor.mechanism.report import Report
 from rappor.mechanism.signal import signal_of
 from rappor.wire import Batch
-from rappor.wire.cells import Cell
+from rappor.wire.dimensions import Cell
+from rappor.wire.protocol import ACCEPTANCE_DAYS
 
 _WAIT = 10.0  # seconds for the lock, in the background
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -194,7 +195,7 @@ class Recorder:
         """
         first = max(
             datetime.date.fromisoformat(ledger.since or today.isoformat()),
-            today - datetime.timedelta(days=WINDOW),
+            today - datetime.timedelta(days=ACCEPTANCE_DAYS),
         )
         day = first
         while days_of(period_of(collection.period, day))[1] < today:

@@ -27,7 +27,7 @@ from rappor.client.transport import LONGEST_WAIT, Aborted, Answer, Transport, co
 from rappor.errors import EntropyError, ParamsError
 
 RETRY = "retry"
-FIRST_WAIT, MOST_WAIT = 30.0, 6 * 3600.0
+FIRST_WAIT, MAX_WAIT = 30.0, 6 * 3600.0
 TIMEOUT = 10.0
 _PATIENT = 3  # failures in a row after which a short Retry-After is no longer enough
 _log = logging.getLogger("rappor.client")
@@ -181,7 +181,7 @@ class Sender:
             return True
         if answer.about_collection:  # the others need not wait for this one
             asked = answer.retry_after or 0.0
-            wait = max(asked, MOST_WAIT) * (0.5 + _spread())
+            wait = max(asked, MAX_WAIT) * (0.5 + _spread())
             self._postponed[name] = self._clock.monotonic() + wait
         else:
             self._back_off(answer.retry_after)
@@ -203,7 +203,7 @@ class Sender:
 
     def _back_off(self, asked: float | None) -> None:
         failures = min(self._read()[1] + 1, 30)
-        wait = min(FIRST_WAIT * 2.0 ** (failures - 1), MOST_WAIT) * (0.5 + _spread())
+        wait = min(FIRST_WAIT * 2.0 ** (failures - 1), MAX_WAIT) * (0.5 + _spread())
         if asked is not None:
             least = wait if asked == 0 or failures > _PATIENT else 0.0
             wait = max(least, asked * (1 + 0.1 * _spread()))

@@ -34,10 +34,10 @@ class CollectionStatus:
         period: the current one.
         reports: made in the current period.
         values: distinct values reported so far.
-        most_values: the limit on them.
+        max_values: the limit on them.
         epsilon: charged so far, rounded up; with its group, if it has one, `epsilon_group`.
         epsilon_group: what its correlated group was charged together, or None.
-        most_epsilon: the limit on both: in a group, the smallest of its collections'.
+        max_epsilon: the limit on both: in a group, the smallest of its collections'.
         state: "on"; "made" (the period's reports are made); "values at the limit" (only values
             reported before are reported); "expired".
         at_limit: what happens to further values: "null reports" or "silence".
@@ -48,10 +48,10 @@ class CollectionStatus:
     period: str
     reports: int
     values: int
-    most_values: int
+    max_values: int
     epsilon: float
     epsilon_group: float | None
-    most_epsilon: float
+    max_epsilon: float
     state: str
     at_limit: str
 
@@ -99,7 +99,7 @@ def _plain(found: Any) -> Any:
 
 
 def collection_status(
-    ledger: Ledger, collection: Collection, now: float, most_epsilon: float
+    ledger: Ledger, collection: Collection, now: float, max_epsilon: float
 ) -> CollectionStatus:
     """How one collection is doing, by the ledger."""
     day = day_of(now)
@@ -111,7 +111,7 @@ def collection_status(
         state = "expired"
     elif used_up(ledger, collection, period):
         state = "made"
-    elif distinct >= collection.most_values:
+    elif distinct >= collection.max_values:
         state = "values at the limit"
     group = collection.group
     return CollectionStatus(
@@ -120,10 +120,10 @@ def collection_status(
         period,
         ledger.used.get(collection.name, {}).get(period, 0),
         distinct,
-        collection.most_values,
+        collection.max_values,
         ledger.epsilon([collection.name]),
         None if group is None else ledger.epsilon(ledger.group(group) | {collection.name}),
-        most_epsilon,
+        max_epsilon,
         state,
         "null reports" if collection.null_reports else "silence",
     )
@@ -151,7 +151,7 @@ def make_status(
         explanation=PROBLEMS[problem] if problem and state == "stopped" else STATES[state],
         collections=tuple(
             collection_status(
-                seen.ledger, each, now, groups.get(each.group or "", each.most_epsilon)
+                seen.ledger, each, now, groups.get(each.group or "", each.max_epsilon)
             )
             for each in given
         ),

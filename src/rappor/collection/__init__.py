@@ -2,8 +2,7 @@
 
 from rappor.collection.change import Change, DefinitionDifference, diff
 from rappor.collection.definition import Collection, Phase
-from rappor.collection.lint import lint, lint_all
-from rappor.collection.lint_checks import LintFinding
+from rappor.collection.lint import LintFinding, lint, lint_all
 from rappor.collection.periods import check_period, days_of, period_of
 from rappor.collection.registry import Registry
 

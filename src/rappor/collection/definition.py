@@ -23,7 +23,8 @@ from rappor.mechanism import Encoder, Entropy, Ranges, memo_digest
 from rappor.mechanism.signal import signal_of
 from rappor.params import Params, check_params
 from rappor.privacy import add_up, epsilon_infinity, epsilon_one
-from rappor.wire.cells import OTHER, Cell
+from rappor.typing import Kind
+from rappor.wire.dimensions import OTHER, Cell
 
 
 class Phase(NamedTuple):
@@ -56,8 +57,8 @@ class Collection:
         dimensions: declared names and their allowed values; anything else is sent as "other".
         keep_reports_days: how long single reports are kept; 0: counts only.
         reports_per_period: the most that a client sends in a period.
-        most_values: the most distinct values that a client ever reports.
-        most_epsilon: the most ε that a client ever spends here; left out, what most_values cost.
+        max_values: the most distinct values that a client ever reports.
+        max_epsilon: the most ε that a client ever spends here; left out, what max_values cost.
         group: collections about the same thing carry the same group name (R65).
         null_reports: whether a client without a value reports that, so that silence says nothing.
         one_time: one report from a client, ever (R11).
@@ -74,7 +75,7 @@ class Collection:
     name: str
     version: int
     params: Params
-    kind: str = "string"
+    kind: Kind = "string"
     description: str = ""
     owner: str = ""
     sensitivity: str = "medium"
@@ -88,8 +89,8 @@ class Collection:
     dimensions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     keep_reports_days: int = 0
     reports_per_period: int = 1
-    most_values: int = 1
-    most_epsilon: float = 0.0
+    max_values: int = 1
+    max_epsilon: float = 0.0
     group: str | None = None
     null_reports: bool = False
     one_time: bool = False
@@ -114,7 +115,7 @@ class Collection:
             fields.check_edges(self.ranges)
         object.__setattr__(self, "schedule", self._checked_schedule())
         self._refuse_contradictions()
-        object.__setattr__(self, "most_epsilon", self._checked_cap())
+        object.__setattr__(self, "max_epsilon", self._checked_cap())
 
     def _checked_schedule(self) -> tuple[Phase, ...]:
         made: list[Phase] = []
@@ -149,13 +150,13 @@ class Collection:
                 )
 
     def _checked_cap(self) -> float:
-        if self.most_epsilon:
-            return fields.positive_number("most_epsilon", self.most_epsilon)
-        times = 1 if self.one_time else self.most_values + self.null_reports
+        if self.max_epsilon:
+            return fields.positive_number("max_epsilon", self.max_epsilon)
+        times = 1 if self.one_time else self.max_values + self.null_reports
         cap = add_up([(self.epsilon_infinity, times)])
         if cap == float("inf"):
             raise ParamsError(
-                "most_epsilon must be given where ε has no end of its own (f = 0, or budget)"
+                "max_epsilon must be given where ε has no end of its own (f = 0, or budget)"
             )
         return cap
 

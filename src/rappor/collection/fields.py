@@ -13,22 +13,21 @@ from rappor.collection.periods import check_period_kind
 from rappor.errors import ParamsError
 from rappor.mechanism import DIALECTS, Ranges
 from rappor.mechanism.kinds import check_kind
-from rappor.wire.batch import MAX_VERSION
-from rappor.wire.cells import (
+from rappor.wire.dimensions import (
     COLLECTION_NAME,
     DIMENSION_NAME,
     DIMENSION_VALUE,
-    MOST_DIMENSIONS,
     OTHER,
 )
+from rappor.wire.protocol import MAX_DIMENSIONS, MAX_VERSION
 
 SENSITIVITIES = ("low", "medium", "high")
 PLATFORMS = ("device", "web")
 VALUES = ("fixed", "slow", "fast")
-MOST_DIMENSION_VALUES = 256
-MOST_EDGE_BITS = 1024
-MOST_TEXT = 4096
-MOST_COUNT = 10**12
+MAX_DIMENSION_VALUES = 256
+MAX_EDGE_BITS = 1024
+MAX_TEXT = 4096
+MAX_COUNT = 10**12
 
 Check = Callable[[str, Any], Any]
 _GROUP = re.compile(r"[a-z][a-z0-9_-]{0,62}")
@@ -68,9 +67,9 @@ def optional(check: Check) -> Check:
 
 def some_text(name: str, value: Any) -> str:
     """A text without control characters but new lines, possibly empty."""
-    if not isinstance(value, str) or not encodable(value) or len(value) > MOST_TEXT:
+    if not isinstance(value, str) or not encodable(value) or len(value) > MAX_TEXT:
         raise ParamsError(
-            f"{name} must be a text of at most {MOST_TEXT} characters, got {show(value)}"
+            f"{name} must be a text of at most {MAX_TEXT} characters, got {show(value)}"
         )
     if any((ord(sign) < 32 and sign not in "\n\t") or sign == "\x7f" for sign in value):
         raise ParamsError(f"{name} must hold no control characters, got {show(value)}")
@@ -134,15 +133,15 @@ def ranges(name: str, value: Any) -> Ranges | None:
 def check_edges(made: Ranges) -> None:
     """Refuse edges that no file could hold."""
     for number, edge in enumerate(made.edges):
-        if max(abs(edge.numerator), edge.denominator).bit_length() > MOST_EDGE_BITS:
-            raise ParamsError(f"ranges.edges[{number}] must have at most {MOST_EDGE_BITS} bits")
+        if max(abs(edge.numerator), edge.denominator).bit_length() > MAX_EDGE_BITS:
+            raise ParamsError(f"ranges.edges[{number}] must have at most {MAX_EDGE_BITS} bits")
 
 
 def dimensions(name: str, value: Any) -> dict[str, tuple[str, ...]]:
     """Declared dimensions: for each name, a short list of allowed values."""
-    if not isinstance(value, Mapping) or len(value) > MOST_DIMENSIONS:
+    if not isinstance(value, Mapping) or len(value) > MAX_DIMENSIONS:
         raise ParamsError(
-            f"{name} must be at most {MOST_DIMENSIONS} names, each with a list of its values"
+            f"{name} must be at most {MAX_DIMENSIONS} names, each with a list of its values"
         )
     made = {}
     for key, listed in value.items():
@@ -150,8 +149,8 @@ def dimensions(name: str, value: Any) -> dict[str, tuple[str, ...]]:
         if not isinstance(key, str) or not DIMENSION_NAME.fullmatch(key):
             raise ParamsError(f"{where}: a name is 1 to 32 of a-z, 0-9 and _, a letter first")
         allowed = texts(where, listed)
-        if not 1 <= len(allowed) <= MOST_DIMENSION_VALUES or len(set(allowed)) != len(allowed):
-            raise ParamsError(f"{where} must be 1 to {MOST_DIMENSION_VALUES} different values")
+        if not 1 <= len(allowed) <= MAX_DIMENSION_VALUES or len(set(allowed)) != len(allowed):
+            raise ParamsError(f"{where} must be 1 to {MAX_DIMENSION_VALUES} different values")
         for number, each in enumerate(allowed):
             if each == OTHER or not DIMENSION_VALUE.fullmatch(each):
                 raise ParamsError(
@@ -189,13 +188,13 @@ CHECKS: dict[str, Check] = {
     "dimensions": dimensions,
     "keep_reports_days": count(0, 3650),
     "reports_per_period": count(1, 10_000),
-    "most_values": count(1, 1_000_000),
-    "most_epsilon": number_from_0,
+    "max_values": count(1, 1_000_000),
+    "max_epsilon": number_from_0,
     "group": optional(matching(_GROUP, "1 to 63 of a-z, 0-9, _ and -, a letter first")),
     "null_reports": truth,
     "one_time": truth,
     "budget": truth,
-    "expected_reports": optional(count(1, MOST_COUNT)),
+    "expected_reports": optional(count(1, MAX_COUNT)),
     "values": one_of(*VALUES),
     "shared": truth,
     "clients_per_person": count(1, 10_000),

@@ -41,7 +41,7 @@ def summary(collection: Collection) -> Summary:
         epsilon_report=collection.epsilon_one,
         epsilon_period=_period(collection),
         epsilon_value=collection.epsilon_infinity,
-        epsilon_cap=collection.most_epsilon,
+        epsilon_cap=collection.max_epsilon,
         bytes_per_report=(collection.params.k + 7) // 8,
         cells=collection.cells,
     )

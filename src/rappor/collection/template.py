@@ -13,6 +13,7 @@ from rappor.mechanism import Ranges
 from rappor.mechanism.kinds import check_kind
 from rappor.params import Params
 from rappor.privacy import SMALL_COHORT, spend
+from rappor.typing import Kind
 
 NOISE = (0.5, 0.5, 0.75)  # f, p, q: the paper's
 _YEAR = datetime.timedelta(days=365)
@@ -35,8 +36,8 @@ ABOUT: dict[str, str] = {
     "dimensions": "sent in clear, outside ε; values that are not listed are sent as other",
     "keep_reports_days": "how long single reports are kept; 0: counts only",
     "reports_per_period": "the most that a client sends in a period",
-    "most_values": "the most distinct values that a client ever reports",
-    "most_epsilon": "the most ε that a client ever spends here",
+    "max_values": "the most distinct values that a client ever reports",
+    "max_epsilon": "the most ε that a client ever spends here",
     "group": "collections about the same thing share a group name, and their ε is added up",
     "null_reports": "true: a client without a value says so, and silence says nothing",
     "one_time": "true: one report from a client, ever",
@@ -54,7 +55,7 @@ ABOUT: dict[str, str] = {
 def draft(
     name: str,
     *,
-    kind: str = "string",
+    kind: Kind = "string",
     params: Params | None = None,
     today: datetime.date | None = None,
     **given: Any,
@@ -76,10 +77,10 @@ def draft(
     }
     if params is None:
         params = default_params(kind, made.get("categories"), made.get("ranges"))
-        if made.get("budget") and made.get("most_epsilon") and not made.get("schedule"):
+        if made.get("budget") and made.get("max_epsilon") and not made.get("schedule"):
             last = made["expires"] - datetime.timedelta(days=1)
             periods = periods_between(made.get("period", "day"), day, last)
-            params = spend(made["most_epsilon"], max(periods, 1), params, kind).periods[0]
+            params = spend(made["max_epsilon"], max(periods, 1), params, kind).periods[0]
     collection = Collection(name=name, version=1, kind=kind, params=params, **made)
     if collection.expected_reports is None:
         made["expected_reports"] = SMALL_COHORT * params.m * collection.cells
@@ -87,7 +88,7 @@ def draft(
     return collection
 
 
-def default_params(kind: str, categories: Any, ranges: Ranges | None) -> Params:
+def default_params(kind: Kind, categories: Any, ranges: Ranges | None) -> Params:
     """The paper's noise on the bits that a kind needs; for strings the windows preset."""
     match kind:
         case "string":

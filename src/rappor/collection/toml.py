@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 REQUIRED = ("name", "version", "kind", "params")
 KNOWN = frozenset({*fields.CHECKS, "params", "schedule"})
+RENAMED = {"most_values": "max_values", "most_epsilon": "max_epsilon"}  # old name -> name
 PHASE_KEYS = ("from", "p", "q")
 MAGNITUDE_KEYS = ("base", "low", "high")
 _LARGEST = 2**63 - 1  # of a whole number that every TOML reader takes
@@ -33,10 +34,7 @@ _LARGEST = 2**63 - 1  # of a whole number that every TOML reader takes
 
 def parse(text: str, folder: Path | None) -> dict[str, Any]:
     """The fields of a definition by name; `Collection` checks their types and ranges."""
-    try:
-        found = tomllib.loads(text)
-    except (AttributeError, TypeError, ValueError, RecursionError) as error:
-        raise ParamsError(f"not valid TOML: {error}") from None
+    found = _with_current_names(_load(text))
     for key in found:
         if key not in KNOWN:
             raise ParamsError(f"{_path(key)} is not a key of a collection")
@@ -49,9 +47,33 @@ def parse(text: str, folder: Path | None) -> dict[str, Any]:
         made["ranges"] = _ranges(found["ranges"])
     if "schedule" in found:
         made["schedule"] = _schedule(found["schedule"])
-    if made.get("most_epsilon") == 0:  # inside, 0 stands for "left out"
-        raise ParamsError(f"most_epsilon must be a number above 0, got {made['most_epsilon']!r}")
+    if made.get("max_epsilon") == 0:  # inside, 0 stands for "left out"
+        raise ParamsError(f"max_epsilon must be a number above 0, got {made['max_epsilon']!r}")
     return made
+
+
+def renamed_fields(text: str) -> tuple[str, ...]:
+    """The fields of a definition that are written with an old name.
+
+    >>> renamed_fields("most_values = 2")
+    ('most_values',)
+    """
+    return tuple(key for key in _load(text) if key in RENAMED)
+
+
+def _load(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise ParamsError(f"not valid TOML: {error}") from None
+
+
+def _with_current_names(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The same table; files and stores of earlier versions hold fields under their old names."""
+    for old, name in RENAMED.items():
+        if old in table and name in table:
+            raise ParamsError(f"{old} is the old name of {name}: give {name} only")
+    return {RENAMED.get(key, key): value for key, value in table.items()}
 
 
 def _params(given: Any, folder: Path | None) -> Params:

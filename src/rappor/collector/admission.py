@@ -14,17 +14,17 @@ import numpy as np
 
 from rappor.collection import Collection, Registry, check_period, days_of
 from rappor.collector.refusal import Refusal
-from rappor.collector.settings import SKEW_DAYS, WINDOW_DAYS
 from rappor.errors import ParamsError
 from rappor.store import CellKey
 from rappor.store.sqlite.tokens import CLOCK_DAYS
-from rappor.store.types import TOKEN_DAYS
 from rappor.wire import Batch, decode_batch
+from rappor.wire.binary import split_batch
+from rappor.wire.packing import clear_padding
+from rappor.wire.protocol import ACCEPTANCE_DAYS, SKEW_DAYS
 
 Today = Callable[[], datetime.date]
 
 _MOST_PLACES = 10_000  # remembered; dimensions multiply
-_CLEAN = [bytes(range(1 << used)) for used in range(8)]  # last bytes whose padding is 0
 
 
 def utc_today() -> datetime.date:
@@ -65,6 +65,11 @@ class Admitted(NamedTuple):
     cohorts: bytes
     reports: bytes
 
+    @property
+    def report_count(self) -> int:
+        """The number of reports."""
+        return len(self.cohorts) // 2
+
 
 def is_remembered(period: str, retained: datetime.date) -> bool:
     """Whether no batch of a period can have had a token that retention has forgotten.
@@ -77,7 +82,7 @@ def is_remembered(period: str, retained: datetime.date) -> bool:
     [False, True, False]
     """
     first, last = days_of(period)
-    forgotten = TOKEN_DAYS + SKEW_DAYS + CLOCK_DAYS + (last - first).days
+    forgotten = ACCEPTANCE_DAYS + SKEW_DAYS + CLOCK_DAYS + (last - first).days
     return first - datetime.timedelta(days=SKEW_DAYS) >= retained - datetime.timedelta(forgotten)
 
 
@@ -91,7 +96,7 @@ def is_open(period: str, today: datetime.date) -> bool:
     (True, False, True)
     """
     first, last = days_of(period)
-    oldest = today - datetime.timedelta(days=WINDOW_DAYS)
+    oldest = today - datetime.timedelta(days=ACCEPTANCE_DAYS)
     newest = today + datetime.timedelta(days=SKEW_DAYS)
     return last >= oldest and first <= newest
 
@@ -135,21 +140,19 @@ class Admission:
         if today != self._day or len(self._places) >= _MOST_PLACES:
             self._places.clear()
             self._day = today
-        k, count = data[22:24], int.from_bytes(data[24:28], "little")
-        width = (int.from_bytes(k, "little") + 7) // 8
-        at = len(data) - count * (2 + width)  # where its cohorts begin, if it is a batch
-        head = data[:4] + data[20:24] + data[28:at] if count and at > 28 else b""
-        place = self._places.get(head)
-        if place is None:
-            admitted = self.admit(decode_batch(data))
-            self._places[head] = admitted.place
-            return admitted
-        end = at + 2 * count
-        cohorts, reports = data[at:end], data[end:]
-        padding = place.k % 8 and reports[width - 1 :: width].translate(None, _CLEAN[place.k % 8])
-        if padding or _highest(cohorts) >= place.m:
-            return self.admit(decode_batch(data))  # which says what is wrong with it
-        return Admitted(data[4:20], place, cohorts, reports)
+        parts = split_batch(data)
+        if parts is not None:
+            place = self._places.get(parts.header)
+            if (
+                place is not None
+                and clear_padding(parts.reports, place.k)
+                and _highest(parts.cohorts) < place.m
+            ):
+                return Admitted(parts.token, place, parts.cohorts, parts.reports)
+        admitted = self.admit(decode_batch(data))  # which raises if anything is wrong
+        if parts is not None:
+            self._places[parts.header] = admitted.place
+        return admitted
 
     def _place(self, batch: Batch, today: datetime.date) -> Destination:
         try:
@@ -167,7 +170,8 @@ class Admission:
         if not is_open(batch.period, today):
             raise Refusal(
                 "period-closed",
-                f"periods are taken from {WINDOW_DAYS} days ago to {SKEW_DAYS} day ahead, in UTC",
+                f"periods are taken from {ACCEPTANCE_DAYS} days ago to {SKEW_DAYS} day ahead, "
+                "in UTC",
             )
         if self._retained is not None and not is_remembered(batch.period, self._retained):
             raise Refusal("period-closed", "it was closed when the collector's clock was ahead")

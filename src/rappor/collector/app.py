@@ -18,19 +18,19 @@ from rappor.collector.admission import Admission, Admitted
 from rappor.collector.body import Disconnected, Fields, fields_of, parse, read_body
 from rappor.collector.keys import Key, digest_of
 from rappor.collector.metrics import CONTENT_TYPE, Metrics
-from rappor.collector.quota import LOOPBACK, KeyLimit, RateLimit
+from rappor.collector.quota import KeyLimit, RateLimit
 from rappor.collector.refusal import Headers, Refusal
 from rappor.collector.settings import CollectorSettings
 from rappor.collector.writer import Writer
 from rappor.errors import WireError
-from rappor.wire import BINARY, MAX_REPORTS
+from rappor.host import LOOPBACK_ADDRESSES
+from rappor.wire import BINARY, MAX_REPORTS, REPORTS_PATH
 
 Send = Callable[[Any], Awaitable[None]]
 Receive = Callable[[], Awaitable[Any]]
 Answer = tuple[int, Headers, bytes]
 
 _BINARY = BINARY.encode()
-REPORTS, NOOP = "/v1/reports", "/v1/noop"
 _MOST_REPORTS = f"at most {MAX_REPORTS} reports in a batch without a gateway key"
 _STORED = {"type": "http.response.start", "status": 204, "headers": []}
 _NOTHING = {"type": "http.response.body", "body": b""}
@@ -69,10 +69,8 @@ class App:
             return
         path = scope["path"]
         try:
-            if path == REPORTS and scope["method"] == "POST":
+            if path == REPORTS_PATH and scope["method"] == "POST":
                 await self._take(scope, receive)
-            elif path == NOOP and scope["method"] == "POST" and self.settings.bench:
-                await read_body(fields_of(scope["headers"]), receive)
             else:
                 self._check_visitor(scope)
                 await _send(send, self._page(path, scope["method"]))
@@ -108,7 +106,7 @@ class App:
             raise Refusal("unauthorized")
         body = await read_body(fields, receive)
         batch = self._parse(fields, body)
-        reports = len(batch.cohorts) // 2
+        reports = batch.report_count
         if reports > MAX_REPORTS and not gateway:
             raise Refusal("too-many-reports", _MOST_REPORTS)
         if key is not None and not key.opens(batch.place.cell.collection):
@@ -136,7 +134,7 @@ class App:
         if self.settings.forwarded:
             last = fields.forwarded.rpartition(b",")[2].strip()
             return last.decode("latin-1") or address
-        if address not in LOOPBACK:
+        if address not in LOOPBACK_ADDRESSES:
             return address
         if fields.forwarded and not self._saw_proxy:
             self._saw_proxy = True
@@ -170,7 +168,7 @@ class App:
             return
         fields = fields_of(scope["headers"])
         client = scope["client"]
-        if client is not None and client[0] in LOOPBACK and not fields.forwarded:
+        if client is not None and client[0] in LOOPBACK_ADDRESSES and not fields.forwarded:
             return
         if address := self._address(client, fields):
             _charge(self._limit.wait(address, self._clock()))
@@ -182,7 +180,7 @@ class App:
         allowed = b"GET, HEAD"
         if page is None:
             allowed = b"POST"
-            if path != REPORTS and not (path == NOOP and self.settings.bench):
+            if path != REPORTS_PATH:
                 raise Refusal("not-found")
         refusal = Refusal("method-not-allowed")
         self.metrics.refuse(refusal.code)

@@ -2,7 +2,8 @@
 
 A request's headers must arrive in 5 s and its body in 10 s; headers have at most 16 KiB, and all
 that belongs to a request at most 4 MiB. An answer must be read within 10 s, or fit the system's
-buffers: whoever does not read is cut off. One neighbourhood has a share of the connections only.
+buffers: whoever does not read is cut off. One neighbourhood has a share of the connections only,
+with TLS from before the handshake on.
 A few requests may follow each other without waiting for answers; more would fill the memory,
 because all that one read brings is parsed at once. One sweep over the connections twice a second
 costs the requests that behave nothing.
@@ -11,24 +12,28 @@ costs the requests that behave nothing.
 from __future__ import annotations
 
 import asyncio
+import ssl
+from asyncio.sslproto import SSLProtocol
 from collections import Counter
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from rappor.collector.metrics import Metrics
-from rappor.collector.quota import LOOPBACK, prefix
+from rappor.collector.quota import prefix
 from rappor.collector.refusal import Refusal
 from rappor.collector.settings import (
     ANSWER_SECONDS,
     BODY_SECONDS,
     HEADER_SECONDS,
+    KIB,
     MOST_HEADER,
     MOST_MESSAGE,
     MOST_PIPELINED,
     MOST_URL,
     CollectorSettings,
 )
+from rappor.host import LOOPBACK_ADDRESSES
 
 IN_HEADERS, IN_BODY, ARRIVED = 0, 1, 2
 
@@ -58,19 +63,26 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, unless there are too many."""
         HttpToolsProtocol.connection_made(self, transport)
-        host = "" if self.client is None else self.client[0]
-        if not self.settings.forwarded and host not in LOOPBACK:
-            self._network = prefix(host) or b""
-            self.neighbours[self._network] += 1
-        if len(self.connections) > self.settings.most_connections or (
-            self._network is not None
-            and self.neighbours[self._network] > self.settings.prefix_connections
-        ):
+        has_place = self.arrive("" if self.client is None else self.client[0])
+        if not has_place or len(self.connections) > self.settings.most_connections:
             self.refuse("overloaded")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone, whoever ended it."""
         HttpToolsProtocol.connection_lost(self, exc)
+        self.leave()
+
+    def arrive(self, host: str) -> bool:
+        """Count the connection with its neighbourhood, once; whether that may have one more."""
+        if self.settings.forwarded or host in LOOPBACK_ADDRESSES:
+            return True
+        if self._network is None:
+            self._network = prefix(host) or b""
+            self.neighbours[self._network] += 1
+        return self.neighbours[self._network] <= self.settings.prefix_connections
+
+    def leave(self) -> None:
+        """Count it no more."""
         if self._network is not None:
             self.neighbours[self._network] -= 1
             if not self.neighbours[self._network]:
@@ -160,6 +172,48 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         if now - self.since > (HEADER_SECONDS if self.phase == IN_HEADERS else BODY_SECONDS):
             self.refuse("request-timeout")
+
+
+class GuardedTls(SSLProtocol):
+    """TLS below a guarded connection, which counts as one before its handshake.
+
+    Who is refused here is cut off without an answer, which would need the handshake. asyncio's own
+    servers tell a protocol of its connection only when the handshake is over.
+    """
+
+    max_size = 32 * KIB  # a buffer that each connection has; asyncio's own are of 256 KiB
+
+    def __init__(self, guard: GuardedProtocol, context: ssl.SSLContext, seconds: float) -> None:
+        """Take the protocol for what is inside, and how long a handshake may take."""
+        super().__init__(
+            guard.loop,
+            guard,
+            context,
+            None,  # type: ignore[arg-type]  # nobody waits for the handshake
+            server_side=True,
+            ssl_handshake_timeout=seconds,  # type: ignore[arg-type]  # fractions are fine
+            ssl_shutdown_timeout=seconds,
+        )
+        self._guard: GuardedProtocol | None = guard
+        self._refused = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin the handshake, unless there are too many of this neighbourhood."""
+        guard, address = self._guard, transport.get_extra_info("peername")
+        if guard is None or guard.arrive(address[0] if address else ""):
+            super().connection_made(transport)
+        else:
+            self._refused = True
+            guard.metrics.refuse("overloaded")
+            transport.abort()  # type: ignore[attr-defined]  # a socket's has it
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """The connection is gone, during its handshake or later."""
+        guard, self._guard = self._guard, None  # else a circle that would stay for a while
+        if guard is not None:
+            guard.leave()
+        if not self._refused:
+            super().connection_lost(exc)
 
 
 def guarded(counted: Metrics, told: CollectorSettings) -> type[GuardedProtocol]:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from rappor._version import __version__
+from rappor.params import MAX_K
 from rappor.wire import (
     BINARY,
     JSON,
@@ -13,9 +14,13 @@ from rappor.wire import (
     MAX_REPORTS,
     PROBLEM_JSON,
     PROBLEMS,
+    REPORTS_PATH,
     Batch,
     encode_batch_json,
 )
+from rappor.wire.batch import PERIOD
+from rappor.wire.dimensions import COLLECTION_NAME
+from rappor.wire.protocol import MAX_DIMENSIONS, MAX_VERSION, TOKEN_BYTES
 
 # What each address can answer with; the list is closed, so a client can be written from it.
 _INGEST = (
@@ -46,7 +51,7 @@ def document() -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": {
-            "/v1/reports": {"post": _reports()},
+            REPORTS_PATH: {"post": _reports()},
             "/healthz": {
                 "get": _get(
                     "Can batches be stored?",
@@ -188,23 +193,27 @@ def _batch() -> dict[str, Any]:
     fields: dict[str, tuple[dict[str, Any], str]] = {
         "rappor": ({"type": "integer", "const": 1}, "The format of this message."),
         "token": (
-            {"type": "string", "pattern": "^[0-9a-f]{32}$"},
-            "16 random bytes, drawn for this batch and for nothing else.",
+            {"type": "string", "pattern": f"^[0-9a-f]{{{2 * TOKEN_BYTES}}}$"},
+            f"{TOKEN_BYTES} random bytes, drawn for this batch and for nothing else.",
         ),
         "collection": (
-            {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,62}$"},
+            {"type": "string", "pattern": f"^{COLLECTION_NAME.pattern}$"},
             "The collection's name.",
         ),
-        "version": ({"type": "integer", "minimum": 1, "maximum": 65535}, "Its version."),
+        "version": ({"type": "integer", "minimum": 1, "maximum": MAX_VERSION}, "Its version."),
         "period": (
-            {"type": "string", "pattern": "^[0-9]{4}-([0-9]{2}-[0-9]{2}|W[0-9]{2})$"},
+            {"type": "string", "pattern": f"^{PERIOD.pattern}$"},
             "The UTC day or ISO week that the reports belong to.",
         ),
         "dimensions": (
-            {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 8},
+            {
+                "type": "object",
+                "additionalProperties": {"type": "string"},
+                "maxProperties": MAX_DIMENSIONS,
+            },
             "Each declared dimension and its value; they travel in clear, outside ε.",
         ),
-        "k": ({"type": "integer", "minimum": 1, "maximum": 4096}, "Bits in a report."),
+        "k": ({"type": "integer", "minimum": 1, "maximum": MAX_K}, "Bits in a report."),
         "cohorts": (
             {"type": "string", "contentEncoding": "base64"},
             "Each report's cohort in two bytes, the lower one first.",

@@ -29,7 +29,7 @@ from rappor.collector.admission import Admission, Today, utc_today
 from rappor.collector.app import App
 from rappor.collector.clock_check import Calendar
 from rappor.collector.folder_lock import Claim
-from rappor.collector.http_protocol import GuardedProtocol, guarded
+from rappor.collector.http_protocol import GuardedProtocol, GuardedTls, guarded
 from rappor.collector.keys import read_keys
 from rappor.collector.metrics import Metrics
 from rappor.collector.settings import (
@@ -60,6 +60,7 @@ class Collector(uvicorn.Server):
         registry: Registry,
         today: Today = utc_today,
         writer: Callable[..., Writer] = Writer,
+        app: Callable[..., App] = App,
     ) -> None:
         """Put the parts together; `run` serves until told to stop."""
         self.settings, self.store = settings, store
@@ -69,7 +70,7 @@ class Collector(uvicorn.Server):
         admission = Admission(registry, today, last_retention(store))
         if admission.retained is not None and admission.retained > today():
             log.event("clock-went-back", logging.ERROR, retained=admission.retained.isoformat())
-        self.app = App(settings, admission, self.writer, self.metrics, keys)
+        self.app = app(settings, admission, self.writer, self.metrics, keys)
         self.exit_code = 0
         self._calendar = Calendar(today())
         self._retained_on: datetime.date | None = None
@@ -108,25 +109,20 @@ class Collector(uvicorn.Server):
             log.event("listening", host=host, port=port, tls=self.settings.tls_cert is not None)
 
     async def _listen(self, sockets: list[socket.socket]) -> None:
-        """What uvicorn does, and a limit on the time of TLS handshakes."""
+        """What uvicorn does, with limits on TLS handshakes."""
         config, loop = self.config, asyncio.get_running_loop()
-        limits: dict[str, Any] = {}
-        if config.ssl is not None:
-            limits = dict.fromkeys(
-                ("ssl_handshake_timeout", "ssl_shutdown_timeout"), HANDSHAKE_SECONDS
-            )
 
-        def connection() -> asyncio.Protocol:
+        def connection() -> asyncio.BaseProtocol:
             made: Any = config.http_protocol_class
-            protocol: asyncio.Protocol = made(
+            protocol: GuardedProtocol = made(
                 config=config, server_state=self.server_state, app_state={}
             )
-            return protocol
+            if config.ssl is None:
+                return protocol
+            return GuardedTls(protocol, config.ssl, HANDSHAKE_SECONDS)
 
         self.servers = [
-            await loop.create_server(
-                connection, sock=each, ssl=config.ssl, backlog=config.backlog, **limits
-            )
+            await loop.create_server(connection, sock=each, backlog=config.backlog)
             for each in sockets
         ]
         self.started = True
@@ -319,6 +315,7 @@ def run(
     opened: Callable[[str | Path], Store] = open_store,
     today: Today = utc_today,
     writer: Callable[..., Writer] = Writer,
+    app: Callable[..., App] = App,
 ) -> int:
     """Serve until stopped; 0, or 1 after a failure.
 
@@ -327,6 +324,7 @@ def run(
         opened: opens the store.
         today: the clock.
         writer: makes the writer.
+        app: makes the application.
 
     Raises:
         ParamsError: collections or keys that cannot be read.
@@ -338,7 +336,7 @@ def run(
     claim = Claim(settings.data)
     store = opened(settings.data)
     save_definitions(store, registry)
-    collector = Collector(settings, store, registry, today, writer)
+    collector = Collector(settings, store, registry, today, writer, app)
     address = bound(settings.host, settings.port)
     collector.run(sockets=[address])
     if collector.exit_code == 0:

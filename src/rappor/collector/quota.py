@@ -16,8 +16,6 @@ ROTATE_SECONDS = 600.0
 MOST_BUCKETS = 100_000
 BURST_SECONDS = 10.0  # a bucket holds this many seconds' worth, and at least one report
 
-LOOPBACK = frozenset(("127.0.0.1", "::1", "::ffff:127.0.0.1"))  # a reverse proxy, or someone here
-
 Bucket = tuple[float, float]  # what is left, and since when
 
 

@@ -18,7 +18,6 @@ HEADER_SECONDS, BODY_SECONDS, IDLE_SECONDS = 5.0, 10.0, 15.0
 ANSWER_SECONDS = 10.0  # until an answer must have been read, or fit the system's buffers
 HANDSHAKE_SECONDS = 5.0  # of TLS, at the beginning and at the end
 DRAIN_SECONDS = 8.0  # from SIGTERM to the last acknowledgement; ten seconds to the exit
-WINDOW_DAYS, SKEW_DAYS = 14, 1  # accepted periods: today - 14 days to today + 1 day, UTC
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -46,7 +45,6 @@ class CollectorSettings:
         most_connections: connections at once.
         prefix_connections: of those from one address prefix; nothing is limited with `forwarded`,
             where all come from the proxy, nor for this machine itself.
-        bench: whether POST /v1/noop exists, beside which the load test measures.
         log_level: debug, info, warning or error.
     """
 
@@ -65,7 +63,6 @@ class CollectorSettings:
     group_batches: int = 1024
     most_connections: int = 1024
     prefix_connections: int = 128
-    bench: bool = False
     log_level: str = "info"
 
     def __post_init__(self) -> None:

@@ -73,6 +73,10 @@ class Supervisor:
 
     def _turn(self) -> None:
         now = self._clock()
+        reload, self._reload = (
+            self._reload,
+            False,
+        )  # a signal from now on is for the next turn
         for each in self._all:
             if each.done:
                 continue
@@ -81,9 +85,8 @@ class Supervisor:
                     self._start(each, now)
             elif (code := each.process.poll()) is not None:
                 self._ended(each, code, now)
-            elif self._reload:
+            elif reload:
                 each.process.send_signal(signal.SIGHUP)
-        self._reload = False
 
     def _start(self, each: _Running, now: float) -> None:
         # S603: no shell reads the command, and all of it is ours or the operator's own options.

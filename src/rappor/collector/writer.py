@@ -282,8 +282,9 @@ class Writer:
         self._crowd = len(group) + len(self._waiting)
         self._learn(sum(waiting.work for waiting in group), seconds)
         accepted = sum(new)
-        cohorts = (each.batch.cohorts for each, is_new in zip(group, new, strict=True) if is_new)
-        reports = sum(map(len, cohorts)) // 2
+        reports = sum(
+            each.batch.report_count for each, is_new in zip(group, new, strict=True) if is_new
+        )
         self._metrics.commit(seconds, accepted, len(group) - accepted, reports)
         self._call(self._answer, group, None)
 
@@ -341,7 +342,7 @@ class _Group:
 
     def add(self, batch: Admitted, size: int, most: int) -> int | None:
         """Take a batch: the bytes of rows that it adds; None: it is for the next group."""
-        place, count = batch.place, len(batch.cohorts) // 2
+        place, count = batch.place, batch.report_count
         before = self.reports.get(place, 0)
         rows = rows_bytes(place, before + count) - rows_bytes(place, before)
         if self.batches and (

@@ -8,20 +8,18 @@ from collections.abc import Awaitable, Callable
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rappor.dashboard.access import csrf
-from rappor.dashboard.access.cookies import visitor_of
-from rappor.dashboard.access.roles import PUBLIC
-from rappor.dashboard.access.visitor import Visitor
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth import cookies
+from rappor.dashboard.auth.cookies import visitor_of
+from rappor.dashboard.auth.roles import PUBLIC, Visitor
+from rappor.dashboard.context import Context
 from rappor.dashboard.forms import BadForm, TooLarge, read_form
-from rappor.dashboard.headers import SafeHeaders
-from rappor.dashboard.patience import BODY_SECONDS
 from rappor.dashboard.problems import (
     forbidden,
     log_in_first,
@@ -31,11 +29,32 @@ from rappor.dashboard.problems import (
 )
 from rappor.dashboard.routes import PAGES
 from rappor.dashboard.routing import Page
-from rappor.dashboard.words import bytes_text
+from rappor.dashboard.templating import bytes_text
+from rappor.dashboard.timeouts import BODY_SECONDS
 from rappor.errors import ParamsError, RapporError, StoreError
 
 _LOG = logging.getLogger("rappor.dashboard")
 Handler = Callable[[Request], Awaitable[Response]]
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+ALWAYS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
 
 
 class _App(Starlette):
@@ -45,117 +64,143 @@ class _App(Starlette):
         return SafeHeaders(super().build_middleware_stack())
 
 
-def build(desk: Desk, pages: tuple[Page, ...] = PAGES) -> ASGIApp:
-    """The application of one desk."""
+def build(context: Context, pages: tuple[Page, ...] = PAGES) -> ASGIApp:
+    """The application of one context."""
     routes = [
-        Route(page.path, _guarded(desk, page), methods=list(page.methods), name=page.name)
+        Route(page.path, _guarded(context, page), methods=list(page.methods), name=page.name)
         for page in pages
     ]
 
     async def missing(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 404
-        return await run_in_threadpool(_missing, desk, request, status)
+        return await run_in_threadpool(_missing, context, request, status)
 
     app = _App(routes=routes, exception_handlers={HTTPException: missing})
     app.router.redirect_slashes = False  # it would answer before a host or a visitor is looked at
     return app
 
 
-def _missing(desk: Desk, request: Request, status: int) -> Response:
-    if not _right_host(desk, request):
+def _missing(context: Context, request: Request, status: int) -> Response:
+    if not _right_host(context, request):
         return _wrong_host()
-    visitor = _visitor(desk, request)
+    visitor = _visitor(context, request)
     if isinstance(visitor, Response):
         return visitor
     if visitor.role is None:  # nobody learns from outside which pages there are
         return log_in_first(request)
     if status == 405:
         text = "This address takes another kind of request."
-        return problem(desk, request, visitor, 405, "This cannot be done here", text)
-    return not_found(desk, request, visitor)
+        return problem(context, request, visitor, 405, "This cannot be done here", text)
+    return not_found(context, request, visitor)
 
 
-def _guarded(desk: Desk, page: Page) -> Handler:
+def _guarded(context: Context, page: Page) -> Handler:
     """The route's endpoint behind all checks, in their order."""
 
     async def answer(request: Request) -> Response:
-        if not _right_host(desk, request):
+        if not _right_host(context, request):
             return _wrong_host()
-        visitor = await run_in_threadpool(_visitor, desk, request)
+        visitor = await run_in_threadpool(_visitor, context, request)
         if isinstance(visitor, Response):
             return visitor
         if page.roles is not PUBLIC and visitor.role is None:
             return log_in_first(request)
         if not visitor.may(page.roles):
-            return await run_in_threadpool(forbidden, desk, request, visitor, page.roles)
+            return await run_in_threadpool(forbidden, context, request, visitor, page.roles)
         if request.method == "POST":
             try:
                 async with asyncio.timeout(BODY_SECONDS):
-                    request.state.form = await read_form(request, page.most_bytes)
+                    request.state.form = await read_form(request, page.max_bytes)
             except TimeoutError:
                 text = f"It did not arrive within {BODY_SECONDS:.0f} seconds."
-                return problem(desk, request, visitor, 408, "This took too long", text)
+                return problem(context, request, visitor, 408, "This took too long", text)
             except TooLarge:
-                text = f"It may have {bytes_text(page.most_bytes)}."
-                return problem(desk, request, visitor, 413, "This is too much at once", text)
+                text = f"It may have {bytes_text(page.max_bytes)}."
+                return problem(context, request, visitor, 413, "This is too much at once", text)
             except BadForm:
                 text = "It did not arrive whole, or was not sent from a page of ours."
-                return problem(desk, request, visitor, 400, "This form cannot be read", text)
-            if not csrf.good(request, visitor.csrf, request.state.form.get(csrf.FIELD)):
+                return problem(context, request, visitor, 400, "This form cannot be read", text)
+            if not cookies.form_is_ours(
+                request, visitor.csrf, request.state.form.get(cookies.CSRF_FIELD)
+            ):
                 text = "It was not sent from a page of yours, or the page is too old. Load it anew."
-                return problem(desk, request, visitor, 403, "This form was not accepted", text)
-        return await run_in_threadpool(_answer, desk, page, request, visitor)
+                return problem(context, request, visitor, 403, "This form was not accepted", text)
+        return await run_in_threadpool(_answer, context, page, request, visitor)
 
     return answer
 
 
-def _visitor(desk: Desk, request: Request) -> Visitor | Response:
+def _visitor(context: Context, request: Request) -> Visitor | Response:
     """Who asks; a page that says so where that cannot be found out."""
     try:
-        return visitor_of(request, desk.state, desk.settings)
+        return visitor_of(request, context.state, context.settings)
     except StoreError as error:
         _LOG.error("visitor: %s", error)
         title = "The dashboard's own file cannot be read"
-        text = _sentence(without_paths(str(error), desk.settings))
-        return problem(desk, request, Visitor(), 503, title, text)
+        text = _sentence(without_paths(str(error), context.settings))
+        return problem(context, request, Visitor(), 503, title, text)
     except Exception:
-        return _fault(desk, request, Visitor(), "visitor")
+        return _fault(context, request, Visitor(), "visitor")
 
 
-def _answer(desk: Desk, page: Page, request: Request, visitor: Visitor) -> Response:
+def _answer(context: Context, page: Page, request: Request, visitor: Visitor) -> Response:
     """The page, or a page that says what went wrong; never a traceback."""
 
     def said(error: Exception) -> str:
-        return _sentence(without_paths(str(error), desk.settings))
+        return _sentence(without_paths(str(error), context.settings))
 
     try:
-        return page.endpoint(desk, request, visitor)
+        return page.endpoint(context, request, visitor)
     except ParamsError as error:
-        return problem(desk, request, visitor, 404, "This is not there", said(error))
+        return problem(context, request, visitor, 404, "This is not there", said(error))
     except StoreError as error:
         _LOG.error("%s: %s", page.name, error)
-        return problem(desk, request, visitor, 503, "The store cannot be read", said(error))
+        return problem(context, request, visitor, 503, "The store cannot be read", said(error))
     except RapporError as error:
-        return problem(desk, request, visitor, 400, "This cannot be done", said(error))
+        return problem(context, request, visitor, 400, "This cannot be done", said(error))
     except Exception:
-        return _fault(desk, request, visitor, page.name)
+        return _fault(context, request, visitor, page.name)
 
 
-def _fault(desk: Desk, request: Request, visitor: Visitor, where: str) -> Response:
+def _fault(context: Context, request: Request, visitor: Visitor, where: str) -> Response:
     _LOG.exception("%s failed", where)
     text = "The log of the dashboard says why. Nothing was changed."
-    return problem(desk, request, visitor, 500, "Something went wrong here", text)
+    return problem(context, request, visitor, 500, "Something went wrong here", text)
 
 
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
 
 
-def _right_host(desk: Desk, request: Request) -> bool:
+def _right_host(context: Context, request: Request) -> bool:
     """Whether a request names this dashboard, and nothing else beside it."""
     hosts = request.headers.getlist("host")
-    return len(hosts) == 1 and desk.settings.knows_host(hosts[0])
+    return len(hosts) == 1 and context.settings.knows_host(hosts[0])
 
 
 def _wrong_host() -> Response:
     return PlainTextResponse("This dashboard has another name.\n", 421)
+
+
+class SafeHeaders:
+    """Puts the headers on every answer, errors included; pages are for no one's cache."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Wrap an application."""
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and put the headers on its answer."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in ALWAYS.items():
+                    headers[name] = value
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        await self._app(scope, receive, with_headers)

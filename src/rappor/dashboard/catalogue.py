@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING
 
 from rappor.checks import show
 from rappor.collection import Collection
-from rappor.dashboard.changes import Stamp, folder_stamp, store_stamp
-from rappor.dashboard.fresh import BackgroundCache
-from rappor.dashboard.painter import Painter
-from rappor.dashboard.picture import (
+from rappor.dashboard.background_cache import BackgroundCache, Stamp
+from rappor.dashboard.snapshot import (
     Entry,
     PeriodCount,
-    Picture,
-    UnreadableStore,
+    Snapshot,
+    SnapshotBuilder,
+    UnreadableDefinition,
     VersionKey,
     read_folder,
 )
@@ -71,7 +70,7 @@ class Catalogue:
         self.data, self.folder, self.today = data, collections, today
         self._stored, self._last_stored = stored, frozenset[VersionKey]()
         self._file = data / FILE_NAME
-        self._painter, self._seen = Painter(), SeenCells()
+        self._painter, self._seen = SnapshotBuilder(), SeenCells()
         self._released = Released(data)
         self._pictures = BackgroundCache(self._stamp, self._look)
         self._audit: tuple[Stamp, list[AuditEntry]] | None = None
@@ -175,7 +174,7 @@ class Catalogue:
             cells = self._released.counts(store, self.today(), name, version, periods)
         return [cell for cell in cells if asked <= set(cell.cell.pairs)]
 
-    def unreadable(self) -> tuple[UnreadableStore, ...]:
+    def unreadable(self) -> tuple[UnreadableDefinition, ...]:
         """Files in the folder of collections that are no definition."""
         return self.picture().unreadable
 
@@ -201,7 +200,7 @@ class Catalogue:
 
     # How it stays fresh.
 
-    def picture(self) -> Picture:
+    def picture(self) -> Snapshot:
         """What the store holds: the present state, or that of a moment ago while it is read.
 
         Raises:
@@ -213,7 +212,7 @@ class Catalogue:
         """Read what there is in the background, before a page asks for it."""
         self._pictures.begin()
 
-    def _look(self) -> Picture:
+    def _look(self) -> Snapshot:
         try:
             drafts, wrong = ([], []) if self.folder is None else read_folder(self.folder)
             if not self.has_store:
@@ -241,3 +240,34 @@ class Catalogue:
     def _stamp(self) -> Stamp:
         day = ((self.today().toordinal(), 0, 0),)  # periods close by the calendar alone
         return self.stamp + day + (() if self.folder is None else folder_stamp(self.folder))
+
+
+def stamp_of(paths: Iterable[Path]) -> Stamp:
+    """Inode, size and time of each file, None where it is missing.
+
+    A store's log grows with each commit and is emptied when it is folded into the file, so file and
+    log together differ after every commit; a restored store has another inode.
+    """
+    return tuple(_look(path) for path in paths)
+
+
+def store_stamp(file: Path) -> Stamp:
+    """The stamp of a store: its file and its log."""
+    return stamp_of((file, file.with_name(f"{file.name}-wal")))
+
+
+def folder_stamp(folder: Path) -> Stamp:
+    """The stamp of the *.toml files in a folder; empty where there is none."""
+    try:
+        files = sorted(path for path in folder.iterdir() if path.suffix == ".toml")
+    except OSError:
+        return ()
+    return stamp_of(files)
+
+
+def _look(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -15,7 +15,7 @@ from rappor.errors import RapporError
 FORM_BYTES = 2**16  # of a form that nobody uploads anything with
 LIST_BYTES = 64 * 2**20  # a million candidates, with room
 _DIGITS = 12  # of a length
-MOST_FIELDS, MOST_FILES = 200, 4
+MAX_FIELDS, MAX_FILES = 200, 4
 
 Form = Mapping[str, "str | bytes"]
 
@@ -41,7 +41,7 @@ async def read_form(request: Request, most: int = FORM_BYTES) -> Form:
     found: dict[str, str | bytes] = {}
     try:
         async with request.form(
-            max_files=MOST_FILES, max_fields=MOST_FIELDS, max_part_size=most
+            max_files=MAX_FILES, max_fields=MAX_FIELDS, max_part_size=most
         ) as form:
             for name, value in form.multi_items():
                 if isinstance(value, UploadFile):

@@ -8,36 +8,35 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.access.visitor import Visitor
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import Role, Visitor
+from rappor.dashboard.context import Context
 from rappor.dashboard.settings import DashboardSettings
 
 _MACHINE = (".json", ".csv")
 
 
 def problem(
-    desk: Desk, request: Request, visitor: Visitor, status: int, title: str, text: str
+    context: Context, request: Request, visitor: Visitor, status: int, title: str, text: str
 ) -> Response:
     """An error page; a short JSON document where data was asked for."""
     if request.url.path.endswith(_MACHINE):
         return JSONResponse({"error": title, "detail": text}, status)
-    return desk.render("problem.html", request, visitor, status, title=title, text=text)
+    return context.render("problem.html", request, visitor, status, title=title, text=text)
 
 
-def not_found(desk: Desk, request: Request, visitor: Visitor) -> Response:
+def not_found(context: Context, request: Request, visitor: Visitor) -> Response:
     """There is no such page."""
     return problem(
-        desk, request, visitor, 404, "There is no such page", "Start again from the collections."
+        context, request, visitor, 404, "There is no such page", "Start again from the collections."
     )
 
 
 def forbidden(
-    desk: Desk, request: Request, visitor: Visitor, roles: Iterable[Role], owner: str = ""
+    context: Context, request: Request, visitor: Visitor, roles: Iterable[Role], owner: str = ""
 ) -> Response:
     """A page that another role may open."""
     title, text = refusal(visitor, roles, owner)
-    return problem(desk, request, visitor, 403, title, text)
+    return problem(context, request, visitor, 403, title, text)
 
 
 def refusal(visitor: Visitor, roles: Iterable[Role], owner: str = "") -> tuple[str, str]:

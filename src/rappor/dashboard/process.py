@@ -18,19 +18,19 @@ from pathlib import Path
 import uvicorn
 
 from rappor.dashboard import templating
-from rappor.dashboard.ahead import Ahead, wanted
 from rappor.dashboard.app import build
 from rappor.dashboard.assets import Assets
 from rappor.dashboard.catalogue import Catalogue
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.context import Context
 from rappor.dashboard.ingest.watch import Watch
 from rappor.dashboard.jobs import Jobs
 from rappor.dashboard.limits import no_core_dumps
-from rappor.dashboard.patience import MOST_CONNECTIONS, PatientProtocol
-from rappor.dashboard.results.kept import prepare as prepare_tables
+from rappor.dashboard.prefetch import Prefetcher, is_enabled
+from rappor.dashboard.results.serialization import prepare as prepare_tables
 from rappor.dashboard.settings import DashboardSettings
 from rappor.dashboard.state import DashboardState
-from rappor.dashboard.state.clock import text_of
+from rappor.dashboard.state.database import text_of
+from rappor.dashboard.timeouts import MAX_CONNECTIONS, PatientProtocol
 from rappor.host import bound
 
 CACHE = "dashboard-cache"
@@ -102,20 +102,20 @@ def run(settings: DashboardSettings, log_level: str = "info") -> int:
     sys.setswitchinterval(_SWITCH_SECONDS)
     address = bound(settings.host, settings.port)
     settings = settings.listening(address.getsockname()[1])
-    desk = desk_of(settings)
-    desk.state.address = settings.address
-    desk.catalogue.prepare()
+    context = context_of(settings)
+    context.state.address = settings.address
+    context.catalogue.prepare()
     templating.prepare()
-    desk.assets.prepare()
+    context.assets.prepare()
     threading.Thread(target=prepare_tables, daemon=True).start()
-    desk.watch.start()
-    ahead = Ahead(desk)
-    if wanted():
+    context.watch.start()
+    ahead = Prefetcher(context)
+    if is_enabled():
         ahead.start()
     config = uvicorn.Config(
-        build(desk),
+        build(context),
         http=PatientProtocol,
-        limit_concurrency=MOST_CONNECTIONS,
+        limit_concurrency=MAX_CONNECTIONS,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -128,16 +128,16 @@ def run(settings: DashboardSettings, log_level: str = "info") -> int:
         DashboardServer(config).run(sockets=[address])
     finally:
         ahead.close()
-        desk.watch.close()
-        desk.jobs.close()
-        desk.state.close()
+        context.watch.close()
+        context.jobs.close()
+        context.state.close()
     return 0
 
 
-def desk_of(settings: DashboardSettings) -> Desk:
+def context_of(settings: DashboardSettings) -> Context:
     """The parts of one dashboard."""
     state = DashboardState(settings.state_file, settings.collections)
-    return Desk(
+    return Context(
         settings=settings,
         catalogue=Catalogue(settings.data, settings.collections, stored=state.keep_results_of),
         state=state,

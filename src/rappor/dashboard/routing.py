@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rappor.dashboard.access.roles import PUBLIC, Role
+from rappor.dashboard.auth.roles import PUBLIC, Role
 from rappor.dashboard.forms import FORM_BYTES
 from rappor.errors import ParamsError
 
 if TYPE_CHECKING:
-    from rappor.dashboard.access.visitor import Visitor
-    from rappor.dashboard.desk import Desk
+    from rappor.dashboard.auth.roles import Visitor
+    from rappor.dashboard.context import Context
 
-Endpoint = Callable[["Desk", Request, "Visitor"], Response]
+Endpoint = Callable[["Context", Request, "Visitor"], Response]
 METHODS = ("GET", "POST")
 
 
@@ -32,7 +32,7 @@ class Page:
         roles: who may open it; PUBLIC needs no login. There is no default.
         name: unique; what `url_for` in templates is asked for.
         methods: GET (HEAD comes with it) or POST.
-        most_bytes: how large the body of a POST may be.
+        max_bytes: how large the body of a POST may be.
     """
 
     path: str
@@ -40,7 +40,7 @@ class Page:
     roles: frozenset[Role]
     name: str
     methods: tuple[str, ...] = ("GET",)
-    most_bytes: int = FORM_BYTES
+    max_bytes: int = FORM_BYTES
 
     def __post_init__(self) -> None:
         if self.roles is not PUBLIC and not self.roles:

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from rappor import checks
 from rappor.errors import ParamsError
@@ -116,3 +116,12 @@ def _bare(url: str) -> str:
     'stats.example.org'
     """
     return url.partition("://")[2].removesuffix("/")
+
+
+def login_link(address: str, secret: str) -> str:
+    """Where the dashboard at an address takes a one-time secret.
+
+    >>> login_link("https://stats.example.org/", "rpl_1")
+    'https://stats.example.org/login?link=rpl_1'
+    """
+    return f"{address.rstrip('/')}/login?{urlencode({'link': secret})}"

@@ -32,7 +32,7 @@ from rappor.host import die_with_parent
 from rappor.mechanism import new_secret
 from rappor.mechanism.report import Report
 from rappor.wire import PROBLEMS, Batch, encode_batch
-from rappor.wire.batch import TOKEN_BYTES
+from rappor.wire.protocol import TOKEN_BYTES
 
 PATIENCE_SECONDS = 60.0  # for a server that starts again, or has too much to do
 _TIMEOUT, _PAUSE = 10.0, 0.1

@@ -37,7 +37,7 @@ def definitions(people: int, today: datetime.date) -> tuple[Collection, ...]:
         sensitivity="high",
         reviews=("docs/demo.md",),
         values="slow",
-        most_values=2,
+        max_values=2,
         expected_reports=people,
         **shared,
     )

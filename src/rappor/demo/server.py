@@ -54,9 +54,8 @@ class DemoServer:
 
     def login_link(self) -> str:
         """An address that logs one browser into the dashboard as an analyst, once."""
-        from rappor.dashboard.access.roles import Role
-        from rappor.dashboard.links import login_link
-        from rappor.dashboard.settings import STATE_FILE
+        from rappor.dashboard.auth.roles import Role
+        from rappor.dashboard.settings import STATE_FILE, login_link
         from rappor.dashboard.state import DashboardState
 
         file = self._where.data / STATE_FILE

@@ -25,6 +25,7 @@ from rappor.mechanism.prr import permanent_response
 from rappor.mechanism.report import Report
 from rappor.mechanism.signal import signal_of
 from rappor.params import Params, check_params
+from rappor.typing import Kind
 
 _new_report = tuple.__new__  # Report(cohort, bits), without the call of Python code that it makes
 
@@ -66,7 +67,7 @@ class Encoder:
         secret: bytes,
         collection: str,
         cohort: int | None = None,
-        kind: str = "string",
+        kind: Kind = "string",
         dialect: str = "rappor-v1",
         categories: Sequence[str] | None = None,
         ranges: Ranges | None = None,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from rappor.checks import show
 from rappor.errors import ParamsError
 from rappor.params import Params, check_params
+from rappor.typing import Kind
 
 
 class BitChange(NamedTuple):
@@ -20,7 +21,7 @@ class BitChange(NamedTuple):
     down: int
 
 
-KINDS: dict[str, str] = {
+KINDS: dict[Kind, str] = {
     "string": "any string, hashed onto a Bloom filter with h bits",
     "category": "one of a fixed list of strings, one bit each (Basic RAPPOR)",
     "boolean": "true or false, one bit",
@@ -29,21 +30,21 @@ KINDS: dict[str, str] = {
 }
 
 
-def check_kind(kind: str) -> str:
+def check_kind(kind: str) -> Kind:
     """The kind, or ParamsError listing the kinds."""
     if type(kind) is not str or kind not in KINDS:
         raise ParamsError(f"kind must be one of {', '.join(KINDS)}; got {show(kind)}")
     return kind
 
 
-def extreme_changes(kind: str, params: Params) -> tuple[BitChange, ...]:
+def extreme_changes(kind: Kind, params: Params) -> tuple[BitChange, ...]:
     """The pairs (u, d) between two values of the kind; every ε is the largest over them.
 
     A null report (the all-zero filter) adds (h, 0) and (0, h), which lie within (h, h); for a
     string with k < 2h, (h, h) cannot quite be reached and the bound is safe but not tight.
 
     >>> extreme_changes("string", Params.preset("windows"))
-    (Change(up=2, down=2),)
+    (BitChange(up=2, down=2),)
     """
     check_params(params)
     match check_kind(kind):

@@ -16,11 +16,12 @@ from rappor.mechanism.entropy import KeyedStream, below, derive_key, frame
 from rappor.mechanism.kinds import check_kind
 from rappor.mechanism.predicates import Ranges
 from rappor.params import MAX_M, Params, check_params
+from rappor.typing import Kind
 
 
 def memo_digest(
     params: Params,
-    kind: str = "string",
+    kind: Kind = "string",
     dialect: str = "rappor-v1",
     categories: Sequence[str] | None = None,
     ranges: Ranges | None = None,

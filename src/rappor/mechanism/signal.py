@@ -21,6 +21,7 @@ from rappor.mechanism.predicates import (
     free_bits,
 )
 from rappor.params import Params
+from rappor.typing import Kind
 
 Result = TypeVar("Result")
 Then = Callable[[int, bytes], Result]  # what to do with B and the memo input
@@ -28,7 +29,7 @@ Then = Callable[[int, bytes], Result]  # what to do with B and the memo input
 
 def signal_of(
     params: Params,
-    kind: str,
+    kind: Kind,
     dialect: str,
     cohort: int,
     categories: Sequence[str] | None,
@@ -68,7 +69,7 @@ def signal_of(
 
 
 def _predicate(
-    params: Params, kind: str, categories: Sequence[str] | None, ranges: Ranges | None
+    params: Params, kind: Kind, categories: Sequence[str] | None, ranges: Ranges | None
 ) -> Callable[[object], int]:
     if kind != "bits" and params.h != 1:
         raise ParamsError(f"kind {kind!r} sets one bit for a value: h must be 1, got {params.h}")
@@ -94,7 +95,7 @@ def _predicate(
             return lambda value: free_bits(value, params.k)
 
 
-def _check_bits(kind: str, params: Params, needed: int, of_what: str) -> None:
+def _check_bits(kind: Kind, params: Params, needed: int, of_what: str) -> None:
     if params.k < needed:
         raise ParamsError(
             f"k must be at least {needed} for {needed} {of_what} of kind {kind!r}, "

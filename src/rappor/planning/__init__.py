@@ -5,6 +5,7 @@ from rappor.planning.check import Checked, PlanCheck
 from rappor.planning.expected_detections import ExpectedDetections
 from rappor.planning.plan import Plan, Plans, plan
 from rappor.planning.power import Detector, detector
+from rappor.planning.request import PlanRequest
 
 __all__ = [
     "Caution",
@@ -13,6 +14,7 @@ __all__ = [
     "ExpectedDetections",
     "Plan",
     "PlanCheck",
+    "PlanRequest",
     "Plans",
     "detector",
     "plan",

@@ -9,7 +9,7 @@ from rappor.errors import ParamsError
 from rappor.params import Params
 from rappor.planning.request import PlanRequest
 from rappor.privacy import (
-    LEAST_COHORT,
+    MIN_COHORT,
     SMALL_COHORT,
     epsilon_infinity,
     epsilon_one,
@@ -34,11 +34,11 @@ def refuse_unsound(request: PlanRequest) -> None:
             "own ε, and that it changed can be seen (R71). Plan a one-time collection, or spread a "
             "budget over the periods with rappor.privacy.spend and plan for one period's ε"
         )
-    if request.reports is not None and request.reports < LEAST_COHORT * request.cells:
+    if request.reports is not None and request.reports < MIN_COHORT * request.cells:
         where = "" if request.cells == 1 else f" in {request.cells:,} cells"
         raise ParamsError(
             f"{request.reports:,} reports{where} are too few to hide in (R67): collect at least "
-            f"{LEAST_COHORT * request.cells:,}, or use fewer periods and dimensions"
+            f"{MIN_COHORT * request.cells:,}, or use fewer periods and dimensions"
         )
 
 

@@ -18,7 +18,7 @@ from rappor.planning.noise import Goal, least_noise
 from rappor.planning.power import Detector, detector
 from rappor.planning.request import PlanRequest
 from rappor.privacy import critical_value
-from rappor.privacy.crowds import LEAST_COHORT, SMALL_COHORT, hides_a_shared_value
+from rappor.privacy.crowds import MIN_COHORT, SMALL_COHORT, hides_a_shared_value
 
 HASHES = (1, 2, 3, 4)
 LENGTHS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
@@ -87,7 +87,7 @@ def _shapes(request: PlanRequest) -> Iterator[tuple[int, int]]:
     elif request.kind == "category":
         yield request.candidates, 1
     else:
-        longest = 8 * request.most_bytes
+        longest = 8 * request.max_bytes
         lengths = [k for k in LENGTHS if k <= longest]
         yield from ((k, h) for h in HASHES for k in lengths if h < k)
 
@@ -125,7 +125,7 @@ def cohort_options(request: PlanRequest, reports: float, ones: float = math.inf)
     powers = [2**power for power in range(MAX_M.bit_length()) if 2**power <= MAX_M]
     filled = [m for m in powers if m <= max(ones / LEAST_ONES, FEW_COHORTS)]
     found = [1]
-    for least in (SMALL_COHORT, LEAST_COHORT):
+    for least in (SMALL_COHORT, MIN_COHORT):
         found = [m for m in filled if reports >= least * m * request.cells] or [1]
         if found[-1] >= FEW_COHORTS:
             break

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from rappor.mechanism.kinds import extreme_changes
 from rappor.params import Params
 from rappor.privacy import epsilon_infinity, epsilon_one
+from rappor.typing import Kind
 
 Score = Callable[[float, float], float]  # p*, q* -> what to make small
 
@@ -34,7 +35,7 @@ class Goal:
     epsilon_infinity: float
 
 
-def least_noise(goal: Goal, shape: Params, kind: str, score: Score) -> Params:
+def least_noise(goal: Goal, shape: Params, kind: Kind, score: Score) -> Params:
     """The parameters of this k, h and m whose p* and q* score least, with ε never above the goal.
 
     >>> def spread(p_star, q_star):
@@ -54,7 +55,7 @@ def least_noise(goal: Goal, shape: Params, kind: str, score: Score) -> Params:
     return _rounded(goal, shape, kind, f, middle, width)
 
 
-def least_f(epsilon: float, shape: Params, kind: str) -> float:
+def least_f(epsilon: float, shape: Params, kind: Kind) -> float:
     """The smallest f that keeps ε∞: ε = (u+d) ln((1-f/2)/(f/2)), rounded up to four digits."""
     if epsilon == math.inf:
         return 0.0
@@ -64,7 +65,7 @@ def least_f(epsilon: float, shape: Params, kind: str) -> float:
     return math.ceil(exact * 10.0**digits) / 10.0**digits
 
 
-def widest(epsilon: float, middle: float, f: float, shape: Params, kind: str) -> float:
+def widest(epsilon: float, middle: float, f: float, shape: Params, kind: Kind) -> float:
     """The largest q*-p* around a middle that ε1 allows and some 0 <= p < q <= 1 gives."""
     room = (1 - f) * 2 * min(middle, 1 - middle)
     (first, *rest) = extreme_changes(kind, shape)
@@ -99,7 +100,9 @@ def _digits(number: float) -> int:
     return 4 + max(0, -math.floor(math.log10(number)) - 1) if number > 0 else 4
 
 
-def _rounded(goal: Goal, shape: Params, kind: str, f: float, middle: float, width: float) -> Params:
+def _rounded(
+    goal: Goal, shape: Params, kind: Kind, f: float, middle: float, width: float
+) -> Params:
     """Few decimals, q moved towards p until the exact ε is within the goal."""
     low = max(0.0, middle - width / 2)
     digits = min(max(_digits(width), _digits(low)), 15)

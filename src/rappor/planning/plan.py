@@ -1,16 +1,20 @@
-"""Parameters from goals: ranked by what they detect, never above the requested ε (§4, R44-R50)."""
+"""Parameters from goals: ranked by what they detect, never above the requested ε (§4, R44-R50).
+
+>>> found = plan(1.0743, 4.3944, reports=10**6, candidates=200, check=0)
+>>> found.best.params
+Params(k=256, h=1, m=64, f=0.2001, p=0.2252, q=0.5325)
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from rappor.charts import Chart
 from rappor.charts.plans import PowerLine
 from rappor.charts.plans import plans as draw
-from rappor.checks import whole
+from rappor.checks import called_with
 from rappor.params import Params
 from rappor.planning.cautions import Caution, cautions, refuse_unsound
 from rappor.planning.check import PlanCheck, Simulations, simulate_promise
@@ -18,107 +22,38 @@ from rappor.planning.expected_detections import ExpectedCrowd, ExpectedDetection
 from rappor.planning.layouts import Layout, best_first, designs
 from rappor.planning.power import Detector
 from rappor.planning.refusals import Settled, refuse_impossible, settle
-from rappor.planning.request import PlanRequest
+from rappor.planning.request import PlanRequest, Progress
 from rappor.privacy import Detectable, epsilon_n
 from rappor.privacy import epsilon_infinity as infinity
 from rappor.privacy import epsilon_one as one
-from rappor.simulate.populations import Population
+from rappor.typing import Kind
 
 POWERS = (0.5, 0.8, 0.95)
-CHECKED_COLLECTIONS = 20
-MOST_SHARE = 0.9  # what can be planted beside others
+MAX_SHARE = 0.9  # what can be planted beside others
 
 
-def plan(
-    epsilon_one: float | None = None,
-    epsilon_infinity: float | None = None,
-    reports: int | None = None,
-    candidates: int = 100,
-    *,
-    frequency: float | None = None,
-    power: float = 0.8,
-    alpha: float = 0.05,
-    kind: str = "string",
-    one_time: bool = False,
-    n: Iterable[int] = (7, 30, 365),
-    population: Population | None = None,
-    most_bytes: int = 128,
-    platform: str = "device",
-    values: str = "fixed",
-    shared: bool = False,
-    devices: int = 1,
-    collections: int = 1,
-    cells: int = 1,
-    check: int = CHECKED_COLLECTIONS,
-    progress: Callable[[str], None] | None = None,
-) -> Plans:
+@called_with(PlanRequest)
+def plan(request: PlanRequest) -> Plans:
     """Parameters that keep a privacy goal, ranked by the rarest string they detect.
 
     Give two of (ε, reports, frequency), and the third is solved for; or all three, which must be
-    possible together. No plan's exact ε is above the request.
-
-    Args:
-        epsilon_one: the most that one report may give away.
-        epsilon_infinity: the most that all reports on one value may; 4 epsilon_one by default.
-        reports: N.
-        candidates: M, the strings that will be looked for.
-        frequency: the share of reports whose string must be detected.
-        power: with which chance.
-        alpha: the family-wise error of the test, over all candidates.
-        kind: "string", "category" (a bit for each candidate) or "boolean".
-        one_time: every client reports once, ever: no permanent step, ε∞ = ∞.
-        n: numbers of reports to state ε_n for.
-        population: what else is there, and what the strings found are counted in; by default half
-            of the candidates, frequencies falling exponentially as in the paper.
-        most_bytes: the longest report that is acceptable.
-        platform: "device", or "web" where storage is forgotten.
-        values: "fixed", "slow" or "fast": how clients' values change.
-        shared: whether all clients may hold the same value.
-        devices: clients of one person.
-        collections: collections about the same thing.
-        cells: periods times dimension cells that the reports are split into.
-        check: simulated collections to check the best plan with; 0 for none.
-        progress: called with a line of text now and then.
+    possible together. No plan's exact ε is above the request. The arguments are the fields of
+    `rappor.planning.PlanRequest`.
 
     Raises:
         ParamsError: what is impossible, with the nearest that is possible.
-
-    >>> found = plan(1.0743, 4.3944, reports=10**6, candidates=200, check=0)
-    >>> found.best.params
-    Params(k=256, h=1, m=64, f=0.2001, p=0.2252, q=0.5325)
     """
-    given: dict[str, Any] = {
-        "epsilon_one": epsilon_one,
-        "epsilon_infinity": epsilon_infinity,
-        "reports": reports,
-        "frequency": frequency,
-        "candidates": candidates,
-        "power": power,
-        "alpha": alpha,
-        "kind": kind,
-        "one_time": one_time,
-        "n": n,
-        "population": population,
-        "most_bytes": most_bytes,
-        "platform": platform,
-        "values": values,
-        "shared": shared,
-        "devices": devices,
-        "collections": collections,
-        "cells": cells,
-    }
-    times = whole("check", check, 0, 10**6)
-    say = progress or (lambda _: None)
-    refuse_impossible(given)
-    request = PlanRequest(**given)
+    refuse_impossible(request)
+    request = request.checked()
+    say = request.progress or (lambda _: None)
     crowd = ExpectedCrowd.of(request.shape)
     refuse_unsound(request)
     settled = settle(request, crowd, say)
     made = designs(request, crowd, settled.goal, settled.reports)
     made = best_first(made, request.frequency or math.inf)
     best, *others = (_plan(request, crowd, settled, each) for each in _worth_showing(made))
-    best, checked = _confirmed(best, request, settled, times, say)
-    return Plans((best, *others), request, settled, checked)
+    best, checked = _confirmed(best, request, settled, say)
+    return Plans((best, *others), replace(request, progress=None), settled, checked)
 
 
 def _worth_showing(made: list[Layout]) -> list[Layout]:
@@ -146,19 +81,20 @@ def _plan(request: PlanRequest, crowd: ExpectedCrowd, settled: Settled, design: 
 
 
 def _confirmed(
-    plan: Plan, request: PlanRequest, settled: Settled, times: int, say: Callable[[str], None]
+    plan: Plan, request: PlanRequest, settled: Settled, say: Progress
 ) -> tuple[Plan, PlanCheck | None]:
     """The best plan with what simulations make of its promise.
 
     Where they disagree with the formula, the plan's frequencies become those that they show, and
     are checked again with other collections.
     """
+    times = request.check
     if not times or settled.reports >= 2**60:  # beyond what can be drawn
         return plan, None
     critical = plan.detector.critical
 
     def simulate(first: int) -> Simulations | None:
-        promised = [each for each in plan.detectable if each.frequency < MOST_SHARE]
+        promised = [each for each in plan.detectable if each.frequency < MAX_SHARE]
         if not promised:
             return None
         asked = (request, plan.params, settled.reports, promised, times)
@@ -198,7 +134,7 @@ class Plan:
     """
 
     params: Params
-    kind: str
+    kind: Kind
     epsilon_one: float
     epsilon_n: Mapping[int, float]
     epsilon_infinity: float

@@ -6,17 +6,15 @@ And those that can be: with nothing left open.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rappor.checks import is_real
 from rappor.errors import ParamsError
 from rappor.planning.expected_detections import ExpectedCrowd
 from rappor.planning.noise import Goal
-from rappor.planning.request import MOST_EPSILON, MOST_REPORTS, RATIO, PlanRequest
+from rappor.planning.request import MAX_EPSILON, MAX_REPORTS, RATIO, PlanRequest, Progress
 from rappor.planning.solve import Solver
-
-Progress = Callable[[str], None]
 
 _COMMON = 0.01  # what is looked for where a request does not say
 _EVERYBODY = 0.99
@@ -62,12 +60,14 @@ def settle(request: PlanRequest, crowd: ExpectedCrowd, say: Progress) -> Settled
     return Settled(goal, reports, frequency, "")
 
 
-def refuse_impossible(given: dict[str, Any]) -> None:
+def refuse_impossible(given: PlanRequest) -> None:
     """ParamsError for ε or N that are 0 or less, and for less than one report."""
     for name in ("epsilon_one", "epsilon_infinity"):
-        if is_real(given[name]) and given[name] <= 0:
+        epsilon = getattr(given, name)
+        if is_real(epsilon) and epsilon <= 0:
             raise ParamsError(_no_epsilon(name, given))
-    reports, frequency = given["reports"], given["frequency"]
+    reports: Any = given.reports  # as the caller gave them: not checked yet
+    frequency: Any = given.frequency
     if is_real(frequency) and frequency >= 1:
         raise ParamsError(
             f"frequency = {frequency} is impossible: a share of reports is below 1. The nearest is "
@@ -81,13 +81,14 @@ def refuse_impossible(given: dict[str, Any]) -> None:
             "reports can reveal: leave frequency out to be told"
         )
     if is_real(frequency) and is_real(reports) and frequency * reports < 1:
-        raise ParamsError(_less_than_one(given))
+        raise ParamsError(_less_than_one(given, frequency, reports))
 
 
-def _no_epsilon(name: str, given: dict[str, Any]) -> str:
-    why = "says nothing" if given[name] == 0 else "does not exist"
-    said = f"{name} = {given[name]} is impossible: a report with no privacy loss {why}. "
-    frequency = given["frequency"] or _COMMON
+def _no_epsilon(name: str, given: PlanRequest) -> str:
+    epsilon = getattr(given, name)
+    why = "says nothing" if epsilon == 0 else "does not exist"
+    said = f"{name} = {epsilon} is impossible: a report with no privacy loss {why}. "
+    frequency = given.frequency or _COMMON
     solver = _opened(given, epsilon_one=None, epsilon_infinity=None, frequency=frequency)
     if solver is None or solver.request.reports is None:
         return said + "The nearest is a small number above 0; values in use go from 0.01 to 10"
@@ -99,9 +100,9 @@ def _no_epsilon(name: str, given: dict[str, Any]) -> str:
     )
 
 
-def _no_reports(given: dict[str, Any]) -> str:
-    said = f"reports = {given['reports']} is impossible: nothing can be learnt from no reports. "
-    frequency = given["frequency"] or _COMMON
+def _no_reports(given: PlanRequest) -> str:
+    said = f"reports = {given.reports} is impossible: nothing can be learnt from no reports. "
+    frequency = given.frequency or _COMMON
     solver = _opened(given, reports=None, frequency=frequency)
     if solver is None or solver.request.goal is None:
         return said + "The nearest: leave reports out, and give ε and a frequency to be told"
@@ -109,12 +110,11 @@ def _no_reports(given: dict[str, Any]) -> str:
     found = solver.least_reports(goal, frequency)
     return said + (
         f"The nearest: to detect {_percent(frequency)} of them with {_epsilons(goal)} "
-        + (f"it takes {_count(found)}" if found else f"not even {MOST_REPORTS:.0e} are enough")
+        + (f"it takes {_count(found)}" if found else f"not even {MAX_REPORTS:.0e} are enough")
     )
 
 
-def _less_than_one(given: dict[str, Any]) -> str:
-    frequency, reports = given["frequency"], given["reports"]
+def _less_than_one(given: PlanRequest, frequency: float, reports: int) -> str:
     said = (
         f"frequency = {frequency:g} of {_count(reports)} reports is {frequency * reports:.3g} of a "
         "report, and no method sees less than one. "
@@ -131,10 +131,10 @@ def _less_than_one(given: dict[str, Any]) -> str:
     )
 
 
-def _opened(given: dict[str, Any], **changes: Any) -> Solver | None:
+def _opened(given: PlanRequest, **changes: Any) -> Solver | None:
     """A solver for the request with some fields changed; None where it is none even so."""
     try:
-        request = PlanRequest(**given | changes)
+        request = replace(given, **changes).checked()
     except ParamsError:
         return None
     return Solver(request, ExpectedCrowd.of(request.shape))
@@ -169,16 +169,16 @@ def _nothing(solver: Solver, goal: Goal, reports: int) -> str:
 
 
 def _too_rare(solver: Solver, goal: Goal, frequency: float) -> str:
-    reachable = solver.rarest(goal, MOST_REPORTS)
+    reachable = solver.rarest(goal, MAX_REPORTS)
     return (
-        f"no number of reports up to {MOST_REPORTS:.0e} detects {_percent(frequency)} of them with "
+        f"no number of reports up to {MAX_REPORTS:.0e} detects {_percent(frequency)} of them with "
         f"{_epsilons(goal)}. Nearest: {_percent(reachable)}, or a larger ε"
     )
 
 
 def _no_epsilon_enough(solver: Solver, reports: int, frequency: float) -> str:
     ever = solver.request.epsilon_infinity
-    once = MOST_EPSILON / RATIO if ever is None else min(ever, MOST_EPSILON)
+    once = MAX_EPSILON / RATIO if ever is None else min(ever, MAX_EPSILON)
     loosest = Goal(once, RATIO * once if ever is None else ever)
     reachable = solver.rarest(loosest, reports)
     nearest = _percent(reachable) if reachable <= 1 else "none"

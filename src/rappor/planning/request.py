@@ -7,116 +7,147 @@ for; or all three, and then they must be possible together.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 from rappor.checks import between_0_and_1, is_real, show, whole
 from rappor.errors import ParamsError
 from rappor.planning.noise import Goal
 from rappor.privacy import critical_value
 from rappor.simulate.populations import Population, exponential, uniform, zipf
+from rappor.typing import Kind
 
 # ε∞ where only ε1 is given: about the paper's 4.39 / 1.07.
 RATIO = 4.0
-MOST_REPORTS = 10**24
-LEAST_EPSILON, MOST_EPSILON = 1e-6, 20.0
-MOST_FOR_EVER = 80.0
+CHECKED_COLLECTIONS = 20
+MAX_REPORTS = 10**24
+MIN_EPSILON, MAX_EPSILON = 1e-6, 20.0
+MAX_EPSILON_INFINITY = 80.0
 KINDS = ("string", "category", "boolean")
 PLATFORMS = ("device", "web")
 VALUES = ("fixed", "slow", "fast")
 
+Progress = Callable[[str], None]
+
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """A checked request; see `rappor.plan` for each of them."""
+    """What a plan is asked for: the arguments of `rappor.plan`.
 
-    epsilon_one: float | None
-    epsilon_infinity: float | None
-    reports: int | None
-    frequency: float | None
-    candidates: int
+    Attributes:
+        epsilon_one: the largest ε of one report.
+        epsilon_infinity: the largest ε of all reports on one value; 4 epsilon_one by default.
+        reports: N.
+        candidates: M, the strings that will be looked for.
+        frequency: the share of reports whose string must be detected.
+        power: the chance with which it must be detected.
+        alpha: the family-wise error of the test, over all candidates.
+        kind: "string", "category" (a bit for each candidate) or "boolean".
+        one_time: every client reports only once: no permanent step, ε∞ = ∞.
+        n: numbers of reports to state ε_n for.
+        population: the strings that clients hold; the expected detections are counted among them.
+            By default half of the candidates, with frequencies that fall exponentially as in the
+            paper.
+        max_bytes: the longest report that is acceptable.
+        platform: "device", or "web" if clients may lose their storage.
+        values: "fixed", "slow" or "fast": how clients' values change.
+        shared: whether all clients may hold the same value.
+        devices: clients of one person.
+        collections: collections about the same thing.
+        cells: periods times dimension cells that the reports are split into.
+        check: simulated collections to check the best plan with; 0 for none.
+        progress: called with a line of text now and then.
+    """
+
+    epsilon_one: float | None = None
+    epsilon_infinity: float | None = None
+    reports: int | None = None
+    candidates: int = 100
+    _: KW_ONLY
+    frequency: float | None = None
     power: float = 0.8
     alpha: float = 0.05
-    kind: str = "string"
+    kind: Kind = "string"
     one_time: bool = False
-    n: tuple[int, ...] = (7, 30, 365)
+    n: Iterable[int] = (7, 30, 365)
     population: Population | None = field(default=None, repr=False)
-    most_bytes: int = 128
+    max_bytes: int = 128
     platform: str = "device"
     values: str = "fixed"
     shared: bool = False
     devices: int = 1
     collections: int = 1
     cells: int = 1
+    check: int = CHECKED_COLLECTIONS
+    progress: Progress | None = field(default=None, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        """Refuse what is no request with ParamsError."""
-        set_to = _setter(self)
-        set_to("candidates", whole("candidates", self.candidates, 1, 10**9))
-        set_to("power", between_0_and_1("power", self.power))
-        set_to("alpha", between_0_and_1("alpha", self.alpha))
-        critical_value(self.candidates, self.alpha)
+    def checked(self) -> PlanRequest:
+        """The same request with its numbers checked and its open ε filled in.
+
+        Raises:
+            ParamsError: a field that no request can have.
+        """
         for name, allowed in (("kind", KINDS), ("platform", PLATFORMS), ("values", VALUES)):
             if getattr(self, name) not in allowed:
                 given = show(getattr(self, name))
                 raise ParamsError(f"{name} must be one of {', '.join(allowed)}; got {given}")
-        if self.kind == "boolean" and self.candidates != 1:
-            raise ParamsError(f"kind boolean has 1 candidate, got {self.candidates}")
-        if self.kind == "category" and self.candidates > 4096:
+        candidates = whole("candidates", self.candidates, 1, 10**9)
+        alpha = between_0_and_1("alpha", self.alpha)
+        critical_value(candidates, alpha)
+        if self.kind == "boolean" and candidates != 1:
+            raise ParamsError(f"kind boolean has 1 candidate, got {candidates}")
+        if self.kind == "category" and candidates > 4096:
             raise ParamsError(
                 f"kind category has a bit for each of at most 4096 candidates, got "
-                f"{self.candidates}: plan kind string"
+                f"{candidates}: plan kind string"
             )
-        set_to("most_bytes", whole("most_bytes", self.most_bytes, 1, 512))
-        for name in ("devices", "collections", "cells"):
-            set_to(name, whole(name, getattr(self, name), 1, 10**6))
-        set_to("n", tuple(whole("n", each, 1, 10**9) for each in self.n))
-        self._check_epsilon(set_to)
-        self._check_reports(set_to)
+        once, ever, one_time = self._epsilons()
+        return replace(
+            self,
+            epsilon_one=once,
+            epsilon_infinity=ever,
+            one_time=one_time,
+            reports=None
+            if self.reports is None
+            else whole("reports", self.reports, 1, MAX_REPORTS),
+            candidates=candidates,
+            frequency=None
+            if self.frequency is None
+            else between_0_and_1("frequency", self.frequency),
+            power=between_0_and_1("power", self.power),
+            alpha=alpha,
+            n=tuple(whole("n", number, 1, 10**9) for number in self.n),
+            max_bytes=whole("max_bytes", self.max_bytes, 1, 512),
+            devices=whole("devices", self.devices, 1, 10**6),
+            collections=whole("collections", self.collections, 1, 10**6),
+            cells=whole("cells", self.cells, 1, 10**6),
+            check=whole("check", self.check, 0, 10**6),
+        )
 
-    def _check_epsilon(self, set_to: Any) -> None:
-        for name in ("epsilon_one", "epsilon_infinity"):
-            given = getattr(self, name)
-            if given is None or (name == "epsilon_infinity" and given == math.inf):
-                continue
-            if not is_real(given) or not given > 0 or math.isinf(given):
-                raise ParamsError(f"{name} must be a number above 0, got {show(given)}")
-            most = MOST_EPSILON if name == "epsilon_one" else MOST_FOR_EVER
-            if not LEAST_EPSILON <= given <= most:
-                why = "promises nothing" if given > most else "needs more reports than there are"
-                raise ParamsError(
-                    f"{name} = {given:g} {why}: plan from {LEAST_EPSILON:g} to {most:g}; values in "
-                    "the literature go from .01 to 10"
-                )
-            set_to(name, float(given))
-        once, ever = self.epsilon_one, self.epsilon_infinity
+    def _epsilons(self) -> tuple[float | None, float | None, bool]:
+        """ε1, ε∞ and whether every client reports only once; None for an ε to be solved for."""
+        once = _epsilon("epsilon_one", self.epsilon_one, MAX_EPSILON)
+        ever = self.epsilon_infinity
+        if ever != math.inf:
+            ever = _epsilon("epsilon_infinity", ever, MAX_EPSILON_INFINITY)
         if once is None and ever is not None and not self.one_time and self.frequency is None:
-            # Nothing else is asked for: one report may tell a quarter of what all of them may.
-            once = min(ever / RATIO, MOST_EPSILON)
-            set_to("epsilon_one", once)
+            # Nothing else is given: one report gets a quarter of the ε of all of them.
+            once = min(ever / RATIO, MAX_EPSILON)
         if self.one_time and ever not in (None, math.inf):
             raise ParamsError(
                 f"epsilon_infinity = {ever:g} is about repeated reports, and a one-time collection "
                 "has none: leave it out, or leave one_time out"
             )
-        if not self.one_time and ever == math.inf:
-            set_to("one_time", True)
-        if self.one_time:
-            set_to("epsilon_infinity", math.inf)
-        elif once is not None and ever is None:
-            set_to("epsilon_infinity", RATIO * once)
+        if self.one_time or ever == math.inf:
+            return once, math.inf, True
+        if once is not None and ever is None:
+            ever = RATIO * once
         elif once is not None and ever is not None and once > ever:
             raise ParamsError(
                 f"epsilon_one = {once:g} above epsilon_infinity = {ever:g} is impossible: one "
                 f"report never tells more than all of them. The nearest is epsilon_one = {ever:g}"
             )
-
-    def _check_reports(self, set_to: Any) -> None:
-        if self.reports is not None:
-            set_to("reports", whole("reports", self.reports, 1, MOST_REPORTS))
-        if self.frequency is None:
-            return
-        set_to("frequency", between_0_and_1("frequency", self.frequency))
+        return once, ever, False
 
     @property
     def goal(self) -> Goal | None:
@@ -149,5 +180,16 @@ def usual_population(shape: str, candidates: int) -> Population:
     return exponential(strings, decay=0.9505 ** (100 / strings), absent=absent)
 
 
-def _setter(request: PlanRequest) -> Any:
-    return lambda name, value: object.__setattr__(request, name, value)
+def _epsilon(name: str, given: float | None, most: float) -> float | None:
+    """An ε to plan for, or ParamsError."""
+    if given is None:
+        return None
+    if not is_real(given) or not given > 0 or math.isinf(given):
+        raise ParamsError(f"{name} must be a number above 0, got {show(given)}")
+    if not MIN_EPSILON <= given <= most:
+        why = "promises nothing" if given > most else "needs more reports than there are"
+        raise ParamsError(
+            f"{name} = {given:g} {why}: plan from {MIN_EPSILON:g} to {most:g}; values in "
+            "the literature go from .01 to 10"
+        )
+    return float(given)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from rappor.planning.expected_detections import ExpectedCrowd
 from rappor.planning.layouts import designs
 from rappor.planning.noise import Goal
-from rappor.planning.request import LEAST_EPSILON, MOST_EPSILON, MOST_REPORTS, RATIO, PlanRequest
-from rappor.privacy import LEAST_COHORT
+from rappor.planning.request import MAX_EPSILON, MAX_REPORTS, MIN_EPSILON, RATIO, PlanRequest
+from rappor.privacy import MIN_COHORT
 
 _HALVINGS = 60
 _CLOSE = 1e-4  # relative
@@ -33,7 +33,7 @@ class Solver:
         def enough(reports: float) -> bool:
             return self.rarest(goal, reports) <= frequency
 
-        low, high = float(LEAST_COHORT * self.request.cells), float(MOST_REPORTS)
+        low, high = float(MIN_COHORT * self.request.cells), float(MAX_REPORTS)
         if enough(low):
             return math.ceil(low)
         return math.ceil(_between(enough, low, high)) if enough(high) else None
@@ -44,10 +44,10 @@ class Solver:
         def enough(once: float) -> bool:
             return self.rarest(_goal(once, ever), reports) <= frequency
 
-        most = MOST_EPSILON / RATIO if ever is None else min(ever, MOST_EPSILON)
+        most = MAX_EPSILON / RATIO if ever is None else min(ever, MAX_EPSILON)
         if not enough(most):
             return None
-        once = _between(enough, min(100 * LEAST_EPSILON, most), most)
+        once = _between(enough, min(100 * MIN_EPSILON, most), most)
         digits = 3 - math.floor(math.log10(once))  # four significant ones, rounded up
         return _goal(min(math.ceil(once * 10**digits) / 10**digits, most), ever)
 

@@ -1,7 +1,7 @@
 """What a client's reports can give away (paper §3): ε for every kind, history and ledger."""
 
 from rappor.privacy.crowds import (
-    LEAST_COHORT,
+    MIN_COHORT,
     SMALL_COHORT,
     hides_a_shared_value,
     identifying_bits,
@@ -40,7 +40,7 @@ from rappor.privacy.schedule import (
 )
 
 __all__ = [
-    "LEAST_COHORT",
+    "MIN_COHORT",
     "SMALL_COHORT",
     "Charge",
     "Deniability",

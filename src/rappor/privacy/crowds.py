@@ -11,7 +11,7 @@ import math
 from rappor.checks import whole
 from rappor.params import Params, check_params
 
-SMALL_COHORT, LEAST_COHORT = 1000, 100  # reports in a cell: comfortable, and the least (R67)
+SMALL_COHORT, MIN_COHORT = 1000, 100  # reports in a cell: comfortable, and the least (R67)
 
 
 def identifying_bits(params: Params) -> float:

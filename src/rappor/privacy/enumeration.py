@@ -16,10 +16,11 @@ from rappor.mechanism.kinds import check_kind
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params
 from rappor.privacy.loss import Step, check_step
+from rappor.typing import Kind
 
 
 def filters_of_kind(
-    params: Params, kind: str, null: bool = False, distinct: bool = True
+    params: Params, kind: Kind, null: bool = False, distinct: bool = True
 ) -> list[int]:
     """Every filter B that a value of the kind can have.
 
@@ -42,7 +43,7 @@ def filters_of_kind(
 def epsilon_by_enumeration(
     params: Params,
     steps: Sequence[Step],
-    kind: str = "string",
+    kind: Kind = "string",
     null: bool = False,
     distinct: bool = True,
 ) -> float:

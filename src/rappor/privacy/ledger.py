@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from rappor.errors import LedgerError
 from rappor.params import Params, check_params
 from rappor.privacy.loss import Step, add_up, epsilon_history, epsilon_infinity
+from rappor.typing import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Charge:
     value: Hashable = field(repr=False)
     params: Params
     reports: int
-    kind: str = "string"
+    kind: Kind = "string"
     group: str | None = None
     period: str | None = None
     secret: Hashable = field(default=None, repr=False)

@@ -26,8 +26,9 @@ from rappor.errors import ParamsError
 from rappor.mechanism.kinds import BitChange, extreme_changes
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params, check_params
+from rappor.typing import Kind
 
-MOST_REPORTS = 10**100
+MAX_REPORTS = 10**100
 _DIGITS = 80  # of precision, and as many more as the number of reports has
 _SLACK = Decimal("1e-60")  # above every rounding error that is left, far below a float
 
@@ -40,7 +41,7 @@ class Step(NamedTuple):
     reports: int = 1
 
 
-def epsilon_one(params: Params, kind: str = "string") -> float:
+def epsilon_one(params: Params, kind: Kind = "string") -> float:
     """ε of a single report: Theorem 2 for strings, h ln(q*(1-p*) / (p*(1-q*))).
 
     >>> round(epsilon_one(Params.preset("windows")), 5)
@@ -49,7 +50,7 @@ def epsilon_one(params: Params, kind: str = "string") -> float:
     return epsilon_n(params, 1, kind)
 
 
-def epsilon_n(params: Params, n: int | float, kind: str = "string") -> float:
+def epsilon_n(params: Params, n: int | float, kind: Kind = "string") -> float:
     """ε of n reports on one unchanged value, exact for every n (math.inf gives ε∞).
 
     >>> [round(epsilon_n(Params.preset("windows"), n), 3) for n in (1, 2, 5, 10)]
@@ -60,10 +61,10 @@ def epsilon_n(params: Params, n: int | float, kind: str = "string") -> float:
         with _arithmetic(0):
             gain = _gain(flip_probability(params), Decimal("-Infinity"))  # t1 = t0 = 0
             return _worst(extreme_changes(kind, params), gain, gain)
-    return epsilon_history(params, [Step(params.p, params.q, whole("n", n, 0, MOST_REPORTS))], kind)
+    return epsilon_history(params, [Step(params.p, params.q, whole("n", n, 0, MAX_REPORTS))], kind)
 
 
-def epsilon_infinity(params: Params, kind: str = "string") -> float:
+def epsilon_infinity(params: Params, kind: Kind = "string") -> float:
     """ε of ever so many reports: Theorem 1 for strings, 2h ln((1-f/2) / (f/2)); ∞ at f = 0.
 
     >>> round(epsilon_infinity(Params.preset("chrome")), 5)
@@ -72,7 +73,7 @@ def epsilon_infinity(params: Params, kind: str = "string") -> float:
     return epsilon_n(params, math.inf, kind)
 
 
-def epsilon_history(params: Params, steps: Iterable[Step], kind: str = "string") -> float:
+def epsilon_history(params: Params, steps: Iterable[Step], kind: Kind = "string") -> float:
     """ε of one unchanged value reported with (p, q) that changed over time (R32a).
 
     Args:
@@ -150,4 +151,4 @@ def check_step(step: Step) -> tuple[Fraction, Fraction, int]:
         raise ParamsError(f"a step must satisfy 0 <= p <= q <= 1, got p = {show(p)}, q = {show(q)}")
     if float(p) != p or float(q) != q:  # the digits tell floats apart, not all rationals
         raise ParamsError(f"p and q must be floats, got p = {show(p)}, q = {show(q)}")
-    return exact(p), exact(q), whole("reports", reports, 0, MOST_REPORTS)
+    return exact(p), exact(q), whole("reports", reports, 0, MAX_REPORTS)

@@ -20,10 +20,11 @@ from rappor.errors import ParamsError
 from rappor.mechanism.channel import channel
 from rappor.params import Params, check_params
 from rappor.privacy.loss import Step, add_up, epsilon_history, epsilon_one
+from rappor.typing import Kind
 
 
 def epsilon_changing(
-    params: Params, histories: Iterable[Iterable[Step]], kind: str = "string"
+    params: Params, histories: Iterable[Iterable[Step]], kind: Kind = "string"
 ) -> float:
     """(b): ε of a client whose value changed, memo kept: the sum over its values (R32b).
 
@@ -37,7 +38,7 @@ def epsilon_changing(
     return add_up((epsilon_history(params, steps, kind), 1) for steps in histories)
 
 
-def epsilon_budget(params: Params, steps: Iterable[Step], kind: str = "string") -> float:
+def epsilon_budget(params: Params, steps: Iterable[Step], kind: Kind = "string") -> float:
     """(c): ε in budget mode, where each report has its own B': the sum of ε1 (R32c).
 
     Every report counts as one period: two in the same period would share B' or not, depending on
@@ -68,7 +69,7 @@ def spend(
     epsilon: float,
     periods: int,
     params: Params,
-    kind: str = "string",
+    kind: Kind = "string",
     ratio: float | None = None,
 ) -> Schedule:
     """Spread ε over periods by lowering q towards p; never more than ε in all.
@@ -106,7 +107,7 @@ def _shares(epsilon: Fraction, periods: int, ratio: float | None) -> Sequence[Fr
     return [epsilon * (1 - factor) * factor**period for period in range(periods)]
 
 
-def solve_q(epsilon: Fraction | float, params: Params, kind: str = "string") -> float:
+def solve_q(epsilon: Fraction | float, params: Params, kind: Kind = "string") -> float:
     """The largest q up to params.q whose single report costs at most ε; rounds towards p."""
     check_params(params)
     positive("epsilon", epsilon)
@@ -132,7 +133,7 @@ def solve_q(epsilon: Fraction | float, params: Params, kind: str = "string") -> 
     return low
 
 
-def _near(epsilon: Fraction | float, params: Params, kind: str) -> float:
+def _near(epsilon: Fraction | float, params: Params, kind: Kind) -> float:
     """A q close to the solution: ε is nearly proportional to q - p, so a few steps get there."""
     q = params.q
     for _ in range(6):

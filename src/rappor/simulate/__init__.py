@@ -13,12 +13,14 @@ from rappor.simulate.populations import (
     uniform,
     zipf,
 )
+from rappor.simulate.scenario import Scenario
 
 __all__ = [
     "GOOGLE_SHAPES",
     "Judgement",
     "Population",
     "Reports",
+    "Scenario",
     "Simulated",
     "TruthRow",
     "counts",

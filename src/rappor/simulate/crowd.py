@@ -13,20 +13,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rappor.checks import is_real, show, whole
+from rappor.checks import show
 from rappor.errors import ParamsError
 from rappor.mechanism.kinds import check_kind
 from rappor.params import Params, check_params
 from rappor.simulate.filters import Filters, filters_of
 from rappor.simulate.populations import Population
+from rappor.simulate.scenario import Members, Scenario, Seed
 from rappor.typing import IntArray
 
 Values = NDArray[np.int32]
-Members = Population | Mapping[str, float] | Sequence[str]
-Seed = int | Sequence[int] | None
-
-VALUES = ("same", "changing", "distinct")
-_MOST_REPORTS = 2**62
 
 
 class Section(NamedTuple):
@@ -38,13 +34,13 @@ class Section(NamedTuple):
     number: int
     cohort: int
     clients: int
-    each: int
+    reports_each: int
     first_client: int
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """Clients and what they hold; made by `gather`.
+    """Clients and what they hold; made by `draw_crowd`.
 
     Attributes:
         params: the parameters of the collection.
@@ -79,7 +75,7 @@ class Crowd:
     @property
     def reports(self) -> int:
         """N."""
-        return sum(each.clients * each.each for each in self.sections)
+        return sum(section.clients * section.reports_each for section in self.sections)
 
     def stream(self, *place: int) -> np.random.Generator:
         """A generator of its own for one part of the work, the same in whatever order they run."""
@@ -96,12 +92,12 @@ class Crowd:
         """
         generator = self.stream(0, section.number)
         if self.held is not None:
-            each = np.arange(len(self.names), dtype=np.int32)
-            values: Values = np.repeat(each, self.held[section.number])
+            places = np.arange(len(self.names), dtype=np.int32)
+            values: Values = np.repeat(places, self.held[section.number])
             generator.shuffle(values)
             return values[:, None]
         if self.values == "distinct":
-            return distinct_values(self.shares, section.clients, section.each, generator)
+            return distinct_values(self.shares, section.clients, section.reports_each, generator)
         return self._changing(section, generator)
 
     def _changing(self, section: Section, generator: np.random.Generator) -> Values:
@@ -111,39 +107,27 @@ class Crowd:
         def drawn(number: int) -> Values:
             return np.searchsorted(ends, generator.random(number), side="right").astype(np.int32)
 
-        values = np.empty((section.clients, section.each), np.int32)
+        values = np.empty((section.clients, section.reports_each), np.int32)
         values[:, 0] = drawn(section.clients)
-        for number in range(1, section.each):
+        for number in range(1, section.reports_each):
             values[:, number] = values[:, number - 1]
             anew = np.flatnonzero(generator.random(section.clients) < self.change)
             values[anew, number] = drawn(len(anew))
         return values
 
 
-def gather(
-    population: Members,
-    params: Params,
-    reports: int,
-    *,
-    seed: Seed = None,
-    kind: str = "string",
-    dialect: str = "rappor-v1",
-    cohort_sizes: ArrayLike | str | None = None,
-    reports_per_client: int = 1,
-    values: str = "same",
-    change: float | None = None,
-    clients: int | None = None,
-) -> Crowd:
-    """The crowd that was asked for; the arguments are those of `rappor.simulate.simulate`."""
+def draw_crowd(scenario: Scenario) -> Crowd:
+    """Draw the clients of a scenario: their cohorts, and the values that stay the same."""
+    params, kind, values = scenario.params, scenario.kind, scenario.values
     check_params(params)
     if check_kind(kind) == "bits":
         raise ParamsError("kind bits has no list of values to draw from")
-    number, each, more = _work(reports, reports_per_client, clients)
-    chance = _change(values, change)
-    names, shares, bits, nobody = _members(population, kind)
-    most = each + (more > 0)
-    if values == "distinct" and most > MOST_EACH:
-        raise ParamsError(f"a client has at most {MOST_EACH} distinct values, got {most}")
+    clients, reports_each, one_more = scenario.workload()
+    chance = scenario.chance_of_change()
+    names, shares, bits, nobody = _members(scenario.population, kind)
+    most = reports_each + (one_more > 0)
+    if values == "distinct" and most > MAX_EACH:
+        raise ParamsError(f"a client has at most {MAX_EACH} distinct values, got {most}")
     if values == "distinct" and shares.max() * most > 1 + 1e-12:
         raise ParamsError(
             f"{names[int(shares.argmax())]!r} has a share of {shares.max():.4g}: clients with "
@@ -151,10 +135,10 @@ def gather(
         )
     if bits is not None and len(bits) + len(nobody) > params.k:
         raise ParamsError(f"{len(bits) + len(nobody)} values do not fit {params.k} bits")
-    filters = filters_of(names, bits, params, kind, dialect)
-    generator = _generator(seed)
-    sizes = _cohort_sizes(cohort_sizes, params.m, number, generator)
-    sections = tuple(_sections(sizes, each, more))
+    filters = filters_of(names, bits, params, kind, scenario.dialect)
+    generator = _generator(scenario.seed)
+    sizes = _cohort_sizes(scenario.cohort_sizes, params.m, clients, generator)
+    sections = tuple(_sections(sizes, reports_each, one_more))
     held = None
     if values == "same":
         held = np.zeros((len(sections), len(names)), np.int64)
@@ -163,7 +147,7 @@ def gather(
     return Crowd(
         params,
         kind,
-        dialect,
+        scenario.dialect,
         names,
         nobody,
         shares,
@@ -184,37 +168,6 @@ def _generator(seed: Seed) -> np.random.Generator:
         raise ParamsError(
             f"seed must be a whole number from 0 on, several, or None; got {show(seed)}"
         ) from None
-
-
-def _work(reports: int, reports_per_client: int, clients: int | None) -> tuple[int, int, int]:
-    """How many clients there are, how often each reports, and how many report once more."""
-    n = whole("reports", reports, 0, _MOST_REPORTS)
-    repeats = whole("reports_per_client", reports_per_client, 1, 2**31)
-    if clients is not None:
-        number = whole("clients", clients, 1, _MOST_REPORTS)
-        if repeats != 1:
-            raise ParamsError("give clients or reports_per_client, not both")
-        return number, n // number, n % number
-    if n % repeats:
-        raise ParamsError(
-            f"reports must be a multiple of reports_per_client, got {n} and {repeats}"
-        )
-    return n // repeats, repeats, 0
-
-
-def _change(values: str, change: float | None) -> float:
-    if not isinstance(values, str) or values not in VALUES:
-        raise ParamsError(f"values must be one of {', '.join(VALUES)}; got {show(values)}")
-    if values != "changing":
-        if change is not None:
-            raise ParamsError(f"change goes with values changing, not with values {values}")
-        return 0.0
-    if change is None or not is_real(change) or not 0 <= change <= 1:
-        raise ParamsError(
-            "changing values need change, the chance that a value is drawn anew before a report: "
-            f"a number from 0 to 1, got {show(change)}"
-        )
-    return float(change)
 
 
 def _members(
@@ -281,12 +234,12 @@ def _in_proportion(relative: NDArray[np.float64], total: int) -> IntArray:
     return sizes
 
 
-def _sections(sizes: IntArray, each: int, more: int) -> Iterator[Section]:
-    """Clients by cohort: first those with `each` reports, then those with one more."""
-    extra = _in_proportion(sizes.astype(np.float64), more) if more else np.zeros_like(sizes)
+def _sections(sizes: IntArray, reports_each: int, one_more: int) -> Iterator[Section]:
+    """Clients by cohort: first those with `reports_each` reports, then those with one more."""
+    extra = _in_proportion(sizes.astype(np.float64), one_more) if one_more else np.zeros_like(sizes)
     number = first_client = 0
     for cohort, (size, longer) in enumerate(zip(sizes.tolist(), extra.tolist(), strict=True)):
-        for clients, times in ((size - longer, each), (longer, each + 1)):
+        for clients, times in ((size - longer, reports_each), (longer, reports_each + 1)):
             if clients and times:
                 yield Section(number, cohort, clients, times, first_client)
                 number += 1
@@ -295,7 +248,7 @@ def _sections(sizes: IntArray, each: int, more: int) -> Iterator[Section]:
 
 UNIT = 1 << 40  # the line is measured in whole numbers, so that no rounding hits a value twice
 TOGETHER = 8  # clients that share an order of the values; each has its own comb
-MOST_EACH = 1 << 22  # so that the line's length fits 64 bits
+MAX_EACH = 1 << 22  # so that the line's length fits 64 bits
 
 
 def distinct_values(

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from rappor.aggregate.counts import Counts
+from rappor.checks import called_with
 from rappor.mechanism.channel import channel
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params
-from rappor.simulate.crowd import Crowd, Members, Section, Seed, gather
+from rappor.simulate.crowd import Crowd, Section, draw_crowd
+from rappor.simulate.scenario import Scenario
 from rappor.typing import IntArray
 
 
@@ -30,94 +31,32 @@ class Simulated:
     truth: dict[str, int] = field(repr=False)
 
 
-def counts(
-    population: Members,
-    params: Params,
-    reports: int,
-    *,
-    seed: Seed = None,
-    kind: str = "string",
-    dialect: str = "rappor-v1",
-    cohort_sizes: ArrayLike | str | None = None,
-    reports_per_client: int = 1,
-    values: str = "same",
-    change: float | None = None,
-    clients: int | None = None,
-) -> Counts:
-    """Counts of a simulated collection; see `simulate`.
+@called_with(Scenario)
+def simulate(scenario: Scenario) -> Simulated:
+    """Draw a collection: which client holds which value, and the counts of their noisy reports.
 
-    >>> params = Params(128, 2, 16, 0.5, 0.5, 0.75)
-    >>> counts({"a.org": 3, "b.org": 1}, params, reports=10**6, seed=7).reports
-    1000000
+    The arguments are the fields of `rappor.simulate.Scenario`.
     """
-    return simulate(
-        population,
-        params,
-        reports,
-        seed=seed,
-        kind=kind,
-        dialect=dialect,
-        cohort_sizes=cohort_sizes,
-        reports_per_client=reports_per_client,
-        values=values,
-        change=change,
-        clients=clients,
-    ).counts
+    return draw_counts(draw_crowd(scenario))
 
 
-def simulate(
-    population: Members,
-    params: Params,
-    reports: int,
-    *,
-    seed: Seed = None,
-    kind: str = "string",
-    dialect: str = "rappor-v1",
-    cohort_sizes: ArrayLike | str | None = None,
-    reports_per_client: int = 1,
-    values: str = "same",
-    change: float | None = None,
-    clients: int | None = None,
-) -> Simulated:
-    """Draw a collection: who holds what, and the counts of their noisy reports.
+@called_with(Scenario)
+def counts(scenario: Scenario) -> Counts:
+    """Draw the counts of a collection.
 
-    Args:
-        population: a Population, or how frequent each value is, in any unit; a plain list means all
-            alike. For categories and ordinals, value i sets bit i (of a Population: candidate i).
-        params: the parameters of the collection.
-        reports: N, a multiple of `reports_per_client` unless `clients` is given.
-        seed: of numpy's generator; None draws another collection each time. With the same seed and
-            arguments, `rappor.simulate.reports` has the same clients holding the same values.
-        kind: the kind of collection; "bits" has no values to hold.
-        dialect: how strings are placed.
-        cohort_sizes: relative sizes of cohorts, by default all alike; "random": each client draws
-            its cohort, as real ones do.
-        reports_per_client: how often each client reports.
-        values: "same": a client has one value for ever; "changing": before each further report it
-            is drawn anew with probability `change`; "distinct": a client never reports a value
-            twice. Reports of a client on one value share B', also when it comes back to it.
-        change: for changing values, from 0 to 1.
-        clients: how many there are, instead of `reports_per_client`: some report once more than
-            others where `reports` is no multiple of it.
+    The arguments are the fields of `rappor.simulate.Scenario`.
     """
-    crowd = gather(
-        population,
-        params,
-        reports,
-        seed=seed,
-        kind=kind,
-        dialect=dialect,
-        cohort_sizes=cohort_sizes,
-        reports_per_client=reports_per_client,
-        values=values,
-        change=change,
-        clients=clients,
-    )
+    return draw_counts(draw_crowd(scenario)).counts
+
+
+def draw_counts(crowd: Crowd) -> Simulated:
+    """Draw the counts of a crowd's reports; once for each crowd, because it uses its generator."""
+    params = crowd.params
     totals = np.zeros(params.m, np.int64)
     ones = np.zeros((params.m, params.k), np.int64)
     truth = np.zeros(len(crowd.names), np.int64)
     for section in crowd.sections:
-        totals[section.cohort] += section.clients * section.each
+        totals[section.cohort] += section.clients * section.reports_each
     for times, group in _groups(crowd):
         truth += times * group.held
         ones += _reported(group, params, times, crowd.generator)
@@ -125,8 +64,8 @@ def simulate(
         params,
         totals,
         ones,
-        kind=kind,
-        dialect=dialect if kind == "string" else None,
+        kind=crowd.kind,
+        dialect=crowd.dialect if crowd.kind == "string" else None,
         reports_per_client=crowd.repeats,
     )
     return Simulated(made, named(crowd.names, crowd.nobody, truth))
@@ -169,11 +108,11 @@ def _groups(crowd: Crowd) -> Iterator[tuple[int, _ClientGroup]]:
 def _memos(crowd: Crowd, section: Section) -> Iterator[tuple[int, IntArray]]:
     """For each number of reports: how many clients made that many of each value, (M,)."""
     if crowd.held is not None:
-        yield section.each, crowd.held[section.number]
+        yield section.reports_each, crowd.held[section.number]
         return
     size = len(crowd.names)
     values = crowd.values_of(section)
-    if crowd.values == "distinct" or section.each == 1:
+    if crowd.values == "distinct" or section.reports_each == 1:
         yield 1, np.bincount(values.ravel(), minlength=size)
         return
     values.sort(axis=1)

@@ -6,15 +6,17 @@ Ours: Parquet with a cohort and a packed report a row, no client. google/rappor'
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 
 import numpy as np
 
 from rappor import csv_cells
 from rappor.errors import MissingExtraError
+from rappor.files import replacing
 from rappor.simulate.full_reports import Reports
 from rappor.typing import ByteArray
 
@@ -29,10 +31,32 @@ class SimulatedReports(Protocol):
         """Finish the file."""
 
 
-class ParquetReports:
+@contextmanager
+def report_file(
+    path: str | PathLike[str], k: int, *, google: bool = False, steps: bool = False
+) -> Iterator[SimulatedReports]:
+    """Open a file of reports; it replaces the file at `path` when all of it is written.
+
+    Args:
+        path: the file to write.
+        k: bits in a report.
+        google: write google/rappor's reports.csv, not Parquet.
+        steps: in google/rappor's format, with B and B'.
+    """
+    with replacing(Path(path).expanduser().resolve()) as draft:
+        file: SimulatedReports = (
+            _CsvReports(draft, k, steps) if google else _ParquetReports(draft, k)
+        )
+        try:
+            yield file
+        finally:
+            file.close()
+
+
+class _ParquetReports:
     """The columns cohort (uint16) and packed (binary of ceil(k/8) bytes)."""
 
-    def __init__(self, path: str | PathLike[str], k: int) -> None:
+    def __init__(self, path: Path, k: int) -> None:
         try:
             import pyarrow as pa
             import pyarrow.parquet as pq
@@ -43,7 +67,7 @@ class ParquetReports:
         fields = [("cohort", pa.uint16()), ("packed", pa.binary(self._width))]
         schema = pa.schema([pa.field(name, kind, nullable=False) for name, kind in fields])
         self._file: Any = pq.ParquetWriter(
-            Path(path).expanduser(), schema, use_dictionary=["cohort"], compression="none"
+            path, schema, use_dictionary=["cohort"], compression="none"
         )
 
     def write(self, part: Reports) -> None:
@@ -62,19 +86,21 @@ class ParquetReports:
         self._file.close()
 
 
-class CsvReports:
-    """google/rappor's reports.csv; with B and B' where the reports kept them."""
+class _CsvReports:
+    """google/rappor's reports.csv; with B and B' if the reports kept them."""
 
-    def __init__(self, path: str | PathLike[str], k: int, *, steps: bool = False) -> None:
+    def __init__(self, path: Path, k: int, steps: bool) -> None:
         self._k, self._steps = k, steps
-        self._file = Path(path).expanduser().open("wb")
+        self._file = path.open("wb")
         columns = "client,cohort,bloom,prr,irr" if steps else "client,cohort,rappor"
         self._file.write(columns.encode() + b"\n")
 
     def write(self, part: Reports) -> None:
         """Append these reports."""
         columns = [part.bloom, part.prr, part.packed] if self._steps else [part.packed]
-        rows = np.concatenate([self._text(each) for each in columns if each is not None], axis=1)
+        rows = np.concatenate(
+            [self._text(column) for column in columns if column is not None], axis=1
+        )
         data, width = rows.tobytes(), rows.shape[1]
         starts = zip(part.clients.tolist(), part.cohorts.tolist(), strict=True)
         self._file.write(
@@ -99,7 +125,7 @@ class CsvReports:
 def write_truth(path: str | PathLike[str], truth: Mapping[str, int]) -> None:
     """The columns string, count, proportion: how many reports really hold each string."""
     reports = max(1, sum(truth.values()))
-    with Path(path).expanduser().open("w", encoding="utf-8", newline="") as file:
+    with _new_text(path) as file:
         file.write("string,count,proportion\n")
         file.writelines(
             csv_cells.line((name, held, held / reports)) for name, held in truth.items()
@@ -108,12 +134,22 @@ def write_truth(path: str | PathLike[str], truth: Mapping[str, int]) -> None:
 
 def write_candidates(path: str | PathLike[str], candidates: Sequence[str]) -> None:
     """One candidate a line; as CSV with the header `string` where the name ends so."""
-    with Path(path).expanduser().open("w", encoding="utf-8", newline="") as file:
+    with _new_text(path) as file:
         if str(path).lower().endswith(".csv"):
             file.write("string\n")
             file.writelines(csv_cells.line((each,)) for each in candidates)
         else:
             file.writelines(f"{each}\n" for each in candidates)
+
+
+@contextmanager
+def _new_text(path: str | PathLike[str]) -> Iterator[TextIO]:
+    """A text file that replaces the one at `path` when all of it is written."""
+    with (
+        replacing(Path(path).expanduser().resolve()) as draft,
+        draft.open("w", encoding="utf-8", newline="") as file,
+    ):
+        yield file
 
 
 def fits_lines(candidates: Sequence[str]) -> bool:

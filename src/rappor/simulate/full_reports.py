@@ -2,6 +2,11 @@
 
 The same coins as a client's, to the last binary digit, and the same sharing of B'. Work is cut into
 pieces with a generator each: the reports of a seed do not depend on how many threads made them.
+
+>>> from rappor import Params
+>>> made = reports({"a.org": 3, "b.org": 1}, Params.preset("windows"), 1000, seed=7)
+>>> made.packed.shape, made.count().reports, sum(made.truth.values())
+((1000, 16), 1000, 1000)
 """
 
 from __future__ import annotations
@@ -14,16 +19,17 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rappor.aggregate.counts import Counts
 from rappor.aggregate.kernel import count
-from rappor.checks import whole
+from rappor.checks import called_with, whole
 from rappor.params import Params
 from rappor.simulate import coins
-from rappor.simulate.crowd import Crowd, Members, Section, Seed, Values, gather
+from rappor.simulate.crowd import Crowd, Section, Values, draw_crowd
 from rappor.simulate.drawn_counts import named
 from rappor.simulate.memos import memos_of, respond
+from rappor.simulate.scenario import Scenario
 from rappor.typing import ByteArray
 
 PIECE_BYTES = 1 << 20  # of reports made at once: what belongs to them stays in the cache
@@ -83,70 +89,41 @@ class Reports:
         return named(self.names, self.nobody, held)
 
 
-def reports(
-    population: Members,
-    params: Params,
-    reports: int,
-    *,
-    seed: Seed = None,
-    kind: str = "string",
-    dialect: str = "rappor-v1",
-    cohort_sizes: ArrayLike | str | None = None,
-    reports_per_client: int = 1,
-    values: str = "same",
-    change: float | None = None,
-    clients: int | None = None,
-    keep_steps: bool = False,
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> Reports:
-    """The reports of a simulated collection, all in memory (ceil(k/8) + 14 bytes each).
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ReportsScenario(Scenario):
+    """A scenario, and how to make its reports.
 
-    Args:
-        population: and the next ten: as for `rappor.simulate.simulate`, which with the same seed
-            has the same clients in the same cohorts holding the same values.
-        params: see there.
-        reports: see there.
-        seed: see there.
-        kind: see there.
-        dialect: see there.
-        cohort_sizes: see there.
-        reports_per_client: see there.
-        values: see there.
-        change: see there.
-        clients: see there.
-        keep_steps: also B and B' of each report, which a real client never shows.
+    Attributes:
+        keep_steps: also keep B and B' of each report, which a real client never shows.
         threads: at once (default: the cores, at most four); the result does not depend on it.
         progress: called now and then with the number of reports made since the last call.
-
-    >>> made = reports({"a.org": 3, "b.org": 1}, Params.preset("windows"), 1000, seed=7)
-    >>> made.packed.shape, made.count().reports, sum(made.truth.values())
-    ((1000, 16), 1000, 1000)
     """
-    crowd = gather(
-        population,
-        params,
-        reports,
-        seed=seed,
-        kind=kind,
-        dialect=dialect,
-        cohort_sizes=cohort_sizes,
-        reports_per_client=reports_per_client,
-        values=values,
-        change=change,
-        clients=clients,
-    )
+
+    keep_steps: bool = False
+    threads: int | None = None
+    progress: Progress | None = field(default=None, repr=False)
+
+
+@called_with(ReportsScenario)
+def reports(scenario: ReportsScenario) -> Reports:
+    """Draw the reports of a collection, all in memory (ceil(k/8) + 14 bytes each).
+
+    The arguments are the fields of `rappor.simulate.Scenario`, and `keep_steps`, `threads` and
+    `progress` of `ReportsScenario`.
+    """
+    crowd = draw_crowd(scenario)
+    keep_steps = scenario.keep_steps
     whole_run = _empty(crowd, keep_steps)
     done = 0
-    for part in pieces(crowd, keep_steps=keep_steps, threads=threads):
+    for part in pieces(crowd, keep_steps=keep_steps, threads=scenario.threads):
         upto = done + len(part)
         for name in ("cohorts", "packed", "values", "clients", "bloom", "prr"):
             target = getattr(whole_run, name)
             if target is not None:
                 target[done:upto] = getattr(part, name)
         done = upto
-        if progress is not None:
-            progress(len(part))
+        if scenario.progress is not None:
+            scenario.progress(len(part))
     return whole_run
 
 
@@ -204,7 +181,7 @@ def _jobs(crowd: Crowd) -> Iterator[tuple[_Piece, ByteArray]]:
         if section.cohort != cohort:
             cohort, filters = section.cohort, crowd.filters.packed(section.cohort)
         values = crowd.values_of(section)
-        size = max(1, PIECE_BYTES // (width * section.each))
+        size = max(1, PIECE_BYTES // (width * section.reports_each))
         for start in range(0, section.clients, size):
             first = section.first_client + start
             yield _Piece(section, number, first, values[start : start + size]), filters
@@ -214,7 +191,7 @@ def _jobs(crowd: Crowd) -> Iterator[tuple[_Piece, ByteArray]]:
 def _make(crowd: Crowd, piece: _Piece, filters: ByteArray, keep: bool) -> Reports:
     """The reports of one piece: what happens in a thread."""
     section, values = piece.section, piece.values
-    clients, each = len(values), section.each
+    clients, each = len(values), section.reports_each
     memo: Any = None
     if each == 1 or crowd.values == "distinct":
         held = values.ravel()

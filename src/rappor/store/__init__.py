@@ -3,8 +3,6 @@
 from rappor.store.cells import CellKey, dimensions_pairs, dimensions_text
 from rappor.store.open import open_store, restore_store
 from rappor.store.types import (
-    TOKEN_BYTES,
-    TOKEN_DAYS,
     AuditEntry,
     CellSummary,
     Definition,
@@ -16,8 +14,6 @@ from rappor.store.types import (
 )
 
 __all__ = [
-    "TOKEN_BYTES",
-    "TOKEN_DAYS",
     "AuditEntry",
     "CellKey",
     "CellSummary",

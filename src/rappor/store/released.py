@@ -27,7 +27,8 @@ from rappor.store.sqlite import schema_upgrade
 from rappor.store.sqlite.connection import BUSY_MS, roll_back, translating
 from rappor.store.sqlite.schema_upgrade import Migration
 from rappor.store.sqlite.seals import checksum, typed
-from rappor.store.types import TOKEN_DAYS, CellSummary, Store, StoredCounts
+from rappor.store.types import CellSummary, Store, StoredCounts
+from rappor.wire.protocol import ACCEPTANCE_DAYS
 
 STEP = 50  # reports of a cell between two releases of it
 FILE_NAME = "released.sqlite"
@@ -58,7 +59,7 @@ def is_closed(period: str, today: date) -> bool:
     """
     try:
         last = days_of(period)[1]
-        return last + timedelta(days=TOKEN_DAYS + _GRACE_DAYS) < today
+        return last + timedelta(days=ACCEPTANCE_DAYS + _GRACE_DAYS) < today
     except (ParamsError, OverflowError):
         return False
 

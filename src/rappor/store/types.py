@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from rappor.collection import Registry
 
 
-TOKEN_BYTES = 16
-TOKEN_DAYS = 14  # T: how long a period is accepted, and its tokens remembered ("Exactly once")
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
     """Some reports of one cell and cohort, added up: what a batch brings to a store.

@@ -1,11 +1,22 @@
-"""Reports outside a process: packing, batches, a collector's errors. Standard library only."""
+"""Reports outside a process: packing, batches, the protocol. Standard library only."""
 
-from rappor.wire.batch import MAX_BODY, MAX_INFLATED, MAX_REPORTS, Batch, reports_that_fit
-from rappor.wire.binary import BINARY, decode_batch, encode_batch
-from rappor.wire.cells import OTHER
-from rappor.wire.json_batch import JSON, decode_batch_json, encode_batch_json
+from rappor.wire.batch import Batch, reports_that_fit
+from rappor.wire.binary import decode_batch, encode_batch
+from rappor.wire.dimensions import OTHER
+from rappor.wire.json_batch import decode_batch_json, encode_batch_json
 from rappor.wire.packing import from_text, pack, to_text, unpack
-from rappor.wire.problems import PROBLEM_JSON, PROBLEMS, Problem, problem_json
+from rappor.wire.protocol import (
+    BINARY,
+    JSON,
+    MAX_BODY,
+    MAX_INFLATED,
+    MAX_REPORTS,
+    PROBLEM_JSON,
+    PROBLEMS,
+    REPORTS_PATH,
+    Problem,
+    problem_json,
+)
 
 __all__ = [
     "BINARY",
@@ -16,6 +27,7 @@ __all__ = [
     "OTHER",
     "PROBLEMS",
     "PROBLEM_JSON",
+    "REPORTS_PATH",
     "Batch",
     "Problem",
     "decode_batch",

@@ -1,7 +1,7 @@
-"""Batch: what one upload carries: reports of one collection, version, period and cell (R8).
+"""Batch: the reports of one upload. They share a collection, version, period and cell.
 
-Structure is checked here, once, on the way in and out: whether a collection exists and the
-reports fit it is for whoever knows the collections. The messages never repeat what was sent.
+A Batch checks its own structure. Whether the collection exists and the reports fit it is checked by
+the collector. Error messages never repeat what was sent.
 """
 
 from __future__ import annotations
@@ -14,30 +14,26 @@ from typing import Any
 from rappor.errors import WireError
 from rappor.mechanism.report import Report
 from rappor.params import MAX_K, MAX_M
-from rappor.wire.cells import COLLECTION_NAME, Cell, check_cell
-from rappor.wire.packing import pack
+from rappor.wire.dimensions import COLLECTION_NAME, Cell, check_cell
+from rappor.wire.packing import clear_padding, pack
+from rappor.wire.protocol import MAX_BODY, MAX_VERSION, TOKEN_BYTES
 
-MAX_BODY = 256 * 1024  # bytes of a message as it is sent
-MAX_INFLATED = 1024 * 1024  # bytes of a message after a content encoding is undone
-MAX_REPORTS = 16  # in a batch from a client; more only with a gateway key (docs/protocol.md)
-MAX_VERSION = 0xFFFF
-TOKEN_BYTES = 16
-_PERIOD = re.compile(r"[0-9]{4}-(?:[0-9]{2}-[0-9]{2}|W[0-9]{2})")
+PERIOD = re.compile(r"[0-9]{4}-(?:[0-9]{2}-[0-9]{2}|W[0-9]{2})")
 _HIGH_BYTES = bytes(range(MAX_M >> 8))  # of a cohort, which is below MAX_M
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some reports, and what is sent with them.
+    """Some reports and what is sent with them.
 
     Attributes:
-        token: 16 random bytes, drawn for the batch and for nothing else: a second copy is known.
-        collection: its name.
-        version: of the collection, 1 to 65535.
+        token: 16 random bytes, drawn for this batch only, by which a second copy is recognised.
+        collection: the collection's name.
+        version: the collection's version, 1 to 65535.
         period: the day or week that the reports belong to.
         dimensions: the cell: (name, value) pairs, sorted by name.
-        k: bits in a report.
-        cohorts: each report's cohort, two bytes, the lower one first.
+        k: the number of bits in a report.
+        cohorts: each report's cohort in two bytes, little-endian.
         reports: each report packed into ceil(k/8) bytes (`wire.pack`), in the same order.
     """
 
@@ -59,7 +55,7 @@ class Batch:
                 "collection must be a name of 1 to 63 of a-z, 0-9, _ and -, a letter first"
             )
         _check_whole("version", self.version, 1, MAX_VERSION)
-        if not isinstance(self.period, str) or not _PERIOD.fullmatch(self.period):
+        if not isinstance(self.period, str) or not PERIOD.fullmatch(self.period):
             raise WireError("period must be a day such as 2026-11-16 or a week such as 2026-W47")
         object.__setattr__(self, "dimensions", check_cell(self.dimensions))
         _check_whole("k", self.k, 1, MAX_K)
@@ -78,16 +74,14 @@ class Batch:
             )
         if self.cohorts[1::2].translate(None, _HIGH_BYTES):
             raise WireError(f"a cohort must be below {MAX_M}")
-        if self.k % 8 and self.reports[size - 1 :: size].translate(
-            None, bytes(range(1 << self.k % 8))
-        ):
+        if not clear_padding(self.reports, self.k):
             raise WireError(
                 f"reports of {self.k} bits must leave their {-self.k % 8} padding bits 0"
             )
 
     @property
     def count(self) -> int:
-        """How many reports there are."""
+        """The number of reports."""
         return len(self.cohorts) // 2
 
     @classmethod
@@ -102,7 +96,7 @@ class Batch:
         dimensions: Iterable[tuple[str, str]] = (),
         k: int,
     ) -> Batch:
-        """A batch of reports as an encoder makes them.
+        """Make a batch of the reports that an encoder returns.
 
         >>> made = Batch.of(
         ...     [Report(3, 5)],
@@ -126,7 +120,7 @@ class Batch:
 
 
 def reports_that_fit(k: int) -> int:
-    """How many reports of k bits are sure to fit one message, in either format.
+    """The number of reports of k bits that always fit one message, in either format.
 
     >>> reports_that_fit(128)
     10837

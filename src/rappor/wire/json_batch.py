@@ -1,7 +1,7 @@
 """A batch as JSON with base64 inside, for clients without binary tools (docs/protocol.md).
 
-`json.loads` alone takes NaN, repeated keys, UTF-16, deep nesting and numbers without end: all are
-refused here before they can mean anything.
+`json.loads` alone accepts NaN, repeated keys, UTF-16, deep nesting and numbers of any length. All
+of them are refused here.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import re
 from typing import Any, NoReturn
 
 from rappor.errors import WireError
-from rappor.wire.batch import MAX_BODY, MAX_INFLATED, TOKEN_BYTES, Batch
+from rappor.wire.batch import Batch
 from rappor.wire.binary import fits
+from rappor.wire.protocol import MAX_BODY, MAX_INFLATED, TOKEN_BYTES
 
-JSON = "application/json"
 FORMAT = 1
-MOST_DEPTH = 8
+_MAX_BRACKETS = 8
 _KEYS = (
     "rappor",
     "token",
@@ -31,8 +31,8 @@ _KEYS = (
     "reports",
 )
 _HEX = re.compile(r"[0-9a-f]*")
-_MOST_COMMAS = 32  # a batch has at most 15; each costs time before anything else is known
-_DIGITS = 9  # in a number: none that is allowed has more than five
+_MAX_COMMAS = 32  # a batch has at most 15, and parsing each of them takes time
+_MAX_DIGITS = 9  # in a number; no valid number has more than five
 
 
 def encode_batch_json(batch: Batch) -> bytes:
@@ -54,47 +54,45 @@ def encode_batch_json(batch: Batch) -> bytes:
 
 
 def decode_batch_json(data: bytes) -> Batch:
-    """The batch that a JSON message is, or WireError; at most 1 MiB, after decompression."""
+    """The batch in a JSON message (at most 1 MiB, after decompression), or WireError."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise WireError(f"a JSON batch is bytes, got {type(data).__name__}")
-    found = parse_json(fits(bytes(data), MAX_INFLATED))
-    if not isinstance(found, dict):
+    document = parse_json(fits(bytes(data), MAX_INFLATED))
+    if not isinstance(document, dict):
         raise WireError("a JSON batch is an object")
-    missing = [key for key in _KEYS if key not in found]
-    if missing or len(found) != len(_KEYS):
+    missing = [key for key in _KEYS if key not in document]
+    if missing or len(document) != len(_KEYS):
         raise WireError(
             f"a JSON batch has exactly the keys {', '.join(_KEYS)}"
             + (f"; missing: {', '.join(missing)}" if missing else "; it has others")
         )
-    if found["rappor"] != FORMAT or isinstance(found["rappor"], bool):
-        raise WireError(f"rappor must be {FORMAT}, the only format there is")
-    dimensions = found["dimensions"]
+    if document["rappor"] != FORMAT or isinstance(document["rappor"], bool):
+        raise WireError(f"rappor must be {FORMAT}, the only known format")
+    dimensions = document["dimensions"]
     if not isinstance(dimensions, dict):
         raise WireError("dimensions must be an object of names and values")
     return Batch(
-        _from_hex(found["token"]),
-        found["collection"],
-        found["version"],
-        found["period"],
+        _from_hex(document["token"]),
+        document["collection"],
+        document["version"],
+        document["period"],
         tuple(sorted(dimensions.items())),
-        found["k"],
-        _from_base64("cohorts", found["cohorts"]),
-        _from_base64("reports", found["reports"]),
+        document["k"],
+        _from_base64("cohorts", document["cohorts"]),
+        _from_base64("reports", document["reports"]),
     )
 
 
 def parse_json(data: bytes) -> Any:
-    """A JSON document in UTF-8 of whole numbers, few brackets, each key once, or WireError."""
+    """Parse a JSON document, or WireError if it is larger or freer than a batch can be."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise WireError("a JSON message is UTF-8 text") from None
-    if text.count("[") + text.count("{") > MOST_DEPTH:  # no text of a batch holds a bracket
-        raise WireError(
-            f"a JSON batch has at most {MOST_DEPTH} opening brackets, and so is at most as deep"
-        )
-    if text.count(",") > _MOST_COMMAS:  # no text of a batch holds one either
-        raise WireError(f"a JSON batch has at most {_MOST_COMMAS} commas")
+    if text.count("[") + text.count("{") > _MAX_BRACKETS:  # no text in a batch has a bracket
+        raise WireError(f"a JSON batch has at most {_MAX_BRACKETS} opening brackets")
+    if text.count(",") > _MAX_COMMAS:  # nor a comma
+        raise WireError(f"a JSON batch has at most {_MAX_COMMAS} commas")
     try:
         return json.loads(
             text,
@@ -110,10 +108,10 @@ def parse_json(data: bytes) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
         raise WireError("a JSON message names each key once")
-    return found
+    return unique
 
 
 def _refuse_constant(_: str) -> NoReturn:
@@ -125,8 +123,8 @@ def _refuse_fraction(_: str) -> NoReturn:
 
 
 def _short_int(digits: str) -> int:
-    if len(digits) > _DIGITS:
-        raise WireError(f"numbers in a JSON message have at most {_DIGITS} digits")
+    if len(digits) > _MAX_DIGITS:
+        raise WireError(f"numbers in a JSON message have at most {_MAX_DIGITS} digits")
     return int(digits)
 
 
@@ -137,7 +135,7 @@ def _from_hex(text: Any) -> bytes:
 
 
 def _from_base64(name: str, text: Any) -> bytes:
-    """Standard base64 with padding; the one way of writing the bytes and no other."""
+    """Decode standard base64 with padding; only the canonical text of the bytes is accepted."""
     expected = f"{name} must be base64 (RFC 4648, section 4) with padding"
     if not isinstance(text, str):
         raise WireError(expected)

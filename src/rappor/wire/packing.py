@@ -1,12 +1,15 @@
-"""Bits outside a process: packed bytes and text, as docs/protocol.md fixes them.
+"""A report's bits outside a process: packed bytes and text, as defined in docs/protocol.md.
 
-Packed: bit i is bit i % 8 of byte i // 8; the unused bits of the last byte are 0. Text (CSV): one
-character a bit, bit k-1 first, as google/rappor writes it.
+Packed: bit i is bit i % 8 of byte i // 8, and the unused bits of the last byte are 0. Text (CSV):
+one character for each bit, bit k-1 first, as google/rappor writes it.
 """
 
 from __future__ import annotations
 
 from rappor.errors import WireError
+
+# By the number of bits used in the last byte: the values of that byte with its padding bits 0.
+_LAST_BYTES = [bytes(range(1 << used)) for used in range(8)]
 
 
 def pack(bits: int, k: int) -> bytes:
@@ -20,7 +23,7 @@ def pack(bits: int, k: int) -> bytes:
 
 
 def unpack(data: bytes, k: int) -> int:
-    """The k bits of `pack`; WireError on another length or on a set padding bit."""
+    """The k bits of `pack`. WireError if the length is wrong or a padding bit is set."""
     _check_width(k)
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise WireError(f"a packed report is bytes, got {type(data).__name__}")
@@ -30,6 +33,16 @@ def unpack(data: bytes, k: int) -> int:
     if bits >> k:
         raise WireError(f"a report of {k} bits must leave its last {-k % 8} padding bits 0")
     return bits
+
+
+def clear_padding(reports: bytes, k: int) -> bool:
+    """Whether the padding bits of all of some packed reports of k bits are 0.
+
+    >>> clear_padding(bytes([1, 3, 255, 1]), 10), clear_padding(bytes([1, 4, 255, 1]), 10)
+    (True, False)
+    """
+    used, size = k % 8, (k + 7) // 8
+    return not used or not reports[size - 1 :: size].translate(None, _LAST_BYTES[used])
 
 
 def to_text(bits: int, k: int) -> str:
@@ -43,7 +56,7 @@ def to_text(bits: int, k: int) -> str:
 
 
 def from_text(text: str, k: int) -> int:
-    """The bits of `to_text`; WireError unless it is exactly k characters 0 or 1."""
+    """The bits of `to_text`. WireError unless the text is exactly k characters 0 or 1."""
     _check_width(k)
     if not isinstance(text, str) or len(text) != k or set(text) - {"0", "1"}:
         raise WireError(f"a report of {k} bits is {k} characters 0 or 1")

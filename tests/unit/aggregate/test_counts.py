@@ -10,6 +10,7 @@ import pytest
 
 from rappor import DecodeError, Params, ParamsError
 from rappor.aggregate import Counts
+from support.full_disk import full_disk
 
 REFERENCE = Path(__file__).parents[2] / "vectors" / "reference" / "reports"
 SMALL = Params(3, 1, 2, 0.5, 0.5, 0.75)
@@ -255,3 +256,22 @@ def test_an_npz_damaged_anywhere_is_a_decode_error_or_unharmed(tmp_path) -> None
         except DecodeError:
             continue
         assert found == expected
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
+def test_on_a_full_disk_the_old_file_stays_whole(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"counts.{ending}"
+    path.write_text("old")
+    made = Counts(Params.preset("windows"), [9] * 8, [[number % 9 for number in range(128)]] * 8)
+    with full_disk(), pytest.raises(OSError, match="large"):
+        getattr(made, f"to_{ending}")(path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_behind_a_link_is_replaced_and_the_link_stays(tmp_path: Path) -> None:
+    link = tmp_path / "latest.csv"
+    link.symlink_to("today.csv")
+    counts().to_csv(link)
+    assert link.is_symlink()
+    assert Counts.from_csv(tmp_path / "today.csv", SMALL).totals.tolist() == [5, BIG]

@@ -21,8 +21,10 @@ def test_where_nothing_can_be_written_functions_compile_in_each_process(
         return compile_function(**options)
 
     compile_function = numba.njit
-    monkeypatch.setattr(numba, "njit", read_only)
-    assert _engine.compiled(lambda number: number + 1)(2) == 3
+    with monkeypatch.context() as patch:
+        patch.setattr(numba, "njit", read_only)
+        function = _engine.compiled(lambda number: number + 1)
+    assert function(2) == 3
     assert asked == [True, False]
 
 

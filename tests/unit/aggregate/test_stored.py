@@ -1,6 +1,7 @@
 """Counts from the store add up as the theory says; files go in exactly as they would be counted."""
 
 import random
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def test_cells_of_one_period_add_and_periods_add_the_reports_of_a_client() -> No
 
 def test_a_client_that_reports_once_ever_has_one_report_in_any_number_of_periods() -> None:
     once = samples.Params(k=20, h=1, m=4, f=0.0, p=0.25, q=0.75)
-    asked = replace(collection(most_epsilon=20.0), params=once, one_time=True)
+    asked = replace(collection(max_epsilon=20.0), params=once, one_time=True)
     cells = [stored(day, params_digest=once.digest) for day in (PERIOD, "2026-11-15")]
     (counts,) = sum_cells(cells, asked)  # type: ignore[arg-type]
     assert counts.reports_per_client == 1
@@ -156,3 +157,20 @@ def test_a_million_reports_give_the_same_counts_however_they_are_cut(tmp_path: P
     assert (found.ones == whole.ones).all()
     assert (found.totals == whole.totals).all()
     store.close()
+
+
+@pytest.mark.parametrize("write", [write_csv, write_parquet])
+def test_reports_that_cannot_be_written_leave_the_old_file_whole(
+    tmp_path: Path, write: Callable[..., int]
+) -> None:
+    path = tmp_path / "reports"
+    path.write_text("old")
+
+    def reports() -> Iterator[tuple[int, bytes]]:
+        yield 0, bytes(WIDTH * 10)
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="space"):
+        write(path, reports(), PARAMS.k)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

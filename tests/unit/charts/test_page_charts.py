@@ -10,9 +10,9 @@ from rappor import Params, Ranges
 from rappor.aggregate import Counts
 from rappor.charts.comparison import Pair, comparison_panel
 from rappor.charts.distribution import cumulative_panel, histogram_panel
-from rappor.charts.dots import dots_panel, log_ticks
 from rappor.charts.render import VEGA_LITE, to_svg
-from rappor.charts.results import bars_panel, results, strip_panel
+from rappor.charts.results import results, strip_panel
+from rappor.charts.rows import bars_panel, dots_panel, log_ticks
 from rappor.decoding.ordinal import decode_ordinal
 from support.drawn import row
 

@@ -7,10 +7,9 @@ import pytest
 import vl_convert
 
 from rappor.charts.balance import balance_panel
-from rappor.charts.by_period import reports_panel, unlisted_panel
 from rappor.charts.render import VEGA_LITE, to_svg
 from rappor.charts.theme import colours
-from rappor.charts.trends import Mark, TrendLine, TrendPoint, trends
+from rappor.charts.trends import Mark, TrendLine, TrendPoint, reports_panel, trends, unlisted_panel
 
 PERIODS = [f"2026-W{week:02}" for week in range(20, 33)]
 HOSTILE = ["<b>&'\"", "x" * 300, "", "datum.evil", "日本語", "a\nb", "']);alert(1);//", "${1}"]

@@ -54,7 +54,7 @@ ODD: list[Any] = [
 ]
 ARGUMENTS = [
     *("directory", "collections", "consent", "upload_to", "dimensions", "ingest_key"),
-    *("account_secret", "most_epsilon", "outbox_limit", "jitter", "ca_file", "clock", "transport"),
+    *("account_secret", "max_epsilon", "outbox_limit", "jitter", "ca_file", "clock", "transport"),
 ]
 
 
@@ -96,8 +96,8 @@ WRONG = [
     ("outbox_limit", 10**400),
     ("outbox_limit", 1.5),
     ("outbox_limit", 0),
-    ("most_epsilon", 10**400),
-    ("most_epsilon", float("nan")),
+    ("max_epsilon", 10**400),
+    ("max_epsilon", float("nan")),
     ("jitter", 10**400),
     ("jitter", float("inf")),
     ("ca_file", "a\0"),

@@ -57,7 +57,7 @@ def test_nothing_is_reported_from_the_day_of_expiry_on() -> None:
 
 def test_epsilon_stops_values_before_their_number_does() -> None:
     one = epsilon_infinity(WINDOWS)
-    collection = homepage(most_values=3, most_epsilon=2.5 * one)
+    collection = homepage(max_values=3, max_epsilon=2.5 * one)
     answers, ledger = asked(Ledger("s"), collection, (0, A), (1, B), (2, C))
     assert ledger.epsilon() <= 2.5 * one
     assert answers.startswith("YES YES")
@@ -68,7 +68,7 @@ def test_without_a_permanent_response_reports_stop_after_n(  # R31
     params = Params(k=8, h=1, m=1, f=0.0, p=0.5, q=0.75)
     one = epsilon_one(params, "category")
     collection = Collection(
-        "sort", 1, params, kind="category", categories=("x", "y"), most_epsilon=4.5 * one
+        "sort", 1, params, kind="category", categories=("x", "y"), max_epsilon=4.5 * one
     )
     answers, ledger = asked(Ledger("s"), collection, *((day, A) for day in range(6)))
     assert answers == "YES YES YES YES CAPPED CAPPED"
@@ -80,12 +80,12 @@ def test_a_new_q_is_one_joint_history_and_a_new_f_adds() -> None:
     old = homepage(expires=expires)
     _, ledger = asked(Ledger("s"), old, (0, A))
     quieter = homepage(
-        version=2, expires=expires, params=Params(128, 2, 8, 0.5, 0.5, 0.625), most_epsilon=99
+        version=2, expires=expires, params=Params(128, 2, 8, 0.5, 0.5, 0.625), max_epsilon=99
     )
     _, joint = asked(ledger, quieter, (1, A))
     assert joint.epsilon() == spent(joint.charges()).total
     assert epsilon_n(WINDOWS, 10) < joint.epsilon() <= epsilon_infinity(WINDOWS)
-    other = homepage(version=2, params=Params.preset("chrome"), most_epsilon=99)
+    other = homepage(version=2, params=Params.preset("chrome"), max_epsilon=99)
     _, apart = asked(ledger, other, (1, A))
     assert apart.epsilon() == pytest.approx(
         ledger.epsilon() + epsilon_infinity(Params.preset("chrome")), rel=1e-9
@@ -94,14 +94,14 @@ def test_a_new_q_is_one_joint_history_and_a_new_f_adds() -> None:
 
 def test_a_schedule_charges_each_phase_with_its_own_q() -> None:
     collection = homepage(
-        expires=MONDAY + 10 * DAY, schedule=(("2026-11-18", 0.5, 0.625),), most_epsilon=99
+        expires=MONDAY + 10 * DAY, schedule=(("2026-11-18", 0.5, 0.625),), max_epsilon=99
     )
     _, ledger = asked(Ledger("s"), collection, (0, A), (2, A))
     assert [(term.q, term.limit) for term in ledger.accounts[0].terms] == [(0.75, 2), (0.625, 8)]
 
 
 def test_in_budget_mode_each_period_costs_again() -> None:
-    collection = homepage(budget=True, most_epsilon=3.5 * epsilon_one(WINDOWS), most_values=9)
+    collection = homepage(budget=True, max_epsilon=3.5 * epsilon_one(WINDOWS), max_values=9)
     answers, ledger = asked(Ledger("s"), collection, *((day, A) for day in range(5)))
     assert answers == "YES YES YES CAPPED CAPPED"
     assert ledger.epsilon() == pytest.approx(3 * epsilon_one(WINDOWS))
@@ -109,7 +109,7 @@ def test_in_budget_mode_each_period_costs_again() -> None:
 
 @pytest.mark.slow
 def test_old_budget_periods_become_a_sum_that_still_counts() -> None:
-    collection = homepage(budget=True, most_epsilon=1e6, most_values=9)
+    collection = homepage(budget=True, max_epsilon=1e6, max_values=9)
     _, ledger = asked(Ledger("s"), collection, *((day, A) for day in range(140)))
     assert ledger.epsilon() == pytest.approx(140 * epsilon_one(WINDOWS))
     assert len(ledger.accounts[0].terms) == 128
@@ -119,7 +119,7 @@ def test_old_budget_periods_become_a_sum_that_still_counts() -> None:
 
 
 def test_no_value_is_charged_beforehand_where_null_reports_are_made() -> None:
-    collection = homepage(null_reports=True, most_values=1)
+    collection = homepage(null_reports=True, max_values=1)
     answers, ledger = asked(Ledger("s"), collection, (0, A), (1, B), (1, NULL))
     assert answers == "YES CAPPED YES"
     assert set(ledger.accounts[0].values) == {A, NULL}
@@ -135,17 +135,17 @@ def test_a_one_time_collection_reports_once_whatever_the_period() -> None:
 
 def test_a_group_shares_the_limit_of_the_collection_that_asks() -> None:
     one = epsilon_infinity(ECHO)
-    first = homepage(name="os", params=ECHO, group="device", most_epsilon=1.5 * one)
-    second = homepage(name="model", params=ECHO, group="device", most_epsilon=1.5 * one)
+    first = homepage(name="os", params=ECHO, group="device", max_epsilon=1.5 * one)
+    second = homepage(name="model", params=ECHO, group="device", max_epsilon=1.5 * one)
     _, ledger = asked(Ledger("s"), first, (0, A))
     assert asked(ledger, second, (0, A))[0] == "CAPPED"
-    alone = homepage(name="model", params=ECHO, most_epsilon=1.5 * one)
+    alone = homepage(name="model", params=ECHO, max_epsilon=1.5 * one)
     assert asked(ledger, alone, (0, A))[0] == "YES"
 
 
 def test_a_group_is_remembered_when_its_secret_is_forgotten() -> None:
     one = epsilon_infinity(ECHO)
-    second = homepage(name="model", params=ECHO, group="device", most_epsilon=1.5 * one)
+    second = homepage(name="model", params=ECHO, group="device", max_epsilon=1.5 * one)
     kept = Ledger("s", carried={"os": one}, groups={"os": "device"})
     assert asked(kept, second, (0, A))[0] == "CAPPED"
     assert asked(Ledger("s", carried={"os": one}), second, (0, A))[0] == "YES"
@@ -174,5 +174,5 @@ def test_several_reports_a_week_are_counted_by_week() -> None:
 
 def test_what_forgotten_secrets_cost_counts_against_the_limit() -> None:
     ledger = Ledger("s", carried={"homepage": epsilon_infinity(WINDOWS)})
-    assert asked(ledger, homepage(most_values=1), (0, A))[0] == "CAPPED"
+    assert asked(ledger, homepage(max_values=1), (0, A))[0] == "CAPPED"
     assert asked(Ledger("s", carried={"homepage": math.inf}), homepage(), (0, A))[0] == "CAPPED"

@@ -154,7 +154,7 @@ def test_forgetting_deletes_says_its_cost_and_keeps_counting_it(
     opened: Opener, tmp_path: Path
 ) -> None:
     spent = epsilon_infinity(Params.preset("windows"))
-    client = opened(homepage(most_values=2))
+    client = opened(homepage(max_values=2))
     client.report("homepage", "a.org")
     client.flush(LIMIT)
     secret = (tmp_path / "client/secret").read_bytes()
@@ -164,13 +164,13 @@ def test_forgetting_deletes_says_its_cost_and_keeps_counting_it(
     assert client.status().state == "forgotten"
     left = {path.name for path in (tmp_path / "client").rglob("*") if path.is_file()}
     assert left <= {"forgotten", "lock", "sending.lock", "upload.lock"}
-    again = opened(homepage(most_values=2), clock=FakeClock(MONDAY.replace(day=17)))
+    again = opened(homepage(max_values=2), clock=FakeClock(MONDAY.replace(day=17)))
     again.report("homepage", "a.org")
     again.flush(LIMIT)
     assert again.status().epsilon == pytest.approx(2 * spent, rel=1e-9)
     assert (tmp_path / "client/secret").read_bytes() != secret
     again.forget()
-    last = opened(homepage(most_values=2), clock=FakeClock(MONDAY.replace(day=18)))
+    last = opened(homepage(max_values=2), clock=FakeClock(MONDAY.replace(day=18)))
     last.report("homepage", "b.org")
     last.flush(LIMIT)
     assert last.status().calls == {"the limit on values or ε is reached": 1}
@@ -210,7 +210,7 @@ def test_a_lost_secret_or_ledger_stops_reports_with_a_clear_status(
     assert {path.name for path in (tmp_path / "client").iterdir()} == before
     forgotten = again.forget()  # the way out, which assumes the worst where nothing is known
     known = problem.startswith("secret")
-    values = 1 if known else homepage().most_values
+    values = 1 if known else homepage().max_values
     assert forgotten.epsilon == pytest.approx(
         values * epsilon_infinity(Params.preset("windows")), rel=1e-9
     )
@@ -245,7 +245,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"dimensions": ["NZ"]}, "must be a mapping"),
     ({"account_secret": b"short"}, "at least 16 random bytes"),
     ({"account_secret": "a password that is long"}, "at least 16 random bytes"),
-    ({"most_epsilon": math.nan}, "most_epsilon must be"),
+    ({"max_epsilon": math.nan}, "max_epsilon must be"),
     ({"outbox_limit": 0}, "outbox_limit must be"),
     ({"jitter": -1}, "jitter must be"),
     ({"directory": 7}, "directory must be a path"),

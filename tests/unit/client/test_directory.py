@@ -14,10 +14,12 @@ from rappor.client import Client
 from rappor.client.folder import Folder
 from rappor.client.ledger_file import load_ledger
 from rappor.client.outbox import Outbox
+from rappor.collection import Collection
 from rappor.params import Params
 from support.client import (
     LIMIT,
     FakeClock,
+    FakeTransport,
     MemoryDisk,
     homepage,
     recorder_on,
@@ -25,8 +27,9 @@ from support.client import (
 )
 
 DAY = datetime.timedelta(days=1)
+EARLIER = Path(__file__).parents[2] / "vectors" / "client-folder"
 ONCE = homepage(
-    name="once", params=Params(16, 2, 4, 0.0, 0.25, 0.75), one_time=True, most_epsilon=99.0
+    name="once", params=Params(16, 2, 4, 0.0, 0.25, 0.75), one_time=True, max_epsilon=99.0
 )
 
 
@@ -69,7 +72,7 @@ def test_an_older_ledger_beside_newer_reports_is_refused(directory: Path) -> Non
     assert report_again(directory, clock) == "ledger-outdated"
     with Client.open(directory, [homepage()], consent=True, clock=clock) as client:
         assert client.status().problem == "ledger-outdated"
-        assert client.forget().epsilon == pytest.approx(homepage().most_epsilon)
+        assert client.forget().epsilon == pytest.approx(homepage().max_epsilon)
 
 
 @pytest.mark.parametrize("account", [None, b"an account's own secret"])
@@ -231,3 +234,32 @@ def test_a_full_disk_at_any_write_makes_no_second_report_and_no_uncharged_one(
             disk.files["secret"].split()[-1].decode()
         )
         assert load_ledger(disk, secret).batches >= made
+
+
+def test_a_folder_of_an_earlier_version_goes_on_with_its_old_field_names(directory: Path) -> None:
+    """The folder was written when `max_values` was `most_values`; p = 0, q = 1: reports are B'."""
+    shutil.copytree(EARLIER, directory, ignore=shutil.ignore_patterns("*.toml"))
+    collection = Collection.read(EARLIER / "homepage.toml")
+    assert (collection.max_values, collection.max_epsilon) == (2, 20.0)
+    assert collection.memo_digest.startswith("defd6b60e2e17dc2")
+    assert collection.params.digest.startswith("5622e437b372c617")
+    clock = FakeClock()
+    clock.forward(1)
+    collector = FakeTransport()
+    options: dict[str, Any] = {"consent": True, "clock": clock, "transport": collector}
+    with Client.open(directory, [EARLIER / "homepage.toml"], **options) as client:
+        assert client.status().epsilon == pytest.approx(2 * collection.epsilon_infinity)
+        client.report("homepage", "c.org")  # a third value: the limit is two
+        client.report("homepage", "a.org")
+        client.report("homepage", "b.org")
+        assert client.flush(LIMIT)
+        status = client.status()
+    assert status.problem is None
+    assert status.calls == {"made": 2, "the limit on values or ε is reached": 1}
+    assert status.epsilon == pytest.approx(2 * collection.epsilon_infinity)
+    made = sorted((batch.period, batch.cohorts, batch.reports) for batch in collector.batches)
+    days: dict[str, set[tuple[bytes, bytes]]] = {}
+    for period, cohorts, reports in made:
+        days.setdefault(period, set()).add((cohorts, reports))
+    assert len(made) == 4
+    assert days["2026-11-16"] == days["2026-11-17"]  # the same cohort and the same B'

@@ -16,7 +16,7 @@ from support.waiting import wait_for
 
 DAY = datetime.timedelta(days=1)
 ONCE = homepage(
-    name="once", params=Params(16, 2, 4, 0.0, 0.25, 0.75), one_time=True, most_epsilon=99.0
+    name="once", params=Params(16, 2, 4, 0.0, 0.25, 0.75), one_time=True, max_epsilon=99.0
 )
 
 
@@ -33,7 +33,7 @@ def test_forgetting_leaves_no_unfinished_copy_of_the_secret(directory: Path) -> 
 @pytest.mark.parametrize("lost", [False, True], ids=["ledger known", "ledger lost"])
 def test_forgetting_does_not_give_a_period_a_second_report(directory: Path, lost: bool) -> None:
     clock = FakeClock()
-    generous = homepage(most_epsilon=99.0)
+    generous = homepage(max_epsilon=99.0)
     collector = used(directory, clock, generous)
     if lost:
         (directory / "ledger").unlink()
@@ -74,7 +74,7 @@ def test_forgetting_a_lost_ledger_keeps_what_was_forgotten_before(directory: Pat
     used(directory, clock)
     (directory / "ledger").unlink()
     with Client.open(directory, [homepage()], consent=True, clock=clock) as client:
-        assert client.forget().epsilon == pytest.approx(first + homepage().most_epsilon)
+        assert client.forget().epsilon == pytest.approx(first + homepage().max_epsilon)
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_a_call_that_waits_for_the_lock_while_all_is_forgotten_draws_no_new_secr
 ) -> None:
     for attempt in range(12):
         clock = FakeClock(MONDAY + attempt * DAY)
-        client = Client.open(directory, [homepage(most_epsilon=999.0)], consent=True, clock=clock)
+        client = Client.open(directory, [homepage(max_epsilon=999.0)], consent=True, clock=clock)
         client.flush(LIMIT)
         held = client._folder._held  # the lock files that its threads hold or wait for
         with Folder(directory).lock("lock", LIMIT):

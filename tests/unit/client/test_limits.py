@@ -31,8 +31,8 @@ def outbox(disk: MemoryDisk) -> list[Batch]:
 
 
 def test_a_group_never_spends_more_than_the_smallest_limit_in_it() -> None:
-    small = homepage(name="small", group="g", most_epsilon=5.0)
-    large = homepage(name="large", group="g", most_epsilon=50.0, most_values=9)
+    small = homepage(name="small", group="g", max_epsilon=5.0)
+    large = homepage(name="large", group="g", max_epsilon=50.0, max_values=9)
     clock, disk = FakeClock(), MemoryDisk()
     recorder = recorder_on(disk, clock, small, large)
     recorder.record("small", "a.org", clock.now)
@@ -47,12 +47,12 @@ def test_a_group_never_spends_more_than_the_smallest_limit_in_it() -> None:
 
 def test_the_status_shows_the_limit_that_holds_for_the_group(tmp_path: Path) -> None:
     given = [
-        homepage(name="small", group="g", most_epsilon=5.0),
-        homepage(name="large", group="g", most_epsilon=50.0),
-        homepage(name="alone", most_epsilon=50.0),
+        homepage(name="small", group="g", max_epsilon=5.0),
+        homepage(name="large", group="g", max_epsilon=50.0),
+        homepage(name="alone", max_epsilon=50.0),
     ]
     with Client.open(tmp_path, given, consent=True, clock=FakeClock()) as client:
-        found = {each.name: each.most_epsilon for each in client.status().collections}
+        found = {each.name: each.max_epsilon for each in client.status().collections}
     assert found == {"small": 5.0, "large": 5.0, "alone": 50.0}
 
 

@@ -141,7 +141,7 @@ def test_time_without_consent_is_not_reported_on() -> None:
 
 def test_at_the_limit_of_values_the_period_gets_a_null_report() -> None:
     clock, disk = FakeClock(), MemoryDisk()
-    recorder = recorder_on(disk, clock, homepage(null_reports=True, most_values=1))
+    recorder = recorder_on(disk, clock, homepage(null_reports=True, max_values=1))
     recorder.tick()
     recorder.record("homepage", "a.org", clock.now)
     clock.set(MONDAY + DAY)
@@ -153,7 +153,7 @@ def test_at_the_limit_of_values_the_period_gets_a_null_report() -> None:
 
 
 def test_a_one_time_report_survives_a_crash_and_is_sent_with_one_token() -> None:
-    once = homepage(params=Params(16, 2, 4, 0.0, 0.25, 0.75), one_time=True, most_epsilon=9)
+    once = homepage(params=Params(16, 2, 4, 0.0, 0.25, 0.75), one_time=True, max_epsilon=9)
     tokens = set()
     for write in range(1, 9):
         clock, disk = FakeClock(), MemoryDisk()
@@ -176,7 +176,7 @@ def test_a_one_time_report_survives_a_crash_and_is_sent_with_one_token() -> None
 
 def test_a_damaged_slot_is_never_drawn_again() -> None:
     clock, disk = FakeClock(), MemoryDisk()
-    once = homepage(params=Params(16, 2, 4, 0.0, 0.25, 0.75), one_time=True, most_epsilon=9)
+    once = homepage(params=Params(16, 2, 4, 0.0, 0.25, 0.75), one_time=True, max_epsilon=9)
     recorder = recorder_on(disk, clock, once)
     recorder.record("homepage", "a.org", clock.now)
     (slot,) = (name for name in disk.names("once") if not name.endswith(".queued"))

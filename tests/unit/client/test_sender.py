@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from rappor.client.outbox import Outbox
-from rappor.client.sender import MOST_WAIT, Sender
+from rappor.client.sender import MAX_WAIT, Sender
 from rappor.client.transport import Answer, HttpTransport, retry_after
 from rappor.errors import ParamsError
 from rappor.wire import encode_batch, problem_json
@@ -54,7 +54,7 @@ def test_failures_wait_longer_each_time_with_jitter_and_have_an_end() -> None:
         setting.clock.now += waits[-1] + 1
     assert len(setting.transport.bodies) == 14
     for number, wait in enumerate(waits):
-        full = min(30 * 2.0**number, MOST_WAIT)
+        full = min(30 * 2.0**number, MAX_WAIT)
         assert 0.5 * full - 1 <= wait <= 1.5 * full + 1
 
 

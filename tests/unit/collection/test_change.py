@@ -16,7 +16,7 @@ from rappor.privacy.rounding import up
 WINDOWS = Params.preset("windows")
 OLD = Collection(
     "homepage", 3, WINDOWS, owner="web", expires=datetime.date(2027, 1, 1),
-    dimensions={"os": ("mac",)}, keep_reports_days=30, reports_per_period=2, most_values=2,
+    dimensions={"os": ("mac",)}, keep_reports_days=30, reports_per_period=2, max_values=2,
 )  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def test_every_field_has_a_rule() -> None:
     [
         {"params": noise(q=0.7)},
         {"params": noise(m=16)},
-        {"kind": "bits", "params": noise(k=3, h=1), "most_epsilon": 20.0},
+        {"kind": "bits", "params": noise(k=3, h=1), "max_epsilon": 20.0},
         {"dialect": "google"},
         {"period": "week"},
         {"dimensions": {"os": ("mac", "linux")}},
@@ -47,15 +47,15 @@ def test_every_field_has_a_rule() -> None:
         {"group": "pages"},
         {"account_secret": True},
         {"reports_per_period": 3},
-        {"most_values": 3},
-        {"most_epsilon": 100.0},
+        {"max_values": 3},
+        {"max_epsilon": 100.0},
     ],
 )
 def test_what_clients_send_or_were_promised_needs_a_new_version(given: dict[str, Any]) -> None:
     refused = to(**given)
     assert not refused.allowed
     assert refused.refusal.endswith("changed: give it version 4")
-    assert set(refused.refusal.split(" changed")[0].split(", ")) <= {*given, "most_epsilon"}
+    assert set(refused.refusal.split(" changed")[0].split(", ")) <= {*given, "max_epsilon"}
     allowed = to(4, **given)
     assert allowed.allowed
     assert allowed.refusal == ""
@@ -72,8 +72,8 @@ def test_what_clients_send_or_were_promised_needs_a_new_version(given: dict[str,
         ({"expires": datetime.date(2027, 6, 1)}, "review"),
         ({"expires": None}, "review"),
         ({"reports_per_period": 1}, "free"),
-        ({"most_values": 1}, "free"),
-        ({"most_epsilon": 2.0}, "free"),
+        ({"max_values": 1}, "free"),
+        ({"max_epsilon": 2.0}, "free"),
         ({"sensitivity": "high"}, "free"),
         ({"sensitivity": "low"}, "review"),
         ({"owner": "ads"}, "review"),
@@ -112,7 +112,7 @@ def test_a_schedule_is_charged_at_its_costliest() -> None:
 @pytest.mark.parametrize("given", [{"f": 0.25}, {"m": 16}, {"k": 64}])
 def test_another_permanent_response_adds(given: dict[str, Any]) -> None:
     new = noise(**given)
-    found = to(4, params=new, most_epsilon=OLD.most_epsilon)
+    found = to(4, params=new, max_epsilon=OLD.max_epsilon)
     total = epsilon_infinity(WINDOWS) + epsilon_infinity(new)
     assert not found.same_memo
     assert found.epsilon_after == pytest.approx(total)

@@ -26,9 +26,9 @@ def test_the_smallest_collection_has_the_papers_epsilon_and_caps_it() -> None:
     collection = made()
     assert collection.epsilon_one == pytest.approx(1.07429, abs=1e-5)
     assert collection.epsilon_infinity == pytest.approx(4.39445, abs=1e-5)
-    assert collection.most_epsilon == collection.epsilon_infinity
-    assert made(most_values=3).most_epsilon == pytest.approx(3 * 4.39445, abs=1e-4)
-    assert made(null_reports=True).most_epsilon == pytest.approx(2 * 4.39445, abs=1e-4)
+    assert collection.max_epsilon == collection.epsilon_infinity
+    assert made(max_values=3).max_epsilon == pytest.approx(3 * 4.39445, abs=1e-4)
+    assert made(null_reports=True).max_epsilon == pytest.approx(2 * 4.39445, abs=1e-4)
     assert (collection.period, collection.reports_per_period, collection.keep_reports_days) == (
         "day", 1, 0,
     )  # fmt: skip
@@ -52,7 +52,7 @@ def test_versions_that_share_the_digest_share_the_permanent_response() -> None:
 
 
 def test_budget_mode_draws_a_permanent_response_for_each_period() -> None:
-    collection = made(budget=True, most_epsilon=10.0)
+    collection = made(budget=True, max_epsilon=10.0)
     with pytest.raises(ParamsError, match="period must be given in budget mode"):
         collection.encoder(SECRET)
     one, two = (
@@ -83,7 +83,7 @@ def test_one_report_costs_what_the_loudest_phase_costs() -> None:
 
 def test_a_one_time_collection_costs_one_report_for_ever() -> None:
     once = made(params=dataclasses.replace(WINDOWS, f=0.0), one_time=True)
-    assert once.epsilon_one == once.epsilon_infinity == once.most_epsilon < math.inf
+    assert once.epsilon_one == once.epsilon_infinity == once.max_epsilon < math.inf
 
 
 def test_dimensions_that_are_not_declared_become_other() -> None:
@@ -116,9 +116,9 @@ BAD: list[tuple[str, Mapping[str, Any], str]] = [
     ("period", {"period": "month"}, "period must be one of day, week; got 'month'"),
     ("days", {"keep_reports_days": -1}, "keep_reports_days must be a whole number from 0"),
     ("reports", {"reports_per_period": 1.5}, "reports_per_period must be a whole number"),
-    ("values", {"most_values": 0}, "most_values must be a whole number from 1"),
-    ("NaN", {"most_epsilon": float("nan")}, "most_epsilon must be a number above 0, got nan"),
-    ("inf", {"most_epsilon": float("inf")}, "most_epsilon must be a number above 0, got inf"),
+    ("values", {"max_values": 0}, "max_values must be a whole number from 1"),
+    ("NaN", {"max_epsilon": float("nan")}, "max_epsilon must be a number above 0, got nan"),
+    ("inf", {"max_epsilon": float("inf")}, "max_epsilon must be a number above 0, got inf"),
     ("group", {"group": "A B"}, "group must be 1 to 63"),
     ("null", {"null_reports": 1}, "null_reports must be true or false, got 1"),
     ("expected", {"expected_reports": 0}, "expected_reports must be a whole number from 1"),
@@ -135,9 +135,9 @@ BAD: list[tuple[str, Mapping[str, Any], str]] = [
     ("phase q", {"schedule": [("2026-11-20", 0.5, 0.5)]}, r"schedule\[0\]: p and q must satisfy"),
     ("order", {"schedule": [("2026-11-20", 0.5, 0.7)] * 2}, r"schedule\[1\]: .* come in order"),
     ("one-time noise", {"one_time": True}, "one_time needs f = 0, or p = 0 with q = 1"),
-    ("budget twice", {"budget": True, "most_epsilon": 1, "reports_per_period": 2},
+    ("budget twice", {"budget": True, "max_epsilon": 1, "reports_per_period": 2},
      "budget allows one report in a period"),
-    ("no end", {"budget": True}, "most_epsilon must be given where ε has no end"),
+    ("no end", {"budget": True}, "max_epsilon must be given where ε has no end"),
     ("ranges of strings", {"ranges": Ranges((1,))}, "ranges belong to kind 'ordinal'"),
 ]  # fmt: skip
 
@@ -152,7 +152,7 @@ def test_what_is_wrong_is_refused_by_name(given: Mapping[str, Any], message: str
 def test_one_time_excludes_modes_of_many_reports(other: str) -> None:
     params = dataclasses.replace(WINDOWS, f=0.0)
     with pytest.raises(ParamsError, match=f"one_time and {other} exclude each other"):
-        made(params=params, one_time=True, most_epsilon=1.0, **{other: True})
+        made(params=params, one_time=True, max_epsilon=1.0, **{other: True})
 
 
 def test_every_kind_finds_its_parts() -> None:

@@ -49,9 +49,7 @@ def test_a_draft_ends_after_a_year_and_expects_enough_for_its_cells() -> None:
 
 
 def test_the_summary_of_the_papers_parameters_has_the_papers_numbers() -> None:
-    told = summary(
-        Collection("c", 1, Params.preset("windows"), reports_per_period=5, most_values=2)
-    )
+    told = summary(Collection("c", 1, Params.preset("windows"), reports_per_period=5, max_values=2))
     assert told.epsilon_report == pytest.approx(1.074, abs=1e-3)
     assert told.epsilon_period == pytest.approx(3.656, abs=1e-3)
     assert told.epsilon_value == pytest.approx(4.394, abs=1e-3)

@@ -29,8 +29,8 @@ dialect = "google"
 period = "week"
 keep_reports_days = 30
 reports_per_period = 2
-most_values = 3
-most_epsilon = 6.5
+max_values = 3
+max_epsilon = 6.5
 group = "accounts"
 null_reports = true
 expected_reports = 100000
@@ -71,6 +71,17 @@ def test_every_field_is_read_and_written_back() -> None:
     assert collection.dimensions == {"country": ("NZ", "AU")}
     assert '"1/10", 1, 10, 100' in collection.to_toml()
     assert Collection.from_toml(collection.to_toml()) == collection
+
+
+def test_old_field_names_are_read_and_the_new_ones_written() -> None:
+    old = "most_values = 3\nmost_epsilon = 6.5\n"
+    collection = Collection.from_toml(SMALL + old + PRESET)
+    assert collection == Collection.from_toml(SMALL + old.replace("most", "max") + PRESET)
+    assert (collection.max_values, collection.max_epsilon) == (3, 6.5)
+    assert "most" not in collection.to_toml()
+    for both in ("max_values = 3\n", "max_epsilon = 6.5\n"):
+        with pytest.raises(ParamsError, match=r"^most_.* is the old name of max_.*: give max_"):
+            Collection.from_toml(SMALL + old + both + PRESET)
 
 
 def test_params_are_six_numbers_or_a_preset() -> None:
@@ -121,9 +132,9 @@ REFUSED = [
     (SMALL + PRESET + "k = 8\n", "^params.k does not go together with params.preset"),
     (SMALL + PRESET.replace("windows", "linux"), "^params.preset must be one of windows"),
     (SMALL + "[params]\nplan = 3\n", "^params.plan must be the name of a file"),
-    (SMALL + "most_epsilon = nan\n" + PRESET, "^most_epsilon must be a number above 0, got nan"),
-    (SMALL + "most_epsilon = 0\n" + PRESET, "^most_epsilon must be a number above 0, got 0"),
-    (SMALL + 'most_values = "3"\n' + PRESET, "^most_values must be a whole number"),
+    (SMALL + "max_epsilon = nan\n" + PRESET, "^max_epsilon must be a number above 0, got nan"),
+    (SMALL + "max_epsilon = 0\n" + PRESET, "^max_epsilon must be a number above 0, got 0"),
+    (SMALL + 'max_values = "3"\n' + PRESET, "^max_values must be a whole number"),
     (SMALL + 'expires = "2027-01-01"\n' + PRESET, "^expires must be a date"),
     (SMALL + "expires = 2027-01-01T00:00:00Z\n" + PRESET, "^expires must be a date"),
     (SMALL + PRESET + "[dimensions]\nos = [1]\n", r"^dimensions.os\[0\] must be a text"),

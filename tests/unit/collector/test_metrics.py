@@ -2,7 +2,16 @@
 
 from pathlib import Path
 
+from prometheus_client import REGISTRY, parser
+
 from rappor.collector.metrics import Metrics
+
+
+def values(text: bytes) -> dict[tuple[str, ...], float]:
+    """The page's samples by name and label values, as Prometheus reads them."""
+    families = parser.text_string_to_metric_families(text.decode())
+    samples = [sample for family in families for sample in family.samples]
+    return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
 
 
 def test_a_histogram_is_cumulative(tmp_path: Path) -> None:
@@ -10,17 +19,37 @@ def test_a_histogram_is_cumulative(tmp_path: Path) -> None:
     for seconds in (0.0005, 0.001, 0.003, 100.0):
         metrics.commit(seconds, 1, 0, 5)
     metrics.refuse("overloaded")
-    text = metrics.text(healthy=False, queue_batches=3, queue_bytes=4, data=tmp_path).decode()
-    lines = text.splitlines()
-    assert 'rappor_commit_seconds_bucket{le="0.001"} 2' in lines
-    assert 'rappor_commit_seconds_bucket{le="0.005"} 3' in lines
-    assert 'rappor_commit_seconds_bucket{le="+Inf"} 4' in lines
-    assert "rappor_commit_seconds_count 4" in lines
-    assert 'rappor_batches_total{result="accepted"} 4' in lines
-    assert "rappor_reports_total 20" in lines
-    assert 'rappor_refused_total{code="overloaded"} 1' in lines
-    assert "rappor_healthy 0" in lines
-    assert "rappor_queue_batches 3" in lines
+    page = values(metrics.text(healthy=False, queue_batches=3, queue_bytes=4, data=tmp_path))
+    assert page["rappor_commit_seconds_bucket", "0.001"] == 2
+    assert page["rappor_commit_seconds_bucket", "0.005"] == 3
+    assert page["rappor_commit_seconds_bucket", "+Inf"] == 4
+    assert page["rappor_commit_seconds_count",] == 4
+    assert page["rappor_batches_total", "accepted"] == 4
+    assert page["rappor_batches_total", "duplicate"] == 0
+    assert page["rappor_reports_total",] == 20
+    assert page["rappor_refused_total", "overloaded"] == 1
+    assert page["rappor_healthy",] == 0
+    assert page["rappor_queue_batches",] == 3
+
+
+def test_the_page_has_the_collectors_own_metrics_only(tmp_path: Path) -> None:
+    """No time of the start, nothing of the process, nothing of another collector."""
+    Metrics().commit(1.0, 1, 0, 1)
+    page = values(Metrics().text(healthy=True, queue_batches=0, queue_bytes=0, data=tmp_path))
+    assert page["rappor_batches_total", "accepted"] == 0
+    assert {name for name, *_ in page} == {
+        "rappor_batches_total",
+        "rappor_commit_seconds_bucket",
+        "rappor_commit_seconds_count",
+        "rappor_commit_seconds_sum",
+        "rappor_disk_free_bytes",
+        "rappor_healthy",
+        "rappor_queue_batches",
+        "rappor_queue_bytes",
+        "rappor_reports_total",
+        "rappor_store_bytes",
+    }
+    assert not [family for family in REGISTRY.collect() if family.name.startswith("rappor")]
 
 
 def test_metrics_do_without_a_folder(tmp_path: Path) -> None:

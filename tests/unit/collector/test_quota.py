@@ -74,7 +74,7 @@ class Bench:
         """Reports in the store; it is closed."""
         assert self.writer.stop(SECONDS)
         total = sum(cell.reports for name in NAMES for cell in self.store.counts(name))
-        assert total == self.writer._metrics.reports
+        assert total == self.writer._metrics.total("rappor_reports_total")
         self.store.close()
         return total
 

@@ -1,8 +1,10 @@
 """The supervisor: restarts what fails, leaves what cannot work, stops all together."""
 
+import contextlib
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,31 @@ def test_the_pauses_are_short_again_after_a_child_that_ran_for_long() -> None:
     clocked.wait_for_the_end()
 
 
+class Recorded:
+    """A process that runs on; it records the signals that it is sent."""
+
+    def __init__(self, on_poll: Callable[[], None] = lambda: None) -> None:
+        self.signals: list[int] = []
+        self.poll = on_poll
+        self.send_signal = self.signals.append
+
+
+def test_a_reload_asked_for_in_the_middle_of_a_turn_reaches_every_child() -> None:
+    supervisor = Supervisor([Child(name, ("true",)) for name in ("a", "b")], lambda: 0.0)
+    asked: list[None] = []
+
+    def ask_once() -> None:  # the signal comes when the first child has had its turn
+        if not asked:
+            asked.append(supervisor._pass_on())
+
+    children = [Recorded(), Recorded(ask_once)]
+    for running, child in zip(supervisor._all, children, strict=True):
+        running.process = child  # type: ignore[assignment]
+    for _ in range(3):
+        supervisor._turn()
+    assert [child.signals for child in children] == [[signal.SIGHUP], [signal.SIGHUP]]
+
+
 # The whole of it, in a process with its signals.
 
 SCRIPT = """
@@ -82,8 +109,15 @@ sys.exit(supervise.Supervisor(children).run())
 """
 
 
-def supervise(*codes: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, *codes], env=environment(), text=True)
+@contextlib.contextmanager
+def supervise(*codes: str) -> Iterator[subprocess.Popen[str]]:
+    """A supervisor in a process of its own, which is gone afterwards whatever happens."""
+    command = [sys.executable, "-c", SCRIPT, *codes]
+    with subprocess.Popen(command, env=environment(), text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()  # its children end with it
 
 
 WAIT = "while :; do sleep 0.02; done"

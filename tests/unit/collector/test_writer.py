@@ -110,7 +110,7 @@ def test_what_comes_during_a_commit_is_one_group_in_the_order_of_tokens() -> Non
         assert bench.writer.stop(SECONDS)
         assert [len(group) for group in store.groups] == [1, 5]
         assert all(group == sorted(group) for group in store.groups)
-        assert store.total == bench.metrics.reports == 6
+        assert store.total == bench.metrics.total("rappor_reports_total") == 6
         assert (bench.writer.batches, bench.writer.bytes) == (0, 0)
 
     asyncio.run(run())

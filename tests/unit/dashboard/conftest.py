@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.context import Context
 from support.dashboard import Sample
-from support.dashboard_desk import Clock, made_desk
+from support.dashboard_context import Clock, made_context
 
 
 @pytest.fixture
@@ -16,10 +16,10 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, clock: Clock) -> Iterator[Desk]:
-    """A desk over nothing; files about pages with numbers make their own."""
+def context(tmp_path: Path, clock: Clock) -> Iterator[Context]:
+    """A context over nothing; files about pages with numbers make their own."""
     sample = Sample(tmp_path)
     sample.data.mkdir()
     sample.definitions.mkdir()
-    with made_desk(tmp_path, sample=sample, now=clock) as desk:
-        yield desk
+    with made_context(tmp_path, sample=sample, now=clock) as context:
+        yield context

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.context import Context
 from rappor.dashboard.forms import safe_next
 from rappor.dashboard.state import DashboardState
 from rappor.dashboard.state.accounts import LINK_LIFE, SESSION_IDLE, SESSION_LIFE
 from rappor.errors import ParamsError
 from support.dashboard import Sample
-from support.dashboard_desk import Browser, Clock, is_in, made_desk
+from support.dashboard_context import Browser, Clock, is_in, made_context
 
 
-def test_a_token_logs_in_and_goes_on_to_the_page_that_was_asked_for(desk: Desk) -> None:
-    token = desk.state.add_account("ada", Role.OPERATOR, "test")
-    browser = Browser(desk)
+def test_a_token_logs_in_and_goes_on_to_the_page_that_was_asked_for(context: Context) -> None:
+    token = context.state.add_account("ada", Role.OPERATOR, "test")
+    browser = Browser(context)
     assert browser.get("/ingest").headers["location"] == "/login?next=/ingest"
     answer = browser.post("/login", {"token": f" {token}\n", "next": "/ingest"})
     assert (answer.status_code, answer.headers["location"]) == (303, "/ingest")
@@ -28,9 +28,9 @@ def test_a_token_logs_in_and_goes_on_to_the_page_that_was_asked_for(desk: Desk) 
 
 
 @pytest.mark.parametrize("token", ["", "rpd_wrong", "x" * 10_000, "\ud800", "é"])
-def test_a_token_that_is_none_opens_nothing(desk: Desk, token: str) -> None:
-    desk.state.add_account("ada", Role.ANALYST, "test")
-    browser = Browser(desk)
+def test_a_token_that_is_none_opens_nothing(context: Context, token: str) -> None:
+    context.state.add_account("ada", Role.ANALYST, "test")
+    browser = Browser(context)
     csrf = browser.csrf()
     body = {"csrf": csrf, "token": token.encode("utf-8", "replace").decode()}
     answer = browser.send("POST", "/login", body)
@@ -39,9 +39,9 @@ def test_a_token_that_is_none_opens_nothing(desk: Desk, token: str) -> None:
     assert not is_in(browser)
 
 
-def test_a_one_time_link_logs_in_once(desk: Desk) -> None:
-    secret = desk.state.new_link("ada", "test", Role.ANALYST)
-    first, second = Browser(desk), Browser(desk)
+def test_a_one_time_link_logs_in_once(context: Context) -> None:
+    secret = context.state.new_link("ada", "test", Role.ANALYST)
+    first, second = Browser(context), Browser(context)
     assert "as an analyst. It works once." in first.get(f"/login?link={secret}").text
     assert "It works once" in second.get(f"/login?link={secret}").text  # looking does not use it
     assert first.post("/login", {"link": secret}).status_code == 303
@@ -51,17 +51,17 @@ def test_a_one_time_link_logs_in_once(desk: Desk) -> None:
     assert "was used already" in second.get(f"/login?link={secret}").text
 
 
-def test_a_one_time_link_is_good_for_15_minutes(desk: Desk, clock: Clock) -> None:
-    secret = desk.state.new_link("ada", "test", Role.ANALYST)
+def test_a_one_time_link_is_good_for_15_minutes(context: Context, clock: Clock) -> None:
+    secret = context.state.new_link("ada", "test", Role.ANALYST)
     clock.go(seconds=LINK_LIFE.total_seconds() - 1)
-    assert desk.state.look_link(secret) == ("ada", Role.ANALYST)
+    assert context.state.look_link(secret) == ("ada", Role.ANALYST)
     clock.go(seconds=1)
-    assert desk.state.look_link(secret) is None
-    assert Browser(desk).post("/login", {"link": secret}).status_code == 403
+    assert context.state.look_link(secret) is None
+    assert Browser(context).post("/login", {"link": secret}).status_code == 403
 
 
-def test_a_session_ends_when_it_is_not_used(desk: Desk, clock: Clock) -> None:
-    browser = Browser(desk)
+def test_a_session_ends_when_it_is_not_used(context: Context, clock: Clock) -> None:
+    browser = Browser(context)
     browser.log_in(Role.VIEWER)
     for _ in range(3):
         clock.go(seconds=SESSION_IDLE.total_seconds() - 1)
@@ -70,8 +70,10 @@ def test_a_session_ends_when_it_is_not_used(desk: Desk, clock: Clock) -> None:
     assert not is_in(browser)
 
 
-def test_a_session_ends_after_a_week_however_much_it_is_used(desk: Desk, clock: Clock) -> None:
-    browser = Browser(desk)
+def test_a_session_ends_after_a_week_however_much_it_is_used(
+    context: Context, clock: Clock
+) -> None:
+    browser = Browser(context)
     browser.log_in(Role.VIEWER)
     hours = int(SESSION_LIFE.total_seconds() / 3600)
     for _ in range(hours // 6 - 1):
@@ -81,24 +83,24 @@ def test_a_session_ends_after_a_week_however_much_it_is_used(desk: Desk, clock: 
     assert not is_in(browser)
 
 
-def test_revoking_ends_token_links_and_sessions_at_once(desk: Desk) -> None:
-    token = desk.state.add_account("ada", Role.ANALYST, "test")
-    link = desk.state.new_link("ada", "test")
-    browser = Browser(desk)
+def test_revoking_ends_token_links_and_sessions_at_once(context: Context) -> None:
+    token = context.state.add_account("ada", Role.ANALYST, "test")
+    link = context.state.new_link("ada", "test")
+    browser = Browser(context)
     browser.post("/login", {"token": str(token)})
     assert is_in(browser)
-    desk.state.revoke("ada", "test")
+    context.state.revoke("ada", "test")
     assert not is_in(browser)
-    assert Browser(desk).post("/login", {"token": str(token)}).status_code == 403
-    assert Browser(desk).post("/login", {"link": link}).status_code == 403
+    assert Browser(context).post("/login", {"token": str(token)}).status_code == 403
+    assert Browser(context).post("/login", {"link": link}).status_code == 403
     with pytest.raises(ParamsError, match="names are not used again"):
-        desk.state.add_account("ada", Role.ANALYST, "test")
+        context.state.add_account("ada", Role.ANALYST, "test")
     with pytest.raises(ParamsError, match="no account"):
-        desk.state.revoke("ada", "test")
+        context.state.revoke("ada", "test")
 
 
-def test_logging_out_ends_the_session_and_not_only_the_cookie(desk: Desk) -> None:
-    browser = Browser(desk)
+def test_logging_out_ends_the_session_and_not_only_the_cookie(context: Context) -> None:
+    browser = Browser(context)
     browser.log_in(Role.VIEWER)
     kept = dict(browser.cookies)
     assert browser.post("/logout", {}).headers["location"] == "/login"
@@ -107,8 +109,8 @@ def test_logging_out_ends_the_session_and_not_only_the_cookie(desk: Desk) -> Non
     assert not is_in(browser)
 
 
-def test_a_login_makes_a_new_session_and_ends_the_one_before(desk: Desk) -> None:
-    browser = Browser(desk)
+def test_a_login_makes_a_new_session_and_ends_the_one_before(context: Context) -> None:
+    browser = Browser(context)
     browser.log_in(Role.VIEWER)
     before = dict(browser.cookies)
     browser.log_in(Role.ANALYST)
@@ -117,8 +119,8 @@ def test_a_login_makes_a_new_session_and_ends_the_one_before(desk: Desk) -> None
     assert not is_in(browser)
 
 
-def test_cookies_are_for_our_pages_and_no_script(desk: Desk) -> None:
-    browser = Browser(desk)
+def test_cookies_are_for_our_pages_and_no_script(context: Context) -> None:
+    browser = Browser(context)
     answers = [browser.get("/login"), browser.log_in(Role.VIEWER)]
     made = [cookie.lower() for answer in answers for cookie in answer.cookies]
     assert len(made) >= 2
@@ -130,29 +132,29 @@ def test_cookies_are_for_our_pages_and_no_script(desk: Desk) -> None:
 def test_behind_https_cookies_are_for_this_host_and_for_https_only(tmp_path: Path) -> None:
     sample = Sample(tmp_path)
     sample.data.mkdir()
-    with made_desk(tmp_path, sample=sample, url="https://stats.example.org") as desk:
-        cookies = Browser(desk).log_in(Role.VIEWER).cookies
+    with made_context(tmp_path, sample=sample, url="https://stats.example.org") as context:
+        cookies = Browser(context).log_in(Role.VIEWER).cookies
     session = next(each for each in cookies if each.startswith("__Host-rappor-session="))
     assert "secure" in session.lower()
     assert "domain" not in session.lower()
 
 
-def test_nothing_secret_is_kept_and_the_file_is_its_owners(desk: Desk) -> None:
-    token = desk.state.add_account("ada", Role.ANALYST, "test")
-    link = desk.state.new_link("ada", "test")
-    session = desk.state.log_in(token=str(token))
-    folder = desk.settings.data
+def test_nothing_secret_is_kept_and_the_file_is_its_owners(context: Context) -> None:
+    token = context.state.add_account("ada", Role.ANALYST, "test")
+    link = context.state.new_link("ada", "test")
+    session = context.state.log_in(token=str(token))
+    folder = context.settings.data
     kept = b"".join(file.read_bytes() for file in folder.glob("dashboard.sqlite*"))
     for secret in (token, link, session):
         assert str(secret).encode() not in kept
-    mode = stat.S_IMODE(os.stat(desk.settings.state_file).st_mode)
+    mode = stat.S_IMODE(os.stat(context.settings.state_file).st_mode)
     assert mode == 0o600
 
 
-def test_what_was_done_to_accounts_is_in_the_audit_log(desk: Desk) -> None:
-    desk.state.add_account("ada", Role.ANALYST, "operator grace")
-    desk.state.revoke("ada", "operator grace")
-    entries = [tuple(each)[1:] for each in desk.state.audit_log()]
+def test_what_was_done_to_accounts_is_in_the_audit_log(context: Context) -> None:
+    context.state.add_account("ada", Role.ANALYST, "operator grace")
+    context.state.revoke("ada", "operator grace")
+    entries = [tuple(each)[1:] for each in context.state.audit_log()]
     assert entries == [
         ("operator grace", "access-new", "ada: analyst"),
         ("operator grace", "access-revoke", "ada"),
@@ -160,32 +162,32 @@ def test_what_was_done_to_accounts_is_in_the_audit_log(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "Ada", "a" * 64, "a b", "../x", "<script>", "1a"])
-def test_a_name_that_is_none_is_refused(desk: Desk, name: str) -> None:
+def test_a_name_that_is_none_is_refused(context: Context, name: str) -> None:
     with pytest.raises(ParamsError, match="name of an account must match"):
-        desk.state.add_account(name, Role.VIEWER, "test")
+        context.state.add_account(name, Role.VIEWER, "test")
 
 
-def test_a_link_for_an_account_of_another_role_is_refused(desk: Desk) -> None:
-    desk.state.add_account("ada", Role.VIEWER, "test")
+def test_a_link_for_an_account_of_another_role_is_refused(context: Context) -> None:
+    context.state.add_account("ada", Role.VIEWER, "test")
     with pytest.raises(ParamsError, match="ada is a viewer, not an operator"):
-        desk.state.new_link("ada", "test", Role.OPERATOR)
+        context.state.new_link("ada", "test", Role.OPERATOR)
     with pytest.raises(ParamsError, match="there is no account 'eve'"):
-        desk.state.new_link("eve", "test")
+        context.state.new_link("eve", "test")
 
 
 @pytest.mark.parametrize(
     "wanted",
     ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:x", "", "x", "/\nx"],
 )
-def test_a_login_never_leads_elsewhere(desk: Desk, wanted: str) -> None:
+def test_a_login_never_leads_elsewhere(context: Context, wanted: str) -> None:
     assert safe_next(wanted) == "/"
-    token = desk.state.add_account("ada", Role.VIEWER, "test")
-    answer = Browser(desk).post("/login", {"token": str(token), "next": wanted})
+    token = context.state.add_account("ada", Role.VIEWER, "test")
+    answer = Browser(context).post("/login", {"token": str(token), "next": wanted})
     assert answer.headers["location"] == "/"
 
 
-def test_light_dark_and_keys_are_remembered(desk: Desk) -> None:
-    browser = Browser(desk)
+def test_light_dark_and_keys_are_remembered(context: Context) -> None:
+    browser = Browser(context)
     browser.log_in(Role.VIEWER)
     assert "data-theme" not in browser.get("/").text
     browser.post("/taste", {"theme": "dark", "next": "/"})

@@ -2,25 +2,25 @@
 
 import pytest
 
-from rappor.dashboard.access.roles import EVERYONE, Role
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import EVERYONE, Role
+from rappor.dashboard.context import Context
 from rappor.dashboard.routes import PAGES
 from rappor.dashboard.routing import Page
-from support.dashboard_desk import Browser, entered, is_in
+from support.dashboard_context import Browser, entered, is_in
 
 
 @pytest.mark.parametrize("path", ["/ingest/", "/collections.json/", "/login/", "/static/app.css/"])
-def test_a_slash_too_many_leads_nowhere_and_tells_nothing(desk: Desk, path: str) -> None:
-    foreign = Browser(desk).send("GET", path, headers={"host": "evil.example"})
+def test_a_slash_too_many_leads_nowhere_and_tells_nothing(context: Context, path: str) -> None:
+    foreign = Browser(context).send("GET", path, headers={"host": "evil.example"})
     assert (foreign.status_code, "location" in foreign.headers) == (421, False)
-    known, unknown = Browser(desk).get(path), Browser(desk).get("/no-such-page/")
+    known, unknown = Browser(context).get(path), Browser(context).get("/no-such-page/")
     assert known.headers["location"] == f"/login?next={path}"
     assert unknown.headers["location"] == "/login?next=/no-such-page/"
-    assert entered(desk, Role.OPERATOR).get(path).status_code == 404
+    assert entered(context, Role.OPERATOR).get(path).status_code == 404
 
 
-def test_two_hosts_are_none(desk: Desk) -> None:
-    browser = Browser(desk)
+def test_two_hosts_are_none(context: Context) -> None:
+    browser = Browser(context)
     browser.app = _with_header(browser.app, (b"host", b"evil.example"))
     assert browser.get("/login").status_code == 421
 
@@ -34,13 +34,13 @@ def _with_header(app, header):
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.methods == ("POST",)])
 def test_what_changes_something_cannot_be_done_by_opening_an_address(
-    desk: Desk, page: Page
+    context: Context, page: Page
 ) -> None:
-    browser = Browser(desk)
+    browser = Browser(context)
     browser.log_in(sorted(page.roles or EVERYONE)[0])
-    before = desk.state.audit_log()
+    before = context.state.audit_log()
     for method in ("GET", "HEAD", "PUT", "DELETE"):
         path = page.path.replace("{name}", "x").replace("{number}", "x")
         assert browser.send(method, path).status_code != 500
-    assert desk.state.audit_log() == before
+    assert context.state.audit_log() == before
     assert is_in(browser)

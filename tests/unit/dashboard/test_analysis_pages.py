@@ -8,12 +8,12 @@ import pytest
 
 from rappor import Params
 from rappor.collection import Collection
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.analysis.trend_view import needed, read_trend
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.trends.trend import needed, read_trend
 from rappor.simulate import counts as simulated
 from rappor.store import CellKey
 from support.dashboard import Sample
-from support.dashboard_desk import Browser, made_desk, until_over
+from support.dashboard_context import Browser, made_context, until_over
 from support.waiting import wait_for
 
 PARAMS = Params(64, 2, 8, 0.25, 0.35, 0.65)
@@ -45,14 +45,14 @@ def sample(tmp_path):
 
 
 @pytest.fixture
-def desk(sample):
-    with made_desk(sample.folder, sample=sample) as desk:
-        yield desk
+def context(sample):
+    with made_context(sample.folder, sample=sample) as context:
+        yield context
 
 
 @pytest.fixture
-def analyst(desk):
-    browser = Browser(desk)
+def analyst(context):
+    browser = Browser(context)
     browser.log_in(Role.ANALYST)
     return browser
 
@@ -64,7 +64,7 @@ def state_of(answer):
 def settled(browser, path):
     """The page when no job runs any more."""
     browser.get(path)
-    wait_for(lambda: all(job.over for job in browser.desk.jobs.all()))
+    wait_for(lambda: all(job.over for job in browser.context.jobs.all()))
     return browser.get(path)
 
 
@@ -90,7 +90,7 @@ def test_a_trend_spans_versions_and_marks_the_new_one(analyst):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_reports_that_came_since_make_a_result_stale_and_it_stays_below(
-    sample, desk, analyst, page
+    sample, context, analyst, page
 ):
     path = f"/collections/homepage/{page}"
     assert state_of(settled(analyst, path)) == "ready"
@@ -105,16 +105,16 @@ def test_reports_that_came_since_make_a_result_stale_and_it_stays_below(
     again = settled(analyst, path)
     assert state_of(again) == "ready"
     if page == "trends":
-        assert desk.state.latest_result("homepage", "trend").meta["decoded"] == 1
+        assert context.state.latest_result("homepage", "trend").meta["decoded"] == 1
 
 
 @pytest.mark.slow
-def test_a_job_that_fails_says_why_and_can_be_tried_again(desk, analyst):
-    trend = read_trend(desk, {}, "homepage")
-    work = needed(desk, trend, None)
+def test_a_job_that_fails_says_why_and_can_be_tried_again(context, analyst):
+    trend = read_trend(context, {}, "homepage")
+    work = needed(context, trend, None)
     broken = {**work.arguments(), "data": "/nowhere/at/all"}
-    job = desk.jobs.start(work.kind, broken, work.key, label=work.label)
-    until_over(desk.jobs, job)
+    job = context.jobs.start(work.kind, broken, work.key, label=work.label)
+    until_over(context.jobs, job)
     answer = analyst.get("/collections/homepage/trends")
     assert state_of(answer) == "error"
     assert "This decode stopped" in answer.text
@@ -124,11 +124,11 @@ def test_a_job_that_fails_says_why_and_can_be_tried_again(desk, analyst):
     assert state_of(settled(analyst, "/collections/homepage/trends")) == "ready"
 
 
-def test_a_cancelled_job_is_not_begun_again_by_itself(desk, analyst):
-    trend = read_trend(desk, {}, "homepage")
-    work = needed(desk, trend, None)
-    job = desk.jobs.start(work.kind, work.arguments(), work.key, label=work.label)
-    desk.jobs.cancel(job.id)
+def test_a_cancelled_job_is_not_begun_again_by_itself(context, analyst):
+    trend = read_trend(context, {}, "homepage")
+    work = needed(context, trend, None)
+    job = context.jobs.start(work.kind, work.arguments(), work.key, label=work.label)
+    context.jobs.cancel(job.id)
     for _ in range(2):
         answer = analyst.get("/collections/homepage/trends")
         assert state_of(answer) == "cancelled"
@@ -137,17 +137,17 @@ def test_a_cancelled_job_is_not_begun_again_by_itself(desk, analyst):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_viewer_starts_nothing_and_is_told_whom_to_ask(desk, page):
-    viewer = Browser(desk)
+def test_a_viewer_starts_nothing_and_is_told_whom_to_ask(context, page):
+    viewer = Browser(context)
     viewer.log_in(Role.VIEWER)
     answer = viewer.get(f"/collections/homepage/{page}")
     assert state_of(answer) == "no permission"
     assert "Ask Browser team." in answer.text
-    assert desk.jobs.all() == []
+    assert context.jobs.all() == []
     assert viewer.post(f"/collections/homepage/{page}", {}).status_code == 403
 
 
-def test_a_collection_without_a_list_asks_for_one(desk, sample, analyst):
+def test_a_collection_without_a_list_asks_for_one(context, sample, analyst):
     (sample.definitions / "homepage.candidates.txt").unlink()
     for page in PAGES:
         answer = analyst.get(f"/collections/homepage/{page}")
@@ -158,7 +158,7 @@ def test_a_collection_without_a_list_asks_for_one(desk, sample, analyst):
 
 def test_files_of_a_result_that_is_not_there_say_so(analyst):
     for name in ("diagnostics.csv", "diagnostics/cells.json"):
-        viewer = Browser(analyst.desk)
+        viewer = Browser(analyst.context)
         viewer.log_in(Role.VIEWER)
         assert viewer.get(f"/collections/homepage/{name}").status_code == 409
     document = json.loads(analyst.get("/collections/homepage/diagnostics.json").text)
@@ -195,13 +195,13 @@ def check(browser, text, how="add"):
 
 
 @pytest.mark.slow
-def test_a_draft_is_added_to_the_present_list_or_replaces_it(desk, analyst):
+def test_a_draft_is_added_to_the_present_list_or_replaces_it(context, analyst):
     digest = check(analyst, "extra\nv00\n")
     page = analyst.get(f"/collections/homepage/candidates?draft={digest}")
     assert "21 candidates · 1 added, 0 removed since v1" in text_of(page)
     saved = analyst.post("/collections/homepage/candidates/save", {"draft": digest})
     assert saved.headers["location"] == "/collections/homepage/candidates"
-    assert desk.state.candidates("homepage").strings == ("extra", *NAMES)
+    assert context.state.candidates("homepage").strings == ("extra", *NAMES)
     digest = check(analyst, "extra\n", "replace")
     analyst.post("/collections/homepage/candidates/save", {"draft": digest, "then": "decode"})
     newest, before, _ = json.loads(analyst.get("/collections/homepage/candidates.json").text)[
@@ -215,10 +215,10 @@ def test_a_draft_is_added_to_the_present_list_or_replaces_it(desk, analyst):
 
 
 @pytest.mark.parametrize("digest", ["", "0" * 32, "../../etc/passwd", "A" * 32])
-def test_a_draft_that_is_forgotten_cannot_be_saved(desk, analyst, digest):
+def test_a_draft_that_is_forgotten_cannot_be_saved(context, analyst, digest):
     answer = analyst.post("/collections/homepage/candidates/save", {"draft": digest})
     assert answer.status_code == 404
-    assert len(desk.state.candidate_versions("homepage")) == 1
+    assert len(context.state.candidate_versions("homepage")) == 1
 
 
 def test_a_list_that_cannot_be_read_is_shown_again_with_the_reason(analyst):
@@ -231,12 +231,12 @@ def test_a_list_that_cannot_be_read_is_shown_again_with_the_reason(analyst):
     assert "a&lt;b</textarea>" in wrong.text
 
 
-def test_others_than_analysts_save_nothing(desk):
+def test_others_than_analysts_save_nothing(context):
     for role in (Role.VIEWER, Role.OPERATOR, Role.OFFICER):
-        browser = Browser(desk)
+        browser = Browser(context)
         browser.log_in(role)
         for path in ("candidates", "candidates/save", "candidates/decode"):
             answer = browser.post(f"/collections/homepage/{path}", {"text": "a", "how": "add"})
             assert answer.status_code == 403
         assert "<textarea" not in browser.get("/collections/homepage/candidates").text
-    assert len(desk.state.candidate_versions("homepage")) == 1
+    assert len(context.state.candidate_versions("homepage")) == 1

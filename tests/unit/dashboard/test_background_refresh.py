@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rappor.dashboard import fresh as module
-from rappor.dashboard.fresh import PATIENCE_SECONDS, REST, BackgroundCache
+from rappor.dashboard import background_cache as module
+from rappor.dashboard.background_cache import PATIENCE_SECONDS, REST, BackgroundCache
 from support.waiting import wait_for
 
 LONG = 2 * PATIENCE_SECONDS  # longer than anybody is patient

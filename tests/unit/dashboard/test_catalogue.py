@@ -8,12 +8,12 @@ import pytest
 
 from rappor.collection import Collection
 from rappor.dashboard.catalogue import Catalogue
-from rappor.dashboard.picture import Standing
+from rappor.dashboard.snapshot import Standing
 from rappor.errors import ParamsError, StoreError
 from rappor.store import open_store
 from support.collecting import today
 from support.dashboard import COUNTRIES, STRINGS, WEEKS, Sample, sample_folder, truth, week
-from support.dashboard_desk import always_fresh
+from support.dashboard_context import always_fresh
 
 
 @pytest.fixture(autouse=True)

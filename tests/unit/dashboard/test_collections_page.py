@@ -12,29 +12,29 @@ import pytest
 
 from rappor.charts.numbers import show_epsilon
 from rappor.collection import Collection
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.desk import Desk
-from rappor.dashboard.overview import spark_of
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.collections.overview import spark_of
+from rappor.dashboard.context import Context
 from rappor.privacy import add_up
 from support.collecting import today
 from support.dashboard import STRINGS, Sample, sample_folder, week
-from support.dashboard_desk import Browser, made_desk
+from support.dashboard_context import Browser, made_context
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    with made_desk(tmp_path_factory.mktemp("collections")) as desk:
+def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
+    with made_context(tmp_path_factory.mktemp("collections")) as context:
         mass = {"proportion": 0.4471, "prop_low_95": 0.4202, "prop_high_95": 0.4753}
         facts = {"version": 1, "periods": [week(0)], "dimensions": [], "unlisted": mass}
-        desk.state.save_result(
+        context.state.save_result(
             "k", "decode", facts | {"collection": "homepage", "detected": 28}, None
         )
-        yield desk
+        yield context
 
 
 @pytest.fixture(scope="module")
-def viewer(desk: Desk) -> Browser:
-    browser = Browser(desk)
+def viewer(context: Context) -> Browser:
+    browser = Browser(context)
     browser.log_in(Role.VIEWER)
     return browser
 
@@ -43,10 +43,10 @@ def names(text: str) -> list[str]:
     return re.findall(r'<th scope="row"><a href="/collections/([^"]+)"', text)
 
 
-def test_it_says_how_many_and_what_all_cost_together(desk: Desk, viewer: Browser) -> None:
+def test_it_says_how_many_and_what_all_cost_together(context: Context, viewer: Browser) -> None:
     active = [
         entry.collection.epsilon_infinity
-        for entry in desk.catalogue.collections()
+        for entry in context.catalogue.collections()
         if entry.standing == "Active"
     ]
     total = add_up((each, 1) for each in active)
@@ -122,8 +122,8 @@ def test_nothing_yet_says_what_to_do(tmp_path: Path) -> None:
     sample.data.mkdir()
     sample.definitions.mkdir()
     (sample.definitions / "bad.toml").write_text("name = '<script>x</script>'", encoding="utf-8")
-    with made_desk(tmp_path, sample=sample) as desk:
-        browser = Browser(desk)
+    with made_context(tmp_path, sample=sample) as context:
+        browser = Browser(context)
         browser.log_in(Role.VIEWER)
         text = browser.get("/").text
         assert "No collections yet" in text
@@ -137,10 +137,10 @@ def test_nothing_yet_says_what_to_do(tmp_path: Path) -> None:
 def test_an_infinite_epsilon_is_shown_as_no_limit(tmp_path: Path) -> None:
     sample = Sample(tmp_path)
     expires = today() + timedelta(days=9)
-    sample.define(Collection("daily", 1, STRINGS, budget=True, most_epsilon=20.0, expires=expires))
+    sample.define(Collection("daily", 1, STRINGS, budget=True, max_epsilon=20.0, expires=expires))
     sample.store()
-    with made_desk(tmp_path, sample=sample) as desk:
-        browser = Browser(desk)
+    with made_context(tmp_path, sample=sample) as context:
+        browser = Browser(context)
         browser.log_in(Role.VIEWER)
         assert '<data value="inf">∞ (no limit)</data>' in browser.get("/").text
         row = json.loads(browser.get("/collections.json").body)["collections"][0]
@@ -159,8 +159,8 @@ def test_a_damaged_store_is_a_page_that_says_so_without_its_place(tmp_path: Path
     file = sample.data / "store.sqlite"
     good = file.read_bytes()
     file.write_bytes(good[:100] + b"\xff" * 4000 + good[4100:])
-    with made_desk(tmp_path, sample=sample) as desk:
-        browser = Browser(desk)
+    with made_context(tmp_path, sample=sample) as context:
+        browser = Browser(context)
         browser.log_in(Role.VIEWER)
         answer = browser.get("/")
         assert answer.status_code == 503

@@ -10,9 +10,9 @@ from rappor import Params
 from rappor.charts.scales import RESIDUALS, count_colour, residual_colour, rgb
 from rappor.charts.theme import TOKENS
 from rappor.collection import Collection
-from rappor.dashboard.analysis import diagnosis, heat
-from rappor.dashboard.analysis.picture import heat_png
-from rappor.dashboard.jobs import analysis
+from rappor.dashboard.diagnostics import heat_map, serialization
+from rappor.dashboard.diagnostics.heat_map import heat_png
+from rappor.dashboard.jobs import tasks
 from rappor.decoding.bit_table import bit_table
 from rappor.decoding.checkup import checkup
 from rappor.decoding.decode import decode
@@ -50,11 +50,11 @@ def result(tmp_path_factory, made):
         "alpha": 0.05,
         "method": "auto",
     }
-    return analysis.diagnose(arguments, lambda text, share=None: None)
+    return tasks.diagnose(arguments, lambda text, share=None: None)
 
 
 def test_what_is_kept_is_what_decoding_says(result, made):
-    looked = diagnosis.unpack(*result)
+    looked = serialization.unpack(*result)
     decoded = decode(made, NAMES)
     table = bit_table(decoded, [made])
     checks, found = checkup(decoded, [made])
@@ -68,8 +68,8 @@ def test_what_is_kept_is_what_decoding_says(result, made):
 
 
 def test_cells_of_the_page_are_rounded_and_none_is_left_out(result):
-    looked = diagnosis.unpack(*result)
-    document = heat.cells_document(
+    looked = serialization.unpack(*result)
+    document = heat_map.cells_document(
         {"counts": looked.counts.astype(float), "residuals": looked.residuals, "fitted": None}
     )
     assert (document["rows"], document["columns"], document["block"]) == (8, 64, [1, 1])
@@ -80,17 +80,17 @@ def test_cells_of_the_page_are_rounded_and_none_is_left_out(result):
 
 @pytest.mark.parametrize("shape", [(8, 64), (128, 128), (129, 128), (1024, 4096), (1, 4096)])
 def test_no_picture_has_more_cells_than_can_be_told_apart(shape):
-    block = heat.block_of(*shape)
+    block = heat_map.block_of(*shape)
     cells = -(-shape[0] // block.cohorts) * -(-shape[1] // block.bits)
-    assert cells <= heat.MOST_CELLS
-    assert (block == (1, 1)) == (shape[0] * shape[1] <= heat.MOST_CELLS)
+    assert cells <= heat_map.MAX_CELLS
+    assert (block == (1, 1)) == (shape[0] * shape[1] <= heat_map.MAX_CELLS)
 
 
 def test_block_means_are_means_and_leave_out_what_is_not_known():
     table = np.arange(35.0).reshape(5, 7)
     table[0, 0] = np.nan
     table[4] = np.nan
-    means = heat.block_means(table, heat.Block(2, 3))
+    means = heat_map.block_means(table, heat_map.Block(2, 3))
     assert means.shape == (3, 3)
     assert means[0, 0] == np.nanmean(table[:2, :3])
     assert means[0, 2] == table[:2, 6].mean()
@@ -100,20 +100,20 @@ def test_block_means_are_means_and_leave_out_what_is_not_known():
 def test_cohorts_without_reports_are_null():
     table = np.full((2, 2), np.nan)
     table[0] = [1.234, -9.876]
-    document = heat.cells_document({"residuals": table, "counts": np.zeros((2, 2))})
+    document = heat_map.cells_document({"residuals": table, "counts": np.zeros((2, 2))})
     assert document["residuals"] == [1.23, -9.88, None, None]
 
 
 def test_the_table_lists_the_cells_furthest_from_the_fit(result):
-    looked = diagnosis.unpack(*result)
-    cells = heat.extreme_cells(looked.counts, looked.fitted, looked.residuals)
-    assert len(cells) == heat.EXTREME
+    looked = serialization.unpack(*result)
+    cells = heat_map.extreme_cells(looked.counts, looked.fitted, looked.residuals)
+    assert len(cells) == heat_map.EXTREME
     sizes = [abs(cell.residual) for cell in cells]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] == np.abs(looked.residuals).max()
     first = cells[0]
     assert first.reports == looked.counts[first.cohort, first.bit]
-    alone = heat.extreme_cells(looked.counts, None, None)
+    alone = heat_map.extreme_cells(looked.counts, None, None)
     assert alone[0].reports == looked.counts.max()
 
 
@@ -124,11 +124,11 @@ def test_a_string_lights_the_bits_that_clients_set():
         for cohort in range(8)
         for bit in sorted(set(bloom_positions("v00", cohort, PARAMS)))
     ]
-    assert diagnosis.lit_cells("v00", collection) == expected
+    assert serialization.lit_cells("v00", collection) == expected
     category = Collection(
         "c", 1, Params(2, 1, 1, 0.5, 0.25, 0.75), "category", categories=("a", "b")
     )
-    assert diagnosis.lit_cells("a", category) == []
+    assert serialization.lit_cells("a", category) == []
 
 
 def test_noise_is_flat_and_what_lies_beyond_six_is_clamped():

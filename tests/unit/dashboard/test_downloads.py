@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.jobs.job import Job
-from rappor.dashboard.pages.results import MOST_DOWNLOADS
-from support.dashboard_desk import Browser, made_desk
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.jobs.queue import Job
+from rappor.dashboard.results.page import MAX_DOWNLOADS
+from support.dashboard_context import Browser, made_context
 from support.waiting import wait_for
 
 
@@ -16,8 +16,8 @@ from support.waiting import wait_for
 def test_downloads_that_wait_do_not_hold_up_the_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with made_desk(tmp_path) as desk:
-        browser = Browser(desk)
+    with made_context(tmp_path) as context:
+        browser = Browser(context)
         browser.log_in(Role.ANALYST)
         free, waiting = threading.Event(), []
 
@@ -28,8 +28,8 @@ def test_downloads_that_wait_do_not_hold_up_the_pages(
             waiting.append(1)
             assert free.wait(300)
 
-        monkeypatch.setattr(desk.jobs, "start", start)
-        monkeypatch.setattr(desk.jobs, "wait", wait)
+        monkeypatch.setattr(context.jobs, "start", start)
+        monkeypatch.setattr(context.jobs, "wait", wait)
         found: list[str] = []
 
         def load(number: int) -> None:
@@ -40,11 +40,11 @@ def test_downloads_that_wait_do_not_hold_up_the_pages(
         for thread in threads:
             thread.start()
         try:
-            wait_for(lambda: len(found) == 12 - MOST_DOWNLOADS and len(waiting) == MOST_DOWNLOADS)
+            wait_for(lambda: len(found) == 12 - MAX_DOWNLOADS and len(waiting) == MAX_DOWNLOADS)
             refused = len(found)
         finally:
             free.set()
             for thread in threads:
                 thread.join()
-        assert (len(waiting), refused) == (MOST_DOWNLOADS, 12 - MOST_DOWNLOADS)
+        assert (len(waiting), refused) == (MAX_DOWNLOADS, 12 - MAX_DOWNLOADS)
         assert sum("Too much at once" in text for text in found) == refused

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rappor.cli import access, dashboard
-from rappor.dashboard.state.schema import MIGRATIONS
+from rappor.dashboard.state.database import MIGRATIONS
 
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "docs" / "dashboard.md").read_text(encoding="utf-8")

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from rappor.collector.metrics import Metrics
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.context import Context
 from rappor.dashboard.ingest.metrics import Sample, parse, quantile
 from rappor.dashboard.ingest.watch import EVERY_SECONDS, Watch
-from rappor.dashboard.jobs.job import Job
+from rappor.dashboard.jobs.queue import Job
 from rappor.wire import PROBLEMS
-from support.dashboard_desk import Browser, entered, made_desk, until_over
+from support.dashboard_context import Browser, entered, made_context, until_over
 
 NOON = 1_794_830_400.0  # 2026-11-16 12:00 UTC
 
@@ -53,15 +53,15 @@ def collector(tmp_path: Path) -> Collector:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, collector: Collector) -> Iterator[Desk]:
-    with made_desk(tmp_path / "folder") as desk:
-        desk.watch = collector.watch
-        yield desk
+def context(tmp_path: Path, collector: Collector) -> Iterator[Context]:
+    with made_context(tmp_path / "folder") as context:
+        context.watch = collector.watch
+        yield context
 
 
 @pytest.fixture
-def operator(desk: Desk) -> Browser:
-    browser = Browser(desk)
+def operator(context: Context) -> Browser:
+    browser = Browser(context)
     browser.log_in(Role.OPERATOR)
     return browser
 
@@ -134,8 +134,8 @@ def test_without_an_address_nothing_is_watched() -> None:
 def test_percentiles_are_read_between_bounds() -> None:
     metrics = Metrics()
     for _ in range(99):
-        metrics.commits.add(0.004)
-    metrics.commits.add(0.04)
+        metrics.commit(0.004, 1, 0, 1)
+    metrics.commit(0.04, 1, 0, 1)
     sample = parse(
         metrics.text(healthy=True, queue_batches=0, queue_bytes=0, data=Path()).decode(), 0
     )
@@ -166,21 +166,21 @@ def test_the_page_shows_the_figures(collector: Collector, operator: Browser) -> 
 
 
 def test_an_operator_makes_a_token_that_works_and_is_shown_once(
-    desk: Desk, operator: Browser
+    context: Context, operator: Browser
 ) -> None:
     answer = operator.post("/ingest/accounts", {"name": "ada", "role": "privacy officer"})
     found = re.search(r'<code class="value">(rpd_[^<]+)</code>', answer.text)
     assert found is not None
     assert found[1] not in operator.get("/ingest").text
-    ada = Browser(desk)
+    ada = Browser(context)
     assert ada.post("/login", {"token": found[1]}).status_code == 303
     assert "privacy officer" in ada.get("/").text
     assert ("operator operator", "access-new", "ada: privacy officer") in [
-        tuple(each)[1:] for each in desk.state.audit_log()
+        tuple(each)[1:] for each in context.state.audit_log()
     ]
 
 
-def escalations(desk: Desk, operator: Browser) -> list[int]:
+def escalations(context: Context, operator: Browser) -> list[int]:
     """Every way for an operator to get at the powers of another role: what each is answered."""
     found = [
         operator.post("/ingest/accounts", {"name": "mine", "role": "privacy officer"}).status_code,
@@ -189,42 +189,42 @@ def escalations(desk: Desk, operator: Browser) -> list[int]:
         operator.post("/ingest/accounts", {"name": "mine", "role": "analyst"}).status_code,
         operator.post("/ingest/links", {"name": "anna"}).status_code,
     ]
-    assert desk.state.account_role("mine") is None
+    assert context.state.account_role("mine") is None
     return found
 
 
-def test_nobody_gives_a_role_that_they_do_not_have(desk: Desk, operator: Browser) -> None:
-    desk.state.add_account("olga", Role.OFFICER, "test")
-    desk.state.add_account("anna", Role.ANALYST, "test")
-    assert escalations(desk, operator) == [400] * 5
-    assert desk.state.account_role("olga") is Role.OFFICER
-    desk.state.revoke("olga", "test")  # also a role whose last account is gone was somebody's
-    desk.state.revoke("anna", "test")
-    assert escalations(desk, operator) == [400] * 5
+def test_nobody_gives_a_role_that_they_do_not_have(context: Context, operator: Browser) -> None:
+    context.state.add_account("olga", Role.OFFICER, "test")
+    context.state.add_account("anna", Role.ANALYST, "test")
+    assert escalations(context, operator) == [400] * 5
+    assert context.state.account_role("olga") is Role.OFFICER
+    context.state.revoke("olga", "test")  # also a role whose last account is gone was somebody's
+    context.state.revoke("anna", "test")
+    assert escalations(context, operator) == [400] * 5
     answer = operator.post("/ingest/accounts", {"name": "otto", "role": "operator"})
     assert answer.status_code == 200
     assert "privacy officer" not in re.findall(r'<option value="([^"]+)"', answer.text)
 
 
-def test_officers_give_their_role_and_see_every_grant(desk: Desk, operator: Browser) -> None:
-    officer = entered(desk, Role.OFFICER)
+def test_officers_give_their_role_and_see_every_grant(context: Context, operator: Browser) -> None:
+    officer = entered(context, Role.OFFICER)
     operator.post("/ingest/accounts", {"name": "otto", "role": "operator"})
     answer = officer.post("/ingest/accounts", {"name": "olga", "role": "privacy officer"})
     assert answer.status_code == 200
     assert officer.post("/ingest/accounts", {"name": "x", "role": "operator"}).status_code == 400
     assert officer.post("/ingest/revoke", {"name": "olga"}).status_code == 303
-    desk.state.new_link("lena", "user root", Role.ANALYST)
+    context.state.new_link("lena", "user root", Role.ANALYST)
     seen = officer.get("/ingest/audit.csv").text
     for grant in ("otto: operator", "olga: privacy officer", "lena: analyst"):
         assert f'"access-new","{grant}"' in seen
 
 
-def test_an_operator_makes_a_link_and_revokes(desk: Desk, operator: Browser) -> None:
-    desk.state.add_account("ada", Role.VIEWER, "test")
+def test_an_operator_makes_a_link_and_revokes(context: Context, operator: Browser) -> None:
+    context.state.add_account("ada", Role.VIEWER, "test")
     answer = operator.post("/ingest/links", {"name": "ada"})
     found = re.search(r"/login\?link=([^<]+)</code>", answer.text)
     assert found is not None
-    ada = Browser(desk)
+    ada = Browser(context)
     assert ada.post("/login", {"link": found[1]}).status_code == 303
     assert operator.post("/ingest/revoke", {"name": "ada"}).status_code == 303
     assert ada.get("/").status_code == 303
@@ -251,25 +251,25 @@ def test_what_cannot_be_done_is_said_on_the_page(
     assert operator.get(f"/ingest/{path}").headers["location"] == "/ingest"
 
 
-def test_an_officer_is_offered_no_grant_but_their_own(desk: Desk) -> None:
+def test_an_officer_is_offered_no_grant_but_their_own(context: Context) -> None:
     for role in Role:
-        desk.state.add_account(f"some-{role.value.replace(' ', '-')}", role, "test")
-    text = entered(desk, Role.OFFICER).get("/ingest").text
+        context.state.add_account(f"some-{role.value.replace(' ', '-')}", role, "test")
+    text = entered(context, Role.OFFICER).get("/ingest").text
     assert "Audit log" in text
     assert re.findall(r'<option value="([^"]+)"', text) == ["viewer", "privacy officer"]
     assert 'aria-label="One-time link for some-operator"' not in text
 
 
 def test_the_audit_log_is_that_of_store_and_dashboard_newest_first(
-    desk: Desk, operator: Browser
+    context: Context, operator: Browser
 ) -> None:
     rows = list(csv.DictReader(io.StringIO(operator.get("/ingest/audit.csv").text)))
     assert {"define", "login"} <= {row["action"] for row in rows}
     assert [row["when"] for row in rows] == sorted((row["when"] for row in rows), reverse=True)
-    assert desk.state.audit_log()[-1].action == "export"
+    assert context.state.audit_log()[-1].action == "export"
 
 
-def test_jobs_of_before_are_listed_too(desk: Desk, operator: Browser) -> None:
+def test_jobs_of_before_are_listed_too(context: Context, operator: Browser) -> None:
     document = {
         "id": "old",
         "label": "Decoding 12 candidates",
@@ -282,19 +282,21 @@ def test_jobs_of_before_are_listed_too(desk: Desk, operator: Browser) -> None:
         "seconds": 2.0,
         "actor": "analyst ada",
     }
-    desk.state.save_job("old", "decode", "k", "failed", document)
+    context.state.save_job("old", "decode", "k", "failed", document)
     text = operator.get("/ingest").text
     assert "Decoding 12 candidates" in text
     assert "It broke." in text
 
 
 def test_jobs_of_an_earlier_process_are_listed_with_who_started_them(
-    desk: Desk, operator: Browser
+    context: Context, operator: Browser
 ) -> None:
-    job = desk.jobs.start("nothing", {}, "key", label="Decoding 41 candidates", actor="analyst ada")
-    until_over(desk.jobs, job)
-    desk.state.save_job("old", "decode", "key", "done", {"id": "old", **_without_actor(job)})
-    desk.jobs._jobs.clear()  # what a restart forgets
+    job = context.jobs.start(
+        "nothing", {}, "key", label="Decoding 41 candidates", actor="analyst ada"
+    )
+    until_over(context.jobs, job)
+    context.state.save_job("old", "decode", "key", "done", {"id": "old", **_without_actor(job)})
+    context.jobs._jobs.clear()  # what a restart forgets
     page = operator.get("/ingest")
     assert page.status_code == 200
     assert page.text.count("Decoding 41 candidates") >= 2

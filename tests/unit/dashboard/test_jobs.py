@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from rappor.dashboard.jobs import Jobs, tasks, worker
-from rappor.dashboard.jobs.jobs import MOST_OF_ONE, TooManyJobs
+from rappor.dashboard.jobs import Jobs, tasks, worker_process
+from rappor.dashboard.jobs.queue import MAX_PER_VISITOR, TooManyJobs
 from rappor.errors import StoreError, StoreFull
 from support.dashboard import PAGES, Sample, sample_folder, week
-from support.dashboard_desk import WorkerInThread, made_jobs, until_over
+from support.dashboard_context import WorkerInThread, made_jobs, until_over
 from support.waiting import wait_for
 
 
@@ -46,7 +46,7 @@ class Held:
         self.sent: list[Any] = []
         self.alive, self._go = True, threading.Event()
 
-    def run(self, _kind: str, arguments: Any) -> Iterator[worker.Message]:
+    def run(self, _kind: str, arguments: Any) -> Iterator[worker_process.Message]:
         self.sent.append(arguments)
         assert self._go.wait(300)
         if self.alive:
@@ -178,7 +178,7 @@ def test_what_nobody_asked_for_comes_last(jobs: Jobs, workers: Workers) -> None:
 def test_a_long_job_that_nobody_asked_for_gives_way_and_is_done_later(
     jobs: Jobs, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rappor.dashboard.jobs.jobs._GRACE_SECONDS", -1.0)
+    monkeypatch.setattr("rappor.dashboard.jobs.queue._GRACE_SECONDS", -1.0)
     unasked = begun(jobs, workers, "unasked", unasked=True)
     asked = begun(jobs, workers, "asked")
     assert state(jobs, unasked) == "waiting"  # neither cancelled nor failed
@@ -192,7 +192,7 @@ def test_a_long_job_that_nobody_asked_for_gives_way_and_is_done_later(
 def test_a_short_job_that_nobody_asked_for_is_let_come_to_its_end(
     jobs: Jobs, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rappor.dashboard.jobs.jobs._GRACE_SECONDS", 1e9)
+    monkeypatch.setattr("rappor.dashboard.jobs.queue._GRACE_SECONDS", 1e9)
     unasked = begun(jobs, workers, "unasked", unasked=True)
     jobs.start("decode", {"key": "asked"}, "asked")
     assert (state(jobs, unasked), workers[0].alive) == ("running", True)
@@ -201,7 +201,7 @@ def test_a_short_job_that_nobody_asked_for_is_let_come_to_its_end(
 def test_an_unasked_job_that_somebody_asks_for_gives_way_no_more(
     jobs: Jobs, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rappor.dashboard.jobs.jobs._GRACE_SECONDS", -1.0)
+    monkeypatch.setattr("rappor.dashboard.jobs.queue._GRACE_SECONDS", -1.0)
     unasked = begun(jobs, workers, "same", unasked=True)
     assert jobs.start("decode", {}, "same").id == unasked
     jobs.start("decode", {}, "other")
@@ -218,7 +218,7 @@ def test_the_queue_has_an_end(jobs: Jobs, workers: Workers) -> None:
 
 def test_one_visitor_cannot_fill_the_queue(jobs: Jobs, workers: Workers) -> None:
     begun(jobs, workers, "a0", actor="analyst ada")
-    for number in range(1, MOST_OF_ONE + 1):
+    for number in range(1, MAX_PER_VISITOR + 1):
         jobs.start("decode", {}, f"a{number}", actor="analyst ada")
     with pytest.raises(TooManyJobs, match="yours"):
         jobs.start("decode", {}, "one more", actor="analyst ada")
@@ -366,4 +366,4 @@ def test_a_decode_is_followed_to_its_end_and_kept(
 
 
 def test_linear_algebra_leaves_a_core_to_the_pages() -> None:
-    assert [worker.threads(cores) for cores in (None, 1, 2, 4, 64)] == [1, 1, 1, 3, 4]
+    assert [worker_process.threads(cores) for cores in (None, 1, 2, 4, 64)] == [1, 1, 1, 3, 4]

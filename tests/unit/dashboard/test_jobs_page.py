@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.jobs import worker
-from support.dashboard_desk import WorkerInThread, entered, made_desk
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.jobs import worker_process
+from support.dashboard_context import WorkerInThread, entered, made_context
 
 
 class Stepping(WorkerInThread):
@@ -21,7 +21,7 @@ class Stepping(WorkerInThread):
         super().__init__()
         self.told, self.next = threading.Semaphore(0), threading.Semaphore(0)
 
-    def run(self, kind: str, arguments: dict[str, Any]) -> Iterator[worker.Message]:
+    def run(self, kind: str, arguments: dict[str, Any]) -> Iterator[worker_process.Message]:
         for message in super().run(kind, arguments):
             yield message  # and comes back when the queue has taken it
             self.told.release()
@@ -31,8 +31,8 @@ class Stepping(WorkerInThread):
 @pytest.mark.slow
 def test_a_page_shows_how_far_a_decode_is_until_it_is_done(tmp_path: Path) -> None:
     at_work = Stepping()
-    with made_desk(tmp_path, at_work=lambda: at_work) as desk:
-        analyst = entered(desk, Role.ANALYST)
+    with made_context(tmp_path, at_work=lambda: at_work) as context:
+        analyst = entered(context, Role.ANALYST)
         found = re.search(r'data-job="([^"]+)"', analyst.get("/collections/homepage").text)
         assert found is not None
 

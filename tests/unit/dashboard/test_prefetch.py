@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from rappor.dashboard import ahead as module
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.ahead import ACTOR, PATIENCE, SWITCH, Ahead, wanted
-from rappor.dashboard.desk import Desk
-from rappor.dashboard.jobs.job import DONE
-from rappor.dashboard.overview import rows_of
-from rappor.dashboard.picture import Entry, PeriodCount
-from rappor.dashboard.view import View
-from support.dashboard_desk import Browser, made_desk, until_over
+from rappor.dashboard import prefetch as module
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.collections.overview import rows_of
+from rappor.dashboard.context import Context
+from rappor.dashboard.jobs.queue import DONE
+from rappor.dashboard.page_query import PageQuery
+from rappor.dashboard.prefetch import ACTOR, PATIENCE, SWITCH, Prefetcher, is_enabled
+from rappor.dashboard.snapshot import Entry, PeriodCount
+from support.dashboard_context import Browser, made_context, until_over
 from support.waiting import wait_for
 
 DECODED = ["browser", "homepage", "start-time"]
@@ -24,18 +24,18 @@ DECODED_OR_NOT = ["browser", "extensions", "homepage", "start-time"]  # one has 
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    with made_desk(tmp_path) as made:
+def context(tmp_path: Path) -> Iterator[Context]:
+    with made_context(tmp_path) as made:
         yield made
 
 
-def all_begun(desk: Desk, ahead: Ahead) -> list[str]:
+def all_begun(context: Context, ahead: Prefetcher) -> list[str]:
     """What one look starts, each waited for."""
     found = []
     for name in ahead.due():
         job = ahead.begin(name)
         if job is not None:
-            ended = until_over(desk.jobs, job)
+            ended = until_over(context.jobs, job)
             assert ended.state == DONE
             assert ended.actor == ACTOR
             found.append(name)
@@ -43,14 +43,14 @@ def all_begun(desk: Desk, ahead: Ahead) -> list[str]:
 
 
 @pytest.mark.slow
-def test_what_can_be_decoded_is_decoded_once_it_rests(desk: Desk) -> None:
+def test_what_can_be_decoded_is_decoded_once_it_rests(context: Context) -> None:
     """Not what is empty, has too few reports or has expired; and nothing twice."""
-    ahead = Ahead(desk)
+    ahead = Prefetcher(context)
     assert ahead.due() == []  # whether reports still come is not known at the first look
-    assert all_begun(desk, ahead) == DECODED
-    assert all_begun(desk, ahead) == []
-    catalogue = desk.catalogue
-    rows = rows_of(catalogue.collections(), desk.state.latest_metas(), catalogue.today())
+    assert all_begun(context, ahead) == DECODED
+    assert all_begun(context, ahead) == []
+    catalogue = context.catalogue
+    rows = rows_of(catalogue.collections(), context.state.latest_metas(), catalogue.today())
     found = {row.collection.name: row.decode for row in rows if row.decode}
     assert sorted(found) == DECODED
     assert found["homepage"].detected > 5
@@ -59,38 +59,40 @@ def test_what_can_be_decoded_is_decoded_once_it_rests(desk: Desk) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_shows_what_was_decoded_ahead_to_those_who_may_not_decode(desk: Desk) -> None:
-    ahead = Ahead(desk)
+def test_the_page_shows_what_was_decoded_ahead_to_those_who_may_not_decode(
+    context: Context,
+) -> None:
+    ahead = Prefetcher(context)
     ahead.due()
-    all_begun(desk, ahead)
-    viewer = Browser(desk)
+    all_begun(context, ahead)
+    viewer = Browser(context)
     viewer.log_in(Role.VIEWER)
     assert 'data-state="ready"' in viewer.get("/collections/homepage").text
 
 
-def growing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def growing(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on the homepage's newest period has a report more at every look."""
-    entry, number = desk.catalogue.entry("homepage"), count()
+    entry, number = context.catalogue.entry("homepage"), count()
 
     def entries() -> list[Entry]:
         newest = entry.periods[-1]
         more = PeriodCount(newest.period, newest.reports + next(number))
         return [replace(entry, periods=(*entry.periods[:-1], more))]
 
-    monkeypatch.setattr(desk.catalogue, "collections", entries)
+    monkeypatch.setattr(context.catalogue, "collections", entries)
 
 
 def test_reports_that_keep_coming_are_waited_for_but_not_for_ever(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    growing(desk, monkeypatch)
-    ahead = Ahead(desk)
+    growing(context, monkeypatch)
+    ahead = Prefetcher(context)
     seen = [ahead.due() for _ in range(PATIENCE + 2)]
     assert seen == [[]] * PATIENCE + [["homepage"]] * 2
 
 
-def test_a_job_at_work_is_not_disturbed(desk: Desk) -> None:
-    ahead = Ahead(desk)
+def test_a_job_at_work_is_not_disturbed(context: Context) -> None:
+    ahead = Prefetcher(context)
     ahead.due()
     go = threading.Event()
 
@@ -98,18 +100,18 @@ def test_a_job_at_work_is_not_disturbed(desk: Desk) -> None:
         assert go.wait(300)
         return {}
 
-    desk.jobs.start("nothing", held, "other")
+    context.jobs.start("nothing", held, "other")
     assert ahead.due() == DECODED_OR_NOT
     assert ahead.begin("homepage") is None
-    assert len(desk.jobs.all()) == 1
+    assert len(context.jobs.all()) == 1
     go.set()
 
 
-def test_what_was_cancelled_or_failed_is_left_alone(desk: Desk) -> None:
-    view = View.of({}, desk.catalogue, desk.state, "homepage")
-    job = desk.jobs.start("decode", {"data": "/nowhere"}, view.key)
-    until_over(desk.jobs, job)
-    ahead = Ahead(desk)
+def test_what_was_cancelled_or_failed_is_left_alone(context: Context) -> None:
+    view = PageQuery.of({}, context.catalogue, context.state, "homepage")
+    job = context.jobs.start("decode", {"data": "/nowhere"}, view.key)
+    until_over(context.jobs, job)
+    ahead = Prefetcher(context)
     ahead.due()
     assert "homepage" in ahead.due()
     assert ahead.begin("homepage") is None
@@ -120,18 +122,18 @@ def test_the_environment_turns_it_off(
     monkeypatch: pytest.MonkeyPatch, value: str, on: bool
 ) -> None:
     monkeypatch.setenv(SWITCH, value)
-    assert wanted() is on
+    assert is_enabled() is on
 
 
 @pytest.mark.slow
-def test_the_thread_decodes_and_ends(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_thread_decodes_and_ends(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TICK_SECONDS", 0.02)
-    ahead = Ahead(desk)
+    ahead = Prefetcher(context)
     ahead.start()
     thread = next(each for each in threading.enumerate() if each.name == "ahead")
 
     def done() -> list[str]:
-        return sorted(job.collection for job in desk.jobs.all() if job.state == DONE)
+        return sorted(job.collection for job in context.jobs.all() if job.state == DONE)
 
     try:
         wait_for(lambda: done() == DECODED)

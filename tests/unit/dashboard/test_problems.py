@@ -3,12 +3,12 @@
 import os
 from pathlib import Path
 
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.catalogue import Catalogue
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.context import Context
 from rappor.dashboard.problems import without_paths
 from rappor.dashboard.settings import DashboardSettings
-from support.dashboard_desk import entered
+from support.dashboard_context import entered
 
 
 def test_no_error_tells_where_the_folders_are(tmp_path: Path, monkeypatch) -> None:
@@ -35,7 +35,9 @@ def test_a_definition_that_breaks_its_reader_breaks_no_page(tmp_path: Path) -> N
     assert [each.file for each in catalogue.unreadable()] == ["bytes.toml", "deep.toml"]
 
 
-def test_a_log_that_vanishes_while_its_size_is_asked_is_no_fault(desk: Desk, monkeypatch) -> None:
+def test_a_log_that_vanishes_while_its_size_is_asked_is_no_fault(
+    context: Context, monkeypatch
+) -> None:
     real = Path.stat
 
     def vanished(self: Path, **more: bool) -> os.stat_result:
@@ -43,6 +45,6 @@ def test_a_log_that_vanishes_while_its_size_is_asked_is_no_fault(desk: Desk, mon
             raise FileNotFoundError(2, "No such file", str(self))
         return real(self, **more)
 
-    browser = entered(desk, Role.OPERATOR)
+    browser = entered(context, Role.OPERATOR)
     monkeypatch.setattr(Path, "stat", vanished)
     assert browser.get("/ingest.json").status_code == 200

@@ -12,14 +12,14 @@ import pytest
 
 from rappor.aggregate.counts import Counts
 from rappor.cli.main import main
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.results.kept import pack, unpack
-from rappor.dashboard.results.python_code import python_code, report_code
-from rappor.dashboard.view import View
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.page_query import PageQuery
+from rappor.dashboard.results.downloads import python_code, report_code
+from rappor.dashboard.results.serialization import pack, unpack
 from rappor.decoding.decode import decode
 from rappor.params import Params
 from support.dashboard import HIJACKER, PAGES, RARE, sample_folder, week
-from support.dashboard_desk import Browser, entered, made_desk
+from support.dashboard_context import Browser, entered, made_context
 from support.waiting import wait_for
 
 
@@ -29,14 +29,14 @@ def sample(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def desk(sample, tmp_path_factory):
-    with made_desk(tmp_path_factory.mktemp("desk"), sample=sample) as made:
+def context(sample, tmp_path_factory):
+    with made_context(tmp_path_factory.mktemp("context"), sample=sample) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def analyst(desk):
-    browser = Browser(desk)
+def analyst(context):
+    browser = Browser(context)
     browser.log_in(Role.ANALYST)
     return browser
 
@@ -45,7 +45,7 @@ def opened(browser, path):
     """The page, once it is decoded."""
     page = browser.get(path)
     assert page.status_code == 200, page.text
-    wait_for(lambda: all(job.over for job in browser.desk.jobs.all()))
+    wait_for(lambda: all(job.over for job in browser.context.jobs.all()))
     page = browser.get(path)
     assert 'data-state="ready"' in page.text, page.text
     return page.text
@@ -107,9 +107,9 @@ VIEWS = {
         pytest.param("homepage lasso", marks=pytest.mark.long),  # below as Python, in `make test`
     ],
 )
-def test_every_number_of_a_page_is_the_command_lines(view, sample, analyst, desk):
+def test_every_number_of_a_page_is_the_command_lines(view, sample, analyst, context):
     name, (query, options) = view.partition(" ")[0], VIEWS[view]
-    newest = desk.catalogue.periods(name)[-1].period
+    newest = context.catalogue.periods(name)[-1].period
     period = [] if "--period" in options else ["--period", newest]
     given = ["--candidates", str(sample.definitions / "homepage.candidates.txt")]
     more = given if name == "homepage" else []
@@ -164,12 +164,12 @@ def test_a_country_is_the_command_lines_too(sample, analyst):
         ("start-time", {}),
     ],
 )
-def test_the_python_of_a_view_gives_its_numbers(name, query, sample, analyst, desk, monkeypatch):
-    view = View.of(query, desk.catalogue, desk.state, name)
+def test_the_python_of_a_view_gives_its_numbers(name, query, sample, analyst, context, monkeypatch):
+    view = PageQuery.of(query, context.catalogue, context.state, name)
     opened(analyst, view.path())
     shown = json.loads(analyst.get(view.path(".json")).text)
     code = analyst.get(view.path(".py")).text
-    assert code == python_code(view, desk.catalogue.get(name))
+    assert code == python_code(view, context.catalogue.get(name))
     monkeypatch.chdir(sample.folder)  # where the folder is called "data"
     names = {}
     exec(compile(code, "view.py", "exec"), names)
@@ -242,9 +242,9 @@ def test_the_code_of_a_test_report_records_one(sample, tmp_path, monkeypatch):
 # Exports.
 
 
-def test_csv_is_safe_in_a_spreadsheet_and_the_zip_is_googles(analyst, desk):
+def test_csv_is_safe_in_a_spreadsheet_and_the_zip_is_googles(analyst, context):
     evil = ["=cmd|'/c calc'!A1", "+1+1", "-2+3", "@SUM(A1)", "\tx", "plain.example"]
-    desk.state.save_candidates("extensions", evil, "test")
+    context.state.save_candidates("extensions", evil, "test")
     opened(analyst, "/collections/extensions?anyway=1")
     lines = analyst.get("/collections/extensions.csv?anyway=1").text.splitlines()[1:]
     first = {line.split(",")[0].strip('"') for line in lines}
@@ -279,25 +279,25 @@ def test_an_unknown_chart_and_a_result_that_is_not_there_are_said(analyst):
     assert analyst.get("/collections/nowhere").status_code == 404
 
 
-def test_a_viewer_reads_what_is_kept_and_starts_nothing(desk, analyst):
+def test_a_viewer_reads_what_is_kept_and_starts_nothing(context, analyst):
     opened(analyst, "/collections/homepage")
-    viewer = Browser(desk)
+    viewer = Browser(context)
     viewer.log_in(Role.VIEWER)
     assert 'data-state="ready"' in viewer.get("/collections/homepage").text
-    before = len(desk.jobs.all())
+    before = len(context.jobs.all())
     page = viewer.get("/collections/homepage?alpha=0.0321").text
     assert "Analysts can do this; you are a viewer" in page
-    assert len(desk.jobs.all()) == before
+    assert len(context.jobs.all()) == before
     assert viewer.post("/collections/homepage/decode", {}).status_code == 403
     assert viewer.get("/collections/homepage.google.zip").status_code == 403
 
 
 @pytest.mark.slow
 def test_a_table_of_many_has_pages_of_200(tmp_path):
-    with made_desk(tmp_path) as desk:
+    with made_context(tmp_path) as context:
         many = [*PAGES, HIJACKER, *(f"c{i}" for i in range(600))]
-        desk.state.save_candidates("homepage", many, "me")
-        analyst = entered(desk, Role.ANALYST)
+        context.state.save_candidates("homepage", many, "me")
+        analyst = entered(context, Role.ANALYST)
         page = opened(analyst, "/collections/homepage?show=all&page=4")
         assert "Page 4 of 4" in page
         assert len(Values(page).rows) == 13 + 1  # 613 rows, and the unlisted mass below the last

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from starlette.routing import Route
 
-from rappor.dashboard.access.roles import EVERYONE, PUBLIC, Role
 from rappor.dashboard.app import build
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import EVERYONE, PUBLIC, Role
+from rappor.dashboard.context import Context
 from rappor.dashboard.routes import NAMED, PAGES
 from rappor.dashboard.routing import Page, lookup
 from rappor.errors import ParamsError
-from support.dashboard_desk import Browser, entered, made_desk
+from support.dashboard_context import Browser, entered, made_context
 
 NAME = "homepage"
 REDIRECT, FORBIDDEN = 303, 403
@@ -21,15 +21,15 @@ ENDING = ("log_in", "logout")  # pages that end the session they are opened with
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    with made_desk(tmp_path_factory.mktemp("routes")) as desk:
-        yield desk
+def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
+    with made_context(tmp_path_factory.mktemp("routes")) as context:
+        yield context
 
 
 @pytest.fixture(scope="module")
-def sessions(desk: Desk) -> dict[Role, Browser]:
+def sessions(context: Context) -> dict[Role, Browser]:
     """A browser for each role, logged in once: hundreds of tests take a copy."""
-    return {role: entered(desk, role) for role in Role}
+    return {role: entered(context, role) for role in Role}
 
 
 def path_of(page: Page) -> str:
@@ -43,8 +43,8 @@ def cases() -> list[tuple[Page, str, Role | None]]:
     ]
 
 
-def test_the_router_has_the_listed_pages_and_no_others(desk: Desk) -> None:
-    app = build(desk)
+def test_the_router_has_the_listed_pages_and_no_others(context: Context) -> None:
+    app = build(context)
     found = [
         (route.path, method)
         for route in app.routes  # type: ignore[attr-defined]
@@ -83,12 +83,12 @@ def test_only_the_login_page_and_static_files_need_no_login() -> None:
     ids=lambda each: each.name if isinstance(each, Page) else str(each or "nobody"),
 )
 def test_each_route_opens_for_its_roles_and_for_no_others(
-    desk: Desk, sessions: dict[Role, Browser], page: Page, method: str, role: Role | None
+    context: Context, sessions: dict[Role, Browser], page: Page, method: str, role: Role | None
 ) -> None:
     if role is None:
-        browser = Browser(desk)
+        browser = Browser(context)
     elif page.name in ENDING:
-        browser = entered(desk, role)
+        browser = entered(context, role)
     else:
         browser = copy(sessions[role])
         browser.cookies = dict(browser.cookies)
@@ -110,8 +110,8 @@ def test_each_route_opens_for_its_roles_and_for_no_others(
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if "POST" in page.methods])
-def test_no_form_acts_without_its_token(desk: Desk, page: Page) -> None:
-    browser = Browser(desk)
+def test_no_form_acts_without_its_token(context: Context, page: Page) -> None:
+    browser = Browser(context)
     browser.log_in(sorted(page.roles or EVERYONE)[0])
     for fields in ({"csrf": ""}, {"csrf": "0" * 64}, {}):
         answer = browser.send("POST", path_of(page), fields)
@@ -119,8 +119,8 @@ def test_no_form_acts_without_its_token(desk: Desk, page: Page) -> None:
         assert "not accepted" in answer.text
 
 
-def test_a_token_of_another_session_is_refused(desk: Desk) -> None:
-    one, other = Browser(desk), Browser(desk)
+def test_a_token_of_another_session_is_refused(context: Context) -> None:
+    one, other = Browser(context), Browser(context)
     one.log_in(Role.OPERATOR)
     other.log_in(Role.OPERATOR)
     answer = one.send("POST", "/logout", {"csrf": other.csrf()})
@@ -138,25 +138,25 @@ def test_a_token_of_another_session_is_refused(desk: Desk) -> None:
     ],
 )
 def test_a_form_from_another_site_is_refused_even_with_the_token(
-    desk: Desk, headers: dict[str, str]
+    context: Context, headers: dict[str, str]
 ) -> None:
-    browser = Browser(desk)
+    browser = Browser(context)
     browser.log_in(Role.VIEWER)
     answer = browser.send("POST", "/logout", {"csrf": browser.csrf()}, headers)
     assert answer.status_code == FORBIDDEN
 
 
-def test_another_name_for_our_address_is_refused(desk: Desk) -> None:
-    browser = Browser(desk)
+def test_another_name_for_our_address_is_refused(context: Context) -> None:
+    browser = Browser(context)
     browser.log_in(Role.VIEWER)
     for path in ("/", "/login", "/nowhere"):
         answer = browser.send("GET", path, headers={"host": "attacker.example"})
         assert answer.status_code == 421
 
 
-def test_unknown_pages_say_so_to_visitors_and_nothing_to_others(desk: Desk) -> None:
-    assert Browser(desk).get("/nowhere").headers["location"] == "/login?next=/nowhere"
-    browser = Browser(desk)
+def test_unknown_pages_say_so_to_visitors_and_nothing_to_others(context: Context) -> None:
+    assert Browser(context).get("/nowhere").headers["location"] == "/login?next=/nowhere"
+    browser = Browser(context)
     browser.log_in(Role.VIEWER)
     answer = browser.get("/nowhere")
     assert (answer.status_code, "There is no such page" in answer.text) == (404, True)
@@ -165,8 +165,8 @@ def test_unknown_pages_say_so_to_visitors_and_nothing_to_others(desk: Desk) -> N
 
 
 @pytest.mark.parametrize("role", Role)
-def test_links_that_a_role_may_not_open_are_absent(desk: Desk, role: Role) -> None:
-    browser = Browser(desk)
+def test_links_that_a_role_may_not_open_are_absent(context: Context, role: Role) -> None:
+    browser = Browser(context)
     browser.log_in(role)
     text = browser.get("/").text
     assert ('href="/ingest"' in text) == (role in NAMED["ingest"].roles)
@@ -177,8 +177,8 @@ def test_links_that_a_role_may_not_open_are_absent(desk: Desk, role: Role) -> No
 @pytest.mark.parametrize(
     "path", ["/", "/login", "/nowhere", "/static/app.css", "/collections.json"]
 )
-def test_every_answer_carries_the_safe_headers(desk: Desk, path: str) -> None:
-    headers = Browser(desk).get(path).headers
+def test_every_answer_carries_the_safe_headers(context: Context, path: str) -> None:
+    headers = Browser(context).get(path).headers
     policy = headers["content-security-policy"].split("; ")
     assert policy[0] == "default-src 'none'"
     assert "frame-ancestors 'none'" in policy
@@ -187,19 +187,19 @@ def test_every_answer_carries_the_safe_headers(desk: Desk, path: str) -> None:
     assert headers["referrer-policy"] == "no-referrer"
 
 
-def test_a_body_beyond_all_bounds_is_refused(desk: Desk) -> None:
-    browser = Browser(desk)
+def test_a_body_beyond_all_bounds_is_refused(context: Context) -> None:
+    browser = Browser(context)
     browser.log_in(Role.OPERATOR)
     answer = browser.send("POST", "/logout", {}, {"content-length": str(10**9)})
     assert answer.status_code == 413
 
 
-def test_a_fault_in_a_page_is_a_page_without_a_trace(desk: Desk) -> None:
+def test_a_fault_in_a_page_is_a_page_without_a_trace(context: Context) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("secret detail")
 
     page = Page(path="/broken", endpoint=broken, roles=EVERYONE, name="broken")  # type: ignore[arg-type]
-    browser = Browser(desk, (*PAGES, page))
+    browser = Browser(context, (*PAGES, page))
     browser.log_in(Role.VIEWER)
     answer = browser.get("/broken")
     assert answer.status_code == 500
@@ -207,7 +207,7 @@ def test_a_fault_in_a_page_is_a_page_without_a_trace(desk: Desk) -> None:
     assert "secret detail" not in answer.text
 
 
-def test_the_application_is_built_with_its_headers_outermost(desk: Desk) -> None:
-    app = build(desk)
+def test_the_application_is_built_with_its_headers_outermost(context: Context) -> None:
+    app = build(context)
     assert type(app.build_middleware_stack()).__name__ == "SafeHeaders"  # type: ignore[attr-defined]
     assert not app.router.redirect_slashes  # type: ignore[attr-defined]

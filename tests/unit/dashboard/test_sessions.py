@@ -3,41 +3,47 @@
 import threading
 from datetime import timedelta
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.context import Context
 from rappor.dashboard.state import DashboardState
 from rappor.dashboard.state.accounts import LINK_LIFE, SESSION_IDLE, SESSION_LIFE
-from support.dashboard_desk import Browser, Clock, entered, is_in
+from support.dashboard_context import Browser, Clock, entered, is_in
 
 
-def test_a_clock_that_was_ahead_leaves_no_session_that_lasts(desk: Desk, clock: Clock) -> None:
+def test_a_clock_that_was_ahead_leaves_no_session_that_lasts(
+    context: Context, clock: Clock
+) -> None:
     clock.go(days=3650)
-    browser = entered(desk)
+    browser = entered(context)
     clock.go(days=-3650)
     assert not is_in(browser)
-    entered(desk)  # whoever logs in next clears up
+    entered(context)  # whoever logs in next clears up
     clock.go(days=3650)
     assert not is_in(browser)
 
 
-def test_a_clock_that_was_ahead_leaves_no_link_that_lasts(desk: Desk, clock: Clock) -> None:
+def test_a_clock_that_was_ahead_leaves_no_link_that_lasts(context: Context, clock: Clock) -> None:
     clock.go(days=3650)
-    secret = desk.state.new_link("eve", "test", Role.OPERATOR)
+    secret = context.state.new_link("eve", "test", Role.OPERATOR)
     clock.go(days=-3650)
-    assert desk.state.look_link(secret) is None
-    assert desk.state.log_in(link=secret) is None
+    assert context.state.look_link(secret) is None
+    assert context.state.log_in(link=secret) is None
 
 
-def test_a_clock_that_is_set_right_by_a_minute_logs_nobody_out(desk: Desk, clock: Clock) -> None:
-    browser = entered(desk)
-    secret = desk.state.new_link("eve", "test", Role.VIEWER)
+def test_a_clock_that_is_set_right_by_a_minute_logs_nobody_out(
+    context: Context, clock: Clock
+) -> None:
+    browser = entered(context)
+    secret = context.state.new_link("eve", "test", Role.VIEWER)
     clock.go(minutes=-1)
     assert is_in(browser)
-    assert desk.state.look_link(secret) is not None
+    assert context.state.look_link(secret) is not None
 
 
-def test_a_clock_that_goes_back_bit_by_bit_lengthens_no_session(desk: Desk, clock: Clock) -> None:
-    browser = entered(desk)
+def test_a_clock_that_goes_back_bit_by_bit_lengthens_no_session(
+    context: Context, clock: Clock
+) -> None:
+    browser = entered(context)
     clock.go(seconds=SESSION_IDLE.total_seconds() - 1)
     assert is_in(browser)
     clock.go(seconds=-SESSION_IDLE.total_seconds() / 2)
@@ -45,9 +51,9 @@ def test_a_clock_that_goes_back_bit_by_bit_lengthens_no_session(desk: Desk, cloc
     assert timedelta(0) < LINK_LIFE < SESSION_IDLE < SESSION_LIFE
 
 
-def test_of_many_who_use_a_link_at_once_one_gets_in(desk: Desk) -> None:
-    secret = desk.state.new_link("eve", "test", Role.VIEWER)
-    other = DashboardState(desk.settings.state_file, now=desk.state._now)
+def test_of_many_who_use_a_link_at_once_one_gets_in(context: Context) -> None:
+    secret = context.state.new_link("eve", "test", Role.VIEWER)
+    other = DashboardState(context.settings.state_file, now=context.state._now)
     found: list[str | None] = []
     ready = threading.Barrier(8)
 
@@ -55,7 +61,7 @@ def test_of_many_who_use_a_link_at_once_one_gets_in(desk: Desk) -> None:
         ready.wait()
         found.append(state.log_in(link=secret))
 
-    racers = [threading.Thread(target=use, args=(each,)) for each in [desk.state, other] * 4]
+    racers = [threading.Thread(target=use, args=(each,)) for each in [context.state, other] * 4]
     for each in racers:
         each.start()
     for each in racers:
@@ -64,16 +70,16 @@ def test_of_many_who_use_a_link_at_once_one_gets_in(desk: Desk) -> None:
     assert len([each for each in found if each is not None]) == 1
 
 
-def test_looking_at_a_link_does_not_use_it(desk: Desk) -> None:
-    secret = desk.state.new_link("eve", "test", Role.VIEWER)
+def test_looking_at_a_link_does_not_use_it(context: Context) -> None:
+    secret = context.state.new_link("eve", "test", Role.VIEWER)
     for method in ("GET", "HEAD", "GET"):
-        assert Browser(desk).send(method, f"/login?link={secret}").status_code == 200
-    assert desk.state.look_link(secret) == ("eve", Role.VIEWER)
+        assert Browser(context).send(method, f"/login?link={secret}").status_code == 200
+    assert context.state.look_link(secret) == ("eve", Role.VIEWER)
 
 
-def test_a_session_that_somebody_else_chose_is_not_taken_over(desk: Desk) -> None:
-    browser = Browser(desk)
+def test_a_session_that_somebody_else_chose_is_not_taken_over(context: Context) -> None:
+    browser = Browser(context)
     browser.cookies = {"rappor-session-8766": "chosen", "rappor-visit-8766": "chosen"}
     browser.log_in(Role.VIEWER)
     assert "chosen" not in browser.cookies.values()
-    assert desk.state.session("chosen") is None
+    assert context.state.session("chosen") is None

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from rappor.dashboard.state import DashboardState
-from rappor.dashboard.state.results import MOST_JOBS, MOST_RESULTS
+from rappor.dashboard.state.results import MAX_JOBS, MAX_RESULTS
 from rappor.errors import ParamsError
-from support.dashboard_desk import Clock
+from support.dashboard_context import Clock
 
 
 @pytest.fixture
@@ -90,13 +90,13 @@ def test_the_list_of_collections_takes_results_of_all_dimensions_together(
 
 @pytest.mark.slow
 def test_old_results_and_jobs_are_forgotten(state: DashboardState) -> None:
-    for number in range(MOST_RESULTS + 5):
+    for number in range(MAX_RESULTS + 5):
         state.save_result(f"k{number}", "decode", {"collection": "homepage"}, None)
     assert state.result("k4") is None
     assert state.result("k5") is not None
-    for number in range(MOST_JOBS + 5):
+    for number in range(MAX_JOBS + 5):
         state.save_job(f"{number:04}", "decode", "k", "done", {"id": number})
-    assert len(state.jobs()) == MOST_JOBS
+    assert len(state.jobs()) == MAX_JOBS
 
 
 def test_a_job_is_kept_as_it_was_last(state: DashboardState) -> None:

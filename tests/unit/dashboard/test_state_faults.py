@@ -7,37 +7,37 @@ from pathlib import Path
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.desk import Desk
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.context import Context
 from rappor.dashboard.state import DashboardState
 from rappor.dashboard.state.state import _TOUCH_PATIENCE
 from rappor.errors import StoreError, StoreFull
-from support.dashboard_desk import Browser, Clock, entered, is_in
+from support.dashboard_context import Browser, Clock, entered, is_in
 
 BROKEN = 503
 
 
-def test_state_that_cannot_be_read_is_a_page_that_says_so(desk: Desk, monkeypatch) -> None:
-    browser = entered(desk)
+def test_state_that_cannot_be_read_is_a_page_that_says_so(context: Context, monkeypatch) -> None:
+    browser = entered(context)
 
     def broken(_secret: str) -> None:
-        raise StoreError(f"{desk.settings.state_file}: database disk image is malformed")
+        raise StoreError(f"{context.settings.state_file}: database disk image is malformed")
 
-    monkeypatch.setattr(desk.state, "session", broken)
+    monkeypatch.setattr(context.state, "session", broken)
     for path in ("/", "/collections.json", "/nowhere", "/ingest"):
         answer = browser.get(path)
         assert answer.status_code == BROKEN
-        assert str(desk.settings.data) not in answer.text
+        assert str(context.settings.data) not in answer.text
         assert answer.headers["content-security-policy"].startswith("default-src 'none'")
 
 
-def test_a_fault_outside_of_pages_has_the_safe_headers_too(desk: Desk, monkeypatch) -> None:
-    browser = entered(desk)
+def test_a_fault_outside_of_pages_has_the_safe_headers_too(context: Context, monkeypatch) -> None:
+    browser = entered(context)
 
     def broken(_secret: str) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(desk.state, "session", broken)
+    monkeypatch.setattr(context.state, "session", broken)
     for path in ("/", "/nowhere"):
         answer = browser.get(path)
         assert (answer.status_code, "secret detail" in answer.text) == (500, False)
@@ -47,9 +47,9 @@ def test_a_fault_outside_of_pages_has_the_safe_headers_too(desk: Desk, monkeypat
 
 @pytest.mark.parametrize("error", [StoreFull("no room"), StoreError("database is locked")])
 def test_on_a_full_or_locked_disk_pages_can_still_be_read(
-    desk: Desk, clock: Clock, monkeypatch, error: StoreError
+    context: Context, clock: Clock, monkeypatch, error: StoreError
 ) -> None:
-    browser = entered(desk)
+    browser = entered(context)
     tried = []
 
     def full(*_: object) -> None:
@@ -67,16 +67,18 @@ def test_on_a_full_or_locked_disk_pages_can_still_be_read(
 
 
 @pytest.mark.slow
-def test_who_holds_the_state_file_does_not_hold_up_the_pages(desk: Desk, clock: Clock) -> None:
+def test_who_holds_the_state_file_does_not_hold_up_the_pages(
+    context: Context, clock: Clock
+) -> None:
     """The page is answered while another process writes: it waits a moment, not as writers do."""
-    browser = entered(desk)
+    browser = entered(context)
     clock.go(minutes=5)
-    other = sqlite3.connect(desk.settings.state_file, isolation_level=None)
+    other = sqlite3.connect(context.settings.state_file, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     said: list[str] = []
-    desk.state._file._connection.set_trace_callback(said.append)
+    context.state._file._connection.set_trace_callback(said.append)
     assert is_in(browser)
-    desk.state._file._connection.set_trace_callback(None)
+    context.state._file._connection.set_trace_callback(None)
     other.execute("ROLLBACK")
     other.close()
     begun = said.index("BEGIN IMMEDIATE")
@@ -87,39 +89,39 @@ def test_who_holds_the_state_file_does_not_hold_up_the_pages(desk: Desk, clock: 
     assert _TOUCH_PATIENCE <= 0.2
 
 
-def test_deleting_the_state_file_ends_every_session_at_once(desk: Desk) -> None:
-    browser = entered(desk, Role.OPERATOR)
-    for file in desk.settings.data.glob("dashboard.sqlite*"):
+def test_deleting_the_state_file_ends_every_session_at_once(context: Context) -> None:
+    browser = entered(context, Role.OPERATOR)
+    for file in context.settings.data.glob("dashboard.sqlite*"):
         file.unlink()
     assert not is_in(browser)
-    assert desk.state.accounts() == []
-    made = stat.S_IMODE(desk.settings.state_file.stat().st_mode)
+    assert context.state.accounts() == []
+    made = stat.S_IMODE(context.settings.state_file.stat().st_mode)
     assert made == 0o600
-    assert is_in(entered(desk))
+    assert is_in(entered(context))
 
 
-def test_accounts_of_a_new_state_file_count_at_once(desk: Desk) -> None:
+def test_accounts_of_a_new_state_file_count_at_once(context: Context) -> None:
     """Whoever deletes the file and makes an account by the command is let in, nobody else."""
-    desk.state.address = "http://127.0.0.1:1"
-    browser = entered(desk, Role.OPERATOR)
-    for file in desk.settings.data.glob("dashboard.sqlite*"):
+    context.state.address = "http://127.0.0.1:1"
+    browser = entered(context, Role.OPERATOR)
+    for file in context.settings.data.glob("dashboard.sqlite*"):
         file.unlink()
-    command = DashboardState(desk.settings.state_file, now=desk.state._now)
+    command = DashboardState(context.settings.state_file, now=context.state._now)
     token = command.add_account("new", Role.VIEWER, "test")
     assert not is_in(browser)
     assert command.address == "http://127.0.0.1:1"
-    assert Browser(desk).post("/login", {"token": str(token)}).status_code == 303
+    assert Browser(context).post("/login", {"token": str(token)}).status_code == 303
     command.revoke("new", "test")
-    assert desk.state.log_in(token=str(token)) is None
+    assert context.state.log_in(token=str(token)) is None
     command.close()
 
 
-def test_a_data_folder_that_is_gone_is_not_made_anew(desk: Desk) -> None:
-    browser = entered(desk)
-    shutil.move(desk.settings.data, desk.settings.data.with_name("moved"))
+def test_a_data_folder_that_is_gone_is_not_made_anew(context: Context) -> None:
+    browser = entered(context)
+    shutil.move(context.settings.data, context.settings.data.with_name("moved"))
     assert browser.get("/").status_code == BROKEN
-    assert not desk.settings.data.exists()
-    shutil.move(desk.settings.data.with_name("moved"), desk.settings.data)
+    assert not context.settings.data.exists()
+    shutil.move(context.settings.data.with_name("moved"), context.settings.data)
     assert is_in(browser)
 
 

@@ -10,9 +10,9 @@ from rappor import Params
 from rappor.charts.trends import TrendLine, TrendPoint
 from rappor.collection import Collection
 from rappor.collection.definition import Phase
-from rappor.dashboard.analysis import trend as kept
-from rappor.dashboard.analysis.spans import Span, axis_of, headline, marks_of, spans_of
-from rappor.dashboard.jobs import analysis
+from rappor.dashboard.jobs import tasks
+from rappor.dashboard.trends import period_results as kept
+from rappor.dashboard.trends.trend import StoredPeriod, axis_of, headline, marks_of, spans_of
 from rappor.decoding.decode import decode
 from rappor.simulate import counts as simulated
 from rappor.store import CellKey
@@ -65,7 +65,7 @@ class Told(list):
 @pytest.mark.slow
 def test_each_period_has_the_numbers_of_its_own_decoding(folder):
     told = Told()
-    result = analysis.trend(arguments(folder), told)
+    result = tasks.trend(arguments(folder), told)
     found = kept.unpack(*result)
     assert list(found) == PERIODS
     for number, period in enumerate(PERIODS):
@@ -84,17 +84,17 @@ def test_each_period_has_the_numbers_of_its_own_decoding(folder):
 
 @pytest.mark.slow
 def test_a_new_period_costs_one_decode_and_gives_the_same_result(folder, monkeypatch):
-    whole = analysis.trend(arguments(folder), Told())
-    first = analysis.trend(arguments(folder, PERIODS[:3]), Told())
+    whole = tasks.trend(arguments(folder), Told())
+    first = tasks.trend(arguments(folder, PERIODS[:3]), Told())
     decoded = []
-    honest = analysis._Periods.decode
+    honest = tasks._TrendTask.decode
 
     def counted(self, counts, version):
         decoded.append(counts)
         return honest(self, counts, version)
 
-    monkeypatch.setattr(analysis._Periods, "decode", counted)
-    then = analysis.trend(arguments(folder, known=first), Told())
+    monkeypatch.setattr(tasks._TrendTask, "decode", counted)
+    then = tasks.trend(arguments(folder, known=first), Told())
     assert len(decoded) == 1
     assert then.meta["decoded"] == 1
     assert kept.unpack(*then) == kept.unpack(*whole)
@@ -103,8 +103,8 @@ def test_a_new_period_costs_one_decode_and_gives_the_same_result(folder, monkeyp
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [{"alpha": 0.01}, {"list_digest": "b"}, {"correction": "holm"}])
 def test_another_way_of_decoding_decodes_everything_again(folder, change):
-    first = analysis.trend(arguments(folder), Told())
-    assert analysis.trend(arguments(folder, known=first, **change), Told()).meta["decoded"] == 4
+    first = tasks.trend(arguments(folder), Told())
+    assert tasks.trend(arguments(folder, known=first, **change), Told()).meta["decoded"] == 4
 
 
 @pytest.mark.slow
@@ -112,9 +112,9 @@ def test_a_string_detected_later_is_looked_up_in_the_periods_before(folder, monk
     """Of a long list only the largest rows are kept; a rising string has its past all the same."""
     monkeypatch.setattr(kept, "KEEP_ALL", 5)
     monkeypatch.setattr(kept, "KEEP_LARGEST", 5)
-    first = analysis.trend(arguments(folder, PERIODS[:3]), Told())
+    first = tasks.trend(arguments(folder, PERIODS[:3]), Told())
     assert all("v20" not in result.rows for result in kept.unpack(*first).values())
-    then = kept.unpack(*analysis.trend(arguments(folder, known=first), Told()))
+    then = kept.unpack(*tasks.trend(arguments(folder, known=first), Told()))
     made = simulated(population(0), PARAMS, 60_000, seed=0)
     row = decode(made, NAMES).row("v20")
     assert then[PERIODS[0]].rows["v20"].share == row.proportion
@@ -122,19 +122,19 @@ def test_a_string_detected_later_is_looked_up_in_the_periods_before(folder, monk
 
 
 def test_periods_that_are_gone_are_left_out(folder):
-    found = analysis.trend(arguments(folder, [*PERIODS, "2026-W44"]), Told())
+    found = tasks.trend(arguments(folder, [*PERIODS, "2026-W44"]), Told())
     assert "2026-W44" not in kept.unpack(*found)
 
 
 def test_lines_have_gaps_where_nothing_arrived(folder):
-    found = kept.unpack(*analysis.trend(arguments(folder, [PERIODS[0], PERIODS[2]]), Told()))
+    found = kept.unpack(*tasks.trend(arguments(folder, [PERIODS[0], PERIODS[2]]), Told()))
     axis = axis_of("week", PERIODS[0], PERIODS[2])
     line = kept.line_of("v00", found, axis)
     assert [point.share is None for point in line.points] == [False, True, False]
 
 
 def test_the_strings_to_draw_are_detected_ones_by_their_largest_share(folder):
-    found = kept.unpack(*analysis.trend(arguments(folder), Told()))
+    found = kept.unpack(*tasks.trend(arguments(folder), Told()))
     names = kept.largest(found.values())
     assert names[0] == "v20"  # 2 of 6.9 in the last period
     assert names[1] == "v00"
@@ -147,7 +147,7 @@ def test_the_strings_to_draw_are_detected_ones_by_their_largest_share(folder):
 
 
 def test_the_headline_is_the_largest_change_that_intervals_allow(folder):
-    found = kept.unpack(*analysis.trend(arguments(folder), Told()))
+    found = kept.unpack(*tasks.trend(arguments(folder), Told()))
     lines = [kept.line_of(name, found, PERIODS) for name in kept.largest(found.values())]
     text = headline(lines)
     assert text.startswith("v20 rose from not detected to 3")
@@ -179,7 +179,7 @@ def test_a_period_of_two_versions_is_that_of_more_reports():
 
 
 def test_marks_stand_where_version_list_or_schedule_changed():
-    spans = [Span(f"2026-W0{number}", 1 if number < 3 else 2, 9) for number in range(1, 6)]
+    spans = [StoredPeriod(f"2026-W0{number}", 1 if number < 3 else 2, 9) for number in range(1, 6)]
     one = Collection("homepage", 1, PARAMS, period="week")
     two = Collection("homepage", 2, PARAMS, period="week", schedule=(Phase("2026-W05", 0.3, 0.7),))
     lists = [(1, datetime.date(2026, 1, 1)), (2, datetime.date(2026, 1, 13))]

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from rappor.dashboard.access.roles import Role
-from support.dashboard_desk import Browser, entered, made_desk
+from rappor.dashboard.auth.roles import Role
+from support.dashboard_context import Browser, entered, made_context
 
 
 @pytest.fixture(scope="module")
 def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with made_desk(tmp_path_factory.mktemp("views")) as desk:
-        yield entered(desk, Role.VIEWER)
+    with made_context(tmp_path_factory.mktemp("views")) as context:
+        yield entered(context, Role.VIEWER)
 
 
 @pytest.mark.parametrize("alpha", ["1e-320", "1e-300", "1e-17", "5e-324", "1e-400", "0.5e-9"])

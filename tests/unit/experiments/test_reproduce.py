@@ -18,6 +18,7 @@ from rappor.experiments.experiment import Experiment, Figure, Outcome, Table
 from rappor.experiments.summary import entry, merged
 from rappor.experiments.write import check_names
 from support.fake_experiments import SPEC, an_experiment, an_outcome, done
+from support.full_disk import full_disk
 from support.outcomes import silent
 
 
@@ -205,3 +206,14 @@ def test_experiments_are_imported_only_when_asked_for() -> None:
     code = "import sys, rappor.experiments, rappor.cli.reproduce; print('numpy' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "False"
+
+
+def test_on_a_full_disk_the_pages_of_the_run_before_stay_whole(
+    tmp_path: Path, fakes: dict[str, Experiment]
+) -> None:
+    fakes["fdr"] = an_experiment(an_outcome())
+    reproduce.reproduce("fdr", tmp_path, 2, silent)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with full_disk(), pytest.raises(OSError, match="large"):
+        reproduce.reproduce("fdr", tmp_path, 2, silent)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -1,13 +1,14 @@
 """(u, d) of every kind, against all pairs of values for small k (R3, R28)."""
 
 from itertools import combinations, product
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from rappor.errors import ParamsError
 from rappor.mechanism.kinds import KINDS, BitChange, check_kind, extreme_changes
 from rappor.params import Params
+from rappor.typing import Kind
 
 
 def params(k: int, h: int = 1) -> Params:
@@ -81,3 +82,7 @@ def test_an_unknown_kind_is_refused_with_the_kinds(kind: Any) -> None:
     assert repr(kind) in str(caught.value)
     with pytest.raises(ParamsError, match=expected):
         extreme_changes(kind, params(8))
+
+
+def test_the_type_of_a_kind_lists_the_kinds() -> None:
+    assert get_args(Kind) == tuple(KINDS)

@@ -1,6 +1,7 @@
 """Plans: what they promise, what they solve, what they refuse and warn of."""
 
 import functools
+import inspect
 import math
 import re
 
@@ -8,12 +9,12 @@ import pytest
 
 import rappor
 from rappor import ParamsError
-from rappor.planning import plan
+from rappor.planning import PlanRequest, plan
 from rappor.privacy import epsilon_infinity, epsilon_n, epsilon_one
 from rappor.simulate.populations import uniform, zipf
 
 PAPER = {"epsilon_one": 1.0743, "epsilon_infinity": 4.3944, "candidates": 200, "check": 0}
-SHORT = {"most_bytes": 4}  # few designs, for tests that are not about which one is best
+SHORT = {"max_bytes": 4}  # few designs, for tests that are not about which one is best
 
 
 @functools.cache
@@ -109,7 +110,7 @@ def test_more_of_anything_detects_less_frequent_strings():
     assert rarest(epsilon_one=2) < usual
     assert rarest(candidates=20) < usual
     assert rarest(power=0.8, alpha=0.2) < usual
-    assert rarest(most_bytes=2) > usual
+    assert rarest(max_bytes=2) > usual
 
 
 @pytest.mark.slow
@@ -164,7 +165,7 @@ def test_the_same_request_gives_the_same_plans():
         ({"epsilon_one": 1, "reports": 10**6, "frequency": 0}, "nobody holds it", "leave freq"),
         ({"epsilon_one": 3, "epsilon_infinity": 1, "reports": 10**6},
          "epsilon_one = 3 above epsilon_infinity = 1 is impossible", "nearest is epsilon_one = 1"),
-        ({"epsilon_one": 0.1, "reports": 10**4, "frequency": 0.01, "most_bytes": 16},
+        ({"epsilon_one": 0.1, "reports": 10**4, "frequency": 0.01, "max_bytes": 16},
          "cannot detect 1 %", "reports; or epsilon_one = "),
         ({"epsilon_one": 0.01, "reports": 200}, "detect nothing", "it takes "),
         ({"reports": 200, "frequency": 0.006}, "cannot detect 0.6 %", "Nearest: "),
@@ -183,9 +184,9 @@ def test_the_impossible_is_named_with_the_nearest_that_is_possible(asked, imposs
 @pytest.mark.slow
 def test_the_nearest_that_is_named_is_possible():
     with pytest.raises(ParamsError) as caught:
-        plan(0.1, reports=10**4, frequency=0.01, candidates=200, check=0, most_bytes=16)
+        plan(0.1, reports=10**4, frequency=0.01, candidates=200, check=0, max_bytes=16)
     named = re.search(r"or ([\d,]+) reports; or epsilon_one = ([\d.]+)", str(caught.value))
-    asked = {"frequency": 0.01, "candidates": 200, "check": 0, "most_bytes": 16}
+    asked = {"frequency": 0.01, "candidates": 200, "check": 0, "max_bytes": 16}
     assert plan(0.1, reports=int(named[1].replace(",", "")), **asked)
     assert plan(float(named[2]), reports=10**4, **asked)
 
@@ -230,7 +231,7 @@ def codes(**change):
 
 @pytest.mark.slow
 def test_each_caution_is_given_where_it_applies_and_only_there():
-    assert codes(most_bytes=32) == ["trackable-bits"]
+    assert codes(max_bytes=32) == ["trackable-bits"]
     assert "forgetful-platform" in codes(platform="web")
     assert "several-devices" in codes(devices=3)
     assert "several-collections" in codes(collections=2)
@@ -348,3 +349,10 @@ def test_the_chart_shows_the_request_and_one_line_for_each_number_of_hashes(tmp_
     values = chart.spec["data"]["values"]
     assert len({each["plan"] for each in values}) == 4
     assert chart.save(tmp_path / "plan.svg").read_text().startswith("<svg")
+
+
+def test_a_plan_is_asked_for_by_the_fields_of_a_request_and_remembers_them():
+    assert inspect.signature(plan).parameters == inspect.signature(PlanRequest).parameters
+    found = plan(1, reports=10**5, candidates=30, check=0, progress=lambda line: None, **SHORT)
+    assert found.request == PlanRequest(1, reports=10**5, candidates=30, check=0, **SHORT).checked()
+    assert found.request.progress is None

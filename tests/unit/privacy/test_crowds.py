@@ -7,7 +7,7 @@ import pytest
 from rappor.errors import ParamsError
 from rappor.params import Params
 from rappor.privacy import (
-    LEAST_COHORT,
+    MIN_COHORT,
     SMALL_COHORT,
     hides_a_shared_value,
     identifying_bits,
@@ -34,7 +34,7 @@ def test_a_shared_value_hides_while_clients_have_the_same_permanent_bits() -> No
 
 def test_reports_divide_over_cohorts_and_cells() -> None:
     assert reports_in_a_cell(10**6, WINDOWS, 1) == 125_000
-    assert reports_in_a_cell(9600, WINDOWS, 12) == LEAST_COHORT
+    assert reports_in_a_cell(9600, WINDOWS, 12) == MIN_COHORT
     assert math.isclose(reports_in_a_cell(96_000, WINDOWS, 12), SMALL_COHORT)
     for reports, cells in ((0, 1), (1.5, 1), (10, 0)):
         with pytest.raises(ParamsError):

@@ -1,12 +1,14 @@
 """Clients: how many, in which cohorts, how often they report, and on which values."""
 
+import inspect
+
 import numpy as np
 import pytest
 
 from rappor import Params
 from rappor.errors import ParamsError
-from rappor.simulate import counts, exponential, reports, simulate, uniform, zipf
-from rappor.simulate.crowd import UNIT, distinct_values, gather, unit_lengths
+from rappor.simulate import Scenario, counts, exponential, reports, simulate, uniform, zipf
+from rappor.simulate.crowd import UNIT, distinct_values, draw_crowd, unit_lengths
 
 PARAMS = Params(32, 2, 4, 0.5, 0.25, 0.75)
 POPULATION = {"a.org": 6, "b.org": 3, "c.org": 1}
@@ -187,10 +189,18 @@ def test_what_no_crowd_can_do_is_refused_by_name(make, change, message):
 
 
 def test_sections_hold_every_client_once():
-    crowd = gather(exponential(5), PARAMS, 1_001, seed=1, clients=100)
+    crowd = draw_crowd(Scenario(exponential(5), PARAMS, 1_001, seed=1, clients=100))
     assert sum(section.clients for section in crowd.sections) == 100
     assert crowd.reports == 1_001
     starts = [section.first_client for section in crowd.sections]
     ends = [section.first_client + section.clients for section in crowd.sections]
     assert starts == [0, *ends[:-1]]
-    assert {section.each for section in crowd.sections} == {10, 11}
+    assert {section.reports_each for section in crowd.sections} == {10, 11}
+
+
+@pytest.mark.parametrize("function", [simulate, counts, reports])
+def test_each_function_takes_the_fields_of_a_scenario(function):
+    fields = list(inspect.signature(Scenario).parameters.values())
+    assert list(inspect.signature(function).parameters.values())[: len(fields)] == fields
+    with pytest.raises(TypeError, match="wrong"):
+        function(exponential(5), PARAMS, 100, wrong=1)

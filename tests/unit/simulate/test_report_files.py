@@ -1,23 +1,24 @@
 """Simulated collections in files: read back by the code that reads real ones."""
 
 import csv
+from functools import partial
 
 import pytest
 
 from rappor import Params
 from rappor.aggregate import aggregate_files
 from rappor.decoding.candidate_files import read_strings
-from rappor.simulate import reports
-from rappor.simulate.crowd import gather
+from rappor.simulate import Scenario, reports
+from rappor.simulate.crowd import draw_crowd
 from rappor.simulate.files import (
-    CsvReports,
-    ParquetReports,
     fits_lines,
+    report_file,
     write_candidates,
     write_truth,
 )
 from rappor.simulate.full_reports import pieces
 from rappor.wire.packing import from_text
+from support.full_disk import full_disk
 
 POPULATION = {"a.org": 3, "b.org": 1}
 
@@ -28,10 +29,10 @@ def test_files_count_to_the_same_as_the_reports(tmp_path, k, ending):
     params = Params(k, 2, 3, 0.5, 0.25, 0.75)
     path = tmp_path / f"reports.{ending}"
     steps = ending == "steps.csv"
-    file = ParquetReports(path, k) if ending == "parquet" else CsvReports(path, k, steps=steps)
-    for part in pieces(gather(POPULATION, params, 500, seed=1), keep_steps=steps):
-        file.write(part)
-    file.close()
+    crowd = draw_crowd(Scenario(POPULATION, params, 500, seed=1))
+    with report_file(path, k, google=ending != "parquet", steps=steps) as file:
+        for part in pieces(crowd, keep_steps=steps):
+            file.write(part)
     found = aggregate_files(path, params, dialect="rappor-v1", reports_per_client=1)
     assert found.malformed == 0
     assert found.counts == reports(POPULATION, params, 500, seed=1).count()
@@ -40,9 +41,8 @@ def test_files_count_to_the_same_as_the_reports(tmp_path, k, ending):
 def test_the_steps_of_a_report_are_in_googles_columns(tmp_path):
     params = Params(12, 2, 3, 0.5, 0.25, 0.75)
     made = reports(POPULATION, params, 50, seed=2, keep_steps=True)
-    file = CsvReports(tmp_path / "r.csv", 12, steps=True)
-    file.write(made)
-    file.close()
+    with report_file(tmp_path / "r.csv", 12, google=True, steps=True) as file:
+        file.write(made)
     with (tmp_path / "r.csv").open(newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert list(rows[0]) == ["client", "cohort", "bloom", "prr", "irr"]
@@ -58,9 +58,8 @@ def test_parquet_has_no_client_in_it(tmp_path):
     import pyarrow.parquet as pq
 
     params = Params(12, 2, 3, 0.5, 0.25, 0.75)
-    file = ParquetReports(tmp_path / "r.parquet", 12)
-    file.write(reports(POPULATION, params, 50, seed=2))
-    file.close()
+    with report_file(tmp_path / "r.parquet", 12) as file:
+        file.write(reports(POPULATION, params, 50, seed=2))
     assert pq.read_schema(tmp_path / "r.parquet").names == ["cohort", "packed"]
 
 
@@ -91,3 +90,28 @@ def test_candidates_are_read_back_as_they_are(tmp_path, listed, plain):
     write_candidates(path, listed)
     found = read_strings(path)[0]
     assert found == [each for each in listed if each.strip()]  # blank is no candidate in any file
+
+
+def _write_reports(path, google):
+    with report_file(path, 12, google=google) as file:
+        file.write(reports(POPULATION, Params(12, 2, 3, 0.5, 0.25, 0.75), 5_000, seed=2))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        partial(_write_reports, google=False),
+        partial(_write_reports, google=True),
+        partial(write_truth, truth={f"string {number}": number for number in range(5_000)}),
+        partial(write_candidates, candidates=[f"string {number}" for number in range(5_000)]),
+    ],
+)
+def test_on_a_full_disk_the_old_file_stays_whole(tmp_path, write):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with full_disk(), pytest.raises(OSError, match="large"):
+        write(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+    assert path.read_text() == "old"
+    write(path)
+    assert path.stat().st_size > 5_000

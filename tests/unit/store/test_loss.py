@@ -358,6 +358,79 @@ def test_an_older_main_file_in_its_place_is_refused(tmp_path: Path) -> None:
         open_store(tmp_path)
 
 
+def in_use_after(folder: Path, batches: int, copies: dict[int, Path]) -> None:
+    """Copies of a folder, as kill -9 would leave it, after so many batches."""
+    store = open_store(folder)
+    store.save_definition(collection().to_toml(), actor=folder.name)
+    for number in range(1, batches + 1):
+        store.add([token(number)], always([fold(cell(), number % 4, [number])]), DAY)
+        if number in copies:
+            shutil.copytree(folder, copies[number])
+    store.close()
+
+
+def exchanged(folder: Path, source: Path, *names: str) -> None:
+    for name in names:
+        shutil.copy(source / name, folder)
+
+
+@pytest.mark.parametrize("names", [(LOG,), (LOG, RECORD), (LOG, INDEX)])
+def test_a_log_of_an_earlier_round_is_not_folded_in_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
+    """SQLite would: its frames are sound, and take the store back to how it was."""
+    monkeypatch.setattr(session, "FOLD_COMMITS", 60)
+    copies = {50: tmp_path / "earlier", BATCHES: tmp_path / "later"}
+    in_use_after(tmp_path / "data", BATCHES, copies)
+    exchanged(tmp_path / "later", tmp_path / "earlier", *names)
+    assert verdict(tmp_path / "later") == "refused"
+
+
+def test_a_log_and_an_index_of_an_earlier_moment_without_a_record_are_a_possible_loss(
+    tmp_path: Path,
+) -> None:
+    copies = {50: tmp_path / "earlier", BATCHES: tmp_path / "later"}
+    in_use_after(tmp_path / "data", BATCHES, copies)
+    exchanged(tmp_path / "later", tmp_path / "earlier", LOG, INDEX)
+    (tmp_path / "later" / RECORD).unlink()
+    assert verdict(tmp_path / "later") == "possible loss"
+
+
+@pytest.mark.parametrize(
+    "names", [(NAME,), (NAME, LOG), (NAME, LOG, INDEX), (LOG,), (LOG, INDEX), (RECORD,)]
+)
+def test_files_of_two_stores_are_told_apart(tmp_path: Path, names: tuple[str, ...]) -> None:
+    """Also where the other store has more commits than this one's record names."""
+    in_use_after(tmp_path / "data", BATCHES, {BATCHES: tmp_path / "killed"})
+    in_use_after(tmp_path / "other", 2 * BATCHES, {2 * BATCHES: tmp_path / "more"})
+    exchanged(tmp_path / "killed", tmp_path / "more", *names)
+    assert verdict(tmp_path / "killed") in ("refused", "possible loss")
+
+
+@pytest.mark.parametrize("gone", [RECORD, INDEX])
+def test_an_empty_main_file_does_not_cost_the_log(killed: Path, tmp_path: Path, gone: str) -> None:
+    """SQLite deletes the log of an empty file, and begins anew."""
+    shutil.copytree(killed, tmp_path / "data")
+    os.truncate(tmp_path / "data" / NAME, 0)
+    (tmp_path / "data" / gone).unlink()
+    for read_only in (True, False):
+        with pytest.raises(StoreLost):
+            open_store(tmp_path / "data", read_only=read_only)
+    assert (tmp_path / "data" / LOG).read_bytes() == (killed / LOG).read_bytes()
+
+
+def test_a_record_without_a_name_is_given_one(killed: Path, tmp_path: Path) -> None:
+    """As those of earlier versions are."""
+    shutil.copytree(killed, tmp_path / "data")
+    path = tmp_path / "data" / RECORD
+    name = commits.named(tmp_path / "data" / NAME)
+    assert name is not None
+    os.truncate(path, path.stat().st_size - 1)
+    assert commits.named(tmp_path / "data" / NAME) is None
+    assert verdict(tmp_path / "data") == "complete"
+    assert commits.named(tmp_path / "data" / NAME) == name
+
+
 @pytest.mark.parametrize("left", [LOG, RECORD])
 def test_a_store_is_not_made_anew_where_another_has_left_its_files(
     killed: Path, tmp_path: Path, left: str

@@ -6,11 +6,13 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rappor.collection import Collection
 from rappor.errors import StoreError
 from rappor.store import open_store, restore_store
 from rappor.store.sqlite import schema
@@ -203,3 +205,19 @@ def test_a_migration_that_fails_leaves_the_old_schema(tmp_path: Path) -> None:
         schema.migrate(connection, planted)
     connection.close()
     assert schema_of(tmp_path / NAME) == (len(MIGRATIONS), wanted(len(MIGRATIONS)))
+
+
+def test_definitions_with_old_field_names_are_read_and_saved_with_the_new_ones(
+    tmp_path: Path,
+) -> None:
+    older(tmp_path, 2)
+    with open_store(tmp_path) as store:
+        before = {each.collection: each.toml for each in store.definitions()}
+        assert all("most_values = " in toml for toml in before.values())
+        for toml in before.values():
+            collection = Collection.from_toml(toml)
+            sample = samples.collection(collection.name, collection.version)
+            assert collection == replace(sample, keep_reports_days=collection.keep_reports_days)
+            assert store.save_definition(collection.to_toml(), actor="ann")
+        after = [each.toml for each in store.definitions()]
+    assert all("max_values = " in toml and "most_" not in toml for toml in after)

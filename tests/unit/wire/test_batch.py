@@ -20,6 +20,7 @@ from rappor.wire import (
     encode_batch_json,
     reports_that_fit,
 )
+from rappor.wire.binary import split_batch
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "batches.json").read_text())
 TOKEN = bytes(range(16))
@@ -186,3 +187,34 @@ def test_the_vectors_hold_what_base64_and_struct_make_of_them() -> None:
                              fields["version"], fields["k"], count)  # fmt: skip
         assert case["binary"].startswith(packed.hex())
         assert case["binary"].endswith(fields["reports"])
+
+
+@named(VECTORS["good"])
+def test_a_batch_is_cut_apart_as_it_is_decoded(case: dict[str, Any]) -> None:
+    batch = batch_of(case)
+    parts = split_batch(bytes.fromhex(case["binary"]))
+    assert parts is not None
+    assert parts[1:] == (batch.token, batch.cohorts, batch.reports)
+
+
+def test_a_header_is_that_of_every_batch_of_its_cell_and_of_no_other() -> None:
+    def header(**given: Any) -> bytes:
+        parts = split_batch(encode_batch(made(**given)))
+        assert parts is not None
+        return parts.header
+
+    assert header() == header(token=bytes(16), cohorts=b"\1\0\2\0", reports=b"\6\7")
+    others = [
+        {"collection": "homepagf"},
+        {"version": 2},
+        {"period": "2026-11-17"},
+        {"dimensions": (("os", "mac"),)},
+        {"k": 7},
+        {"k": 9, "reports": b"\5\0"},
+    ]
+    assert len({header(), *(header(**other) for other in others)}) == 1 + len(others)
+
+
+@pytest.mark.parametrize("size", range(29))
+def test_bytes_that_end_within_the_head_cannot_be_cut(size: int) -> None:
+    assert split_batch(encode_batch(made())[:size]) is None

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from rappor.host import LOOPBACK_HOSTS
 from rappor.store.released import STEP
 
 _LINE = re.compile(r"([a-zA-Z_]\w*)(?:\{(\w+)=\"([^\"]*)\"\})? (\S+)")
@@ -18,7 +19,7 @@ REPORTS, BATCHES, REFUSED = "rappor_reports_total", "rappor_batches_total", "rap
 COMMITS = "rappor_commit_seconds_bucket"
 QUEUE, QUEUE_BYTES = "rappor_queue_batches", "rappor_queue_bytes"
 _STEPS = {REPORTS: STEP, BATCHES: STEP, COMMITS: STEP, QUEUE: STEP, QUEUE_BYTES: 65_536}
-_MOST_BYTES = 2**20
+_MAX_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def fetch(collector: str, at: float) -> Sample:
     connection: http.client.HTTPConnection
     if parts.scheme == "https":
         context = ssl.create_default_context()
-        if host in ("127.0.0.1", "::1", "localhost"):
+        if host in LOOPBACK_HOSTS:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         connection = http.client.HTTPSConnection(host, port, timeout=_SECONDS, context=context)
@@ -110,7 +111,7 @@ def fetch(collector: str, at: float) -> Sample:
     try:
         connection.request("GET", "/metrics")
         answer = connection.getresponse()
-        body = answer.read(_MOST_BYTES)
+        body = answer.read(_MAX_BYTES)
         if answer.status != 200:
             raise OSError(f"it answers {answer.status}")
     except http.client.HTTPException as error:

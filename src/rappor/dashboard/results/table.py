@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.charts.rows import NOT_DETECTED, chosen
-from rappor.dashboard.results.kept import Kept
-from rappor.dashboard.view import DEFAULT_SORT, PAGE_ROWS, View
+from rappor.dashboard.page_query import DEFAULT_SORT, PAGE_ROWS, PageQuery
+from rappor.dashboard.results.serialization import StoredDecode
 from rappor.decoding.compare import Difference
 from rappor.decoding.rows import Row
 
@@ -44,17 +44,17 @@ class ResultTable:
     pages: int
 
 
-def table_of(kept: Kept, view: View) -> ResultTable:
+def table_of(kept: StoredDecode, query: PageQuery) -> ResultTable:
     """The page of the table that a view asks for; the last one where it asks for too much."""
-    order = _order(kept, view) if view.q or view.every else _usual(kept, view)
+    order = _order(kept, query) if query.q or query.every else _usual(kept, query)
     pages = max(1, -(-len(order) // PAGE_ROWS))
-    page = min(view.page, pages)
+    page = min(query.page, pages)
     here = order[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
     lines = tuple(line_at(kept, int(index)) for index in here)
     return ResultTable(lines, len(order), len(kept.decoded.rows), page, pages)
 
 
-def line_at(kept: Kept, index: int) -> TableLine:
+def line_at(kept: StoredDecode, index: int) -> TableLine:
     """The row at a place of the kept table."""
     row = kept.decoded.rows.row(index)
     if kept.other is None or kept.compared is None:
@@ -62,12 +62,12 @@ def line_at(kept: Kept, index: int) -> TableLine:
     return TableLine(row, kept.other.rows.row(index), kept.compared.rows.row(index))
 
 
-def matching(kept: Kept, view: View) -> Order:
+def matching(kept: StoredDecode, query: PageQuery) -> Order:
     """The places of all rows that the search finds, sorted: what files hold."""
-    return _order(kept, view)
+    return _order(kept, query)
 
 
-def chart_lines(kept: Kept, most: int) -> list[TableLine]:
+def chart_lines(kept: StoredDecode, most: int) -> list[TableLine]:
     """The rows of a chart, in its order."""
     place = {string: index for index, string in enumerate(kept.decoded.rows.strings)}
     if kept.decoded.kind == "ordinal":
@@ -75,38 +75,38 @@ def chart_lines(kept: Kept, most: int) -> list[TableLine]:
     return [line_at(kept, place[row.string]) for row in chosen(kept.decoded, most)]
 
 
-def _usual(kept: Kept, view: View) -> Order:
+def _usual(kept: StoredDecode, query: PageQuery) -> Order:
     """What is detected and the next few, or all of a short list; sorted."""
     decoded = kept.decoded
     if decoded.kind != "string":
-        return _order(kept, view)
+        return _order(kept, query)
     shown = {row.string for row in chosen(decoded, len(decoded.detected) + NOT_DETECTED)}
     if kept.compared is not None:
         shown |= {row.string for row in kept.compared.different}
     strings = decoded.rows.strings
-    order = _order(kept, view)
+    order = _order(kept, query)
     return np.array([index for index in order if strings[int(index)] in shown], np.intp)
 
 
-def _order(kept: Kept, view: View) -> Order:
+def _order(kept: StoredDecode, query: PageQuery) -> Order:
     rows = kept.decoded.rows
     found = np.arange(len(rows))
-    if view.q:
-        wanted = view.q.casefold()
+    if query.q:
+        wanted = query.q.casefold()
         strings = enumerate(rows.strings)
         found = np.array([i for i, text in strings if wanted in text.casefold()], np.intp)
-    column = view.sort.removeprefix("-")
-    if column == "place" or (view.sort == DEFAULT_SORT and kept.decoded.kind != "ordinal"):
-        return found[::-1] if view.sort == "-place" else found  # as it is kept
+    column = query.sort.removeprefix("-")
+    if column == "place" or (query.sort == DEFAULT_SORT and kept.decoded.kind != "ordinal"):
+        return found[::-1] if query.sort == "-place" else found  # as it is kept
     if column == "string":
         keys = sorted(found.tolist(), key=lambda index: rows.strings[index])
-        return np.array(keys[::-1] if view.sort.startswith("-") else keys, np.intp)
+        return np.array(keys[::-1] if query.sort.startswith("-") else keys, np.intp)
     values = _values(kept, column)[found]
     values = np.where(np.isnan(values), -np.inf, values)
-    return found[np.argsort(-values if view.sort.startswith("-") else values, kind="stable")]
+    return found[np.argsort(-values if query.sort.startswith("-") else values, kind="stable")]
 
 
-def _values(kept: Kept, column: str) -> NDArray[np.float64]:
+def _values(kept: StoredDecode, column: str) -> NDArray[np.float64]:
     rows = kept.decoded.rows
     if column == "snr":
         nothing = np.full(len(rows), np.nan)

@@ -15,8 +15,8 @@ import sqlite3
 from datetime import datetime, timedelta
 
 from rappor.checks import show
-from rappor.dashboard.access.roles import Role
-from rappor.dashboard.state.clock import text_of
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.state.database import text_of
 from rappor.dashboard.state.records import Account
 from rappor.errors import ParamsError
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 
 
 @dataclass(frozen=True, slots=True)

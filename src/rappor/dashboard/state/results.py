@@ -7,12 +7,12 @@ import sqlite3
 from collections.abc import Iterable, Set
 from typing import Any
 
-from rappor.dashboard.state.clock import time_of
+from rappor.dashboard.state.database import time_of
 from rappor.dashboard.state.records import SavedJob, SavedResult
 
-MOST_RESULTS = 50  # of each collection and kind; the oldest go first
+MAX_RESULTS = 50  # of each collection and kind; the oldest go first
 _FEWER = {"draft": 5, "google": 2}  # of kinds that are large, and soon of no use
-MOST_JOBS = 200  # that are remembered
+MAX_JOBS = 200  # that are remembered
 _LIST = "draft"  # the kind of a list of candidates that is not saved yet: made of no counts
 _COLUMNS = "key, collection, kind, meta, content, made"
 
@@ -37,7 +37,7 @@ def save(
     connection.execute(
         "DELETE FROM results WHERE key IN (SELECT key FROM results WHERE collection=? AND kind=? "
         "ORDER BY number DESC LIMIT -1 OFFSET ?)",
-        (collection, kind, _FEWER.get(kind, MOST_RESULTS)),
+        (collection, kind, _FEWER.get(kind, MAX_RESULTS)),
     )
 
 
@@ -110,7 +110,7 @@ def save_job(connection: sqlite3.Connection, job: SavedJob) -> None:
     connection.execute(
         "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs ORDER BY made DESC, id LIMIT -1 "
         "OFFSET ?)",
-        (MOST_JOBS,),
+        (MAX_JOBS,),
     )
 
 

@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rappor.dashboard.access.roles import Role
+from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.state import accounts, candidates, results
-from rappor.dashboard.state.clock import Clock, text_of, utc_now
-from rappor.dashboard.state.connection import File
+from rappor.dashboard.state.database import Clock, Database, text_of, utc_now
 from rappor.dashboard.state.records import (
     Account,
     CandidateList,
@@ -38,7 +37,7 @@ class DashboardState:
     def __init__(self, path: Path, collections: Path | None = None, now: Clock = utc_now) -> None:
         """Open the file, made where it is missing; `collections` may hold first lists."""
         self._address: str | None = None
-        self._file = File(path, self._tell_address)
+        self._file = Database(path, self._tell_address)
         self._collections, self._now = collections, now
         self._untouched: datetime | None = None
 

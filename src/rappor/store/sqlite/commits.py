@@ -5,7 +5,8 @@ log. After the commit the number is written into the record, a file that no log 
 A store that has fewer commits than its record has lost some that were acknowledged. The record is
 written without a sync, so it costs a commit nothing to speak of: a killed process leaves it exact,
 and a power cut leaves it at most `SYNC_SECONDS` behind, which makes it a weaker witness, and never
-a wrong one.
+a wrong one. It also names the store, by the first entry of its audit log: files of two stores that
+were exchanged are told apart.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ ENDING = "-commits"
 SYNC_SECONDS = 5.0  # between two syncs of the record, at least
 _SLOTS = 8  # the latest numbers: one that is torn, or late, leaves the others
 _SLOT_BYTES = 8 + SIZE
+_NUMBER_BYTES = _SLOTS * _SLOT_BYTES  # then the name of the store and its checksum
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -47,6 +49,12 @@ def read(connection: Connection) -> Commits:
     if checksum("commits", number, unfinished) != sealed and (number or unfinished or any(sealed)):
         raise StoreError("the number of commits: damaged (checksum)")
     return Commits(number, bool(unfinished))
+
+
+def name_of(connection: Connection) -> bytes | None:
+    """What names a store: the first entry of its audit log; None before there is one."""
+    row = connection.execute("SELECT checksum FROM audit WHERE id=1").fetchone()
+    return None if row is None else bytes(typed(row, "b", "the audit log")[0])
 
 
 def count(connection: Connection, *, unfinished: bool) -> tuple[Commits, Commits]:
@@ -84,27 +92,37 @@ class Record:
         self._clock = clock
         self._descriptor: int | None = None
         self._synced_at: float | None = None
+        self.is_named = False
         with _failing(self.path):
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-            if os.fstat(self._descriptor).st_size < _SLOTS * _SLOT_BYTES:
-                os.pwrite(self._descriptor, bytes(_SLOTS * _SLOT_BYTES), 0)
+            if os.fstat(self._descriptor).st_size < _NUMBER_BYTES:
+                os.pwrite(self._descriptor, bytes(_NUMBER_BYTES), 0)
                 os.fsync(self._descriptor)
+
+    def name(self, name: bytes) -> None:
+        """Say whose record it is; on disk with the next sync."""
+        self._write(name + checksum("commits-store", name), _NUMBER_BYTES)
+        self.is_named = True
 
     def note(self, number: int) -> None:
         """A transaction of this number is on disk."""
         if self._descriptor is None:
             return
-        at = number % _SLOTS * _SLOT_BYTES
-        try:
-            os.pwrite(self._descriptor, _slot(number), at)
-        except OSError as error:
-            if error.errno not in _NO_ROOM:  # else it is behind until there is room
-                raise StoreBroken(f"{self.path}: the disk failed ({error})") from error
+        self._write(_slot(number), number % _SLOTS * _SLOT_BYTES)
         now = self._clock()
         if self._synced_at is None or now - self._synced_at >= SYNC_SECONDS:
             self._synced_at = now
             with _failing(self.path):
                 os.fsync(self._descriptor)
+
+    def _write(self, data: bytes, at: int) -> None:
+        if self._descriptor is None:
+            return
+        try:
+            os.pwrite(self._descriptor, data, at)
+        except OSError as error:
+            if error.errno not in _NO_ROOM:  # else it is behind until there is room
+                raise StoreBroken(f"{self.path}: the disk failed ({error})") from error
 
     def close(self) -> None:
         """Let go of the file."""
@@ -115,13 +133,24 @@ class Record:
 
 def recorded(path: Path) -> int | None:
     """How many commits a store has at least, as its record says; None where none can be read."""
-    try:
-        data = Path(f"{path}{ENDING}").read_bytes()[: _SLOTS * _SLOT_BYTES]
-    except FileNotFoundError:
-        return None
+    data = _content(path)[:_NUMBER_BYTES]
     slots = (data[at : at + _SLOT_BYTES] for at in range(0, len(data), _SLOT_BYTES))
     numbers = [int.from_bytes(slot[:8], "little") for slot in slots if _is_sound(slot)]
     return max(numbers, default=None)
+
+
+def named(path: Path) -> bytes | None:
+    """Whose record it is (`name_of`); None where that cannot be read."""
+    data = _content(path)[_NUMBER_BYTES:]
+    name = data[:SIZE]
+    return name if data == name + checksum("commits-store", name) else None
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return Path(f"{path}{ENDING}").read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def _slot(number: int) -> bytes:

@@ -61,15 +61,24 @@ def _inspect(path: Path) -> LossFinding:
     recorded = commits.recorded(path)
     if recorded is None and log.lost is not None:
         raise StoreLost(log.lost)
-    found = _commits(path)
+    found, name = _commits(path)
+    if found is None and not _size(path) and _size(Path(f"{path}-wal")):
+        raise StoreLost(
+            f"{path}: it is empty, though its log is not"
+        )  # SQLite would delete the log
     number = 0 if found is None else found.number
+    if name is not None and commits.named(path) not in (None, name):
+        raise StoreLost(
+            f"{path}: the record of commits next to it ({path.name}{commits.ENDING}) is of another "
+            "store: files of two stores were exchanged"
+        )
     if recorded is not None and number < recorded:
         raise StoreLost(
             f"{path}: transactions that were acknowledged are missing: {recorded} were committed, "
             f"{number} are there"
         )
     doubt = None
-    if recorded is None and found is not None and found.unfinished and not log.confirmed:
+    if recorded is None and found is not None and found.unfinished:
         doubt = (
             f"possible loss: its last writer did not end in order, and there is no record of its "
             f"commits ({path.name}{commits.ENDING}): whether transactions after commit {number} "
@@ -78,30 +87,36 @@ def _inspect(path: Path) -> LossFinding:
     return LossFinding(log.note, doubt)
 
 
-def _commits(path: Path) -> commits.Commits | None:
-    """The number of commits in the file and its log; None in a store that does not count them.
+def _commits(path: Path) -> tuple[commits.Commits | None, bytes | None]:
+    """The number of commits in the file and its log, and whose they are.
+
+    None in a store that does not count them, or has no name yet.
 
     SQLite opens the file for reading, which neither folds in nor deletes the log.
     """
-    if not path.exists() or not path.stat().st_size:
-        return None
+    if not _size(path):
+        return None, None
     beside = [Path(f"{path}{end}") for end in ("-wal", "-shm")]
     missing = [each for each in beside if not each.exists()]
     try:
         with translating(path), closing(connect(path, True, mode="ro")) as connection:
             if schema.version_of(connection) < schema.COUNTS_COMMITS:
-                return None
-            return commits.read(connection)
+                return None, None
+            return commits.read(connection), commits.name_of(connection)
     finally:
         for each in missing:  # SQLite may have made them, empty
             each.unlink(missing_ok=True)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def check_nothing_left(path: Path) -> None:
     """StoreError where a store that is not there has left files: it is not to be made anew."""
     log = Path(f"{path}-wal")
     left = f"{path.name}{commits.ENDING}" if commits.recorded(path) else ""
-    if log.exists() and log.stat().st_size:
+    if _size(log):
         left = log.name
     if left:
         raise StoreError(

@@ -18,7 +18,7 @@ from rappor.errors import StoreError
 from rappor.store.sqlite.connection import Connection
 from rappor.store.sqlite.row_ids import new_id
 from rappor.store.sqlite.seals import checksum, typed
-from rappor.store.types import TOKEN_BYTES
+from rappor.wire.protocol import TOKEN_BYTES
 
 FULL = 192  # tokens in a row that takes no more
 BLOCK = 248  # neighbours in a row: with all that belongs to it, a page

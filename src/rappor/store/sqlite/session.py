@@ -84,7 +84,7 @@ class Session:
                     if _size(self._log):  # of one that was killed: it may have no room for more
                         self._settle(_QUICK_MS)
                     self._reader = self._connected(connect, True)
-                    self._record.note(commits.read(self._writer).number)
+                    self._note(commits.read(self._writer).number)
                 self._reader.execute("SELECT count(*) FROM seals").fetchone()  # recovers the log
             if not read_only:
                 self._identities = _identities(path, self._log)
@@ -139,11 +139,18 @@ class Session:
         before, now = commits.count(self._writer, unfinished=unfinished)
         self._writer.execute("COMMIT")
         self._has_written = True
-        if self._record is not None:
-            self._record.note(now.number)
+        self._note(now.number)
         if now.unfinished and not before.unfinished:
             self._settle(_QUICK_MS, "PASSIVE")  # the file says so by itself, without its log
         self.check_in_place()
+
+    def _note(self, number: int) -> None:
+        """Write the number of commits down, and whose it is as soon as that is known."""
+        if self._record is None:
+            return
+        if not self._record.is_named and (name := commits.name_of(self._writer)) is not None:
+            self._record.name(name)
+        self._record.note(number)
 
     def check_in_place(self) -> None:
         """StoreBroken where the open files are no longer those in the folder.

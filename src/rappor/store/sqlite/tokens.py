@@ -15,9 +15,8 @@ from rappor.errors import StoreError
 from rappor.store.sqlite.connection import Connection
 from rappor.store.sqlite.recent_tokens import EACH, RecentTokens, read, split
 from rappor.store.sqlite.seals import NONE, typed, xor
-from rappor.store.types import TOKEN_BYTES, TOKEN_DAYS
+from rappor.wire.protocol import ACCEPTANCE_DAYS, SKEW_DAYS, TOKEN_BYTES
 
-SKEW_DAYS = 1  # a batch may name tomorrow's period, and is accepted until that is 14 days old
 WEEK_DAYS = 6  # and a week is accepted until its last day is
 CLOCK_DAYS = 3  # a clock that was two days ahead, and a batch that was admitted before midnight
 _AT_ONCE = 100_000
@@ -84,7 +83,7 @@ def forget(connection: Connection, today: date, weekly: bool) -> None:
 
 def _first_kept(today: date, weekly: bool) -> int:
     """The first day whose batches could still be accepted again, if their tokens were forgotten."""
-    window = TOKEN_DAYS + SKEW_DAYS + (WEEK_DAYS if weekly else 0)
+    window = ACCEPTANCE_DAYS + SKEW_DAYS + (WEEK_DAYS if weekly else 0)
     return today.toordinal() - window - CLOCK_DAYS
 
 

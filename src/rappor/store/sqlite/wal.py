@@ -63,12 +63,10 @@ class LogFinding(NamedTuple):
         note: what an unfinished transaction has left in it, or None.
         lost: what the log's index promises and the log does not have, or None. After a power cut
             the index may be out of date: whoever has a better witness need not believe it.
-        confirmed: whether the index says that the log is as long as it was.
     """
 
     note: str | None = None
     lost: str | None = None
-    confirmed: bool = False
 
 
 def inspect(path: Path) -> LogFinding:
@@ -88,6 +86,12 @@ def inspect(path: Path) -> LogFinding:
             f"{wal}: damaged after frame {log.committed}: transactions that were acknowledged "
             "cannot be read"
         )
+    # The index names frames of a round only after they were synced: a log of a round before is none
+    # that a power cut leaves.
+    if promised and log.is_valid and index is not None and _is_older(log.salt, index.salt):
+        raise StoreLost(
+            f"{wal}: older than its index: transactions that were acknowledged are missing"
+        )
     note = lost = None
     if (
         index is not None
@@ -102,8 +106,7 @@ def inspect(path: Path) -> LogFinding:
         )
     if log.left:
         note = f"the write-ahead log ended with {log.left} bytes of an unfinished transaction"
-    confirmed = index is not None and promised == log.committed and (same_round or not promised)
-    return LogFinding(note, lost, confirmed)
+    return LogFinding(note, lost)
 
 
 def read_log(data: bytes) -> Log:

@@ -1,0 +1,1 @@
+"""Who may open what: roles, sessions, and the check of every form."""

@@ -1,0 +1,1 @@
+"""The Candidates page: lists of strings, uploaded, tried and saved."""

@@ -1,0 +1,241 @@
+"""Candidates: the strings that are looked for. Paste or upload, see what it explains, save."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from rappor.dashboard.auth.roles import EVERYONE, Visitor
+from rappor.dashboard.candidates.candidate_lists import (
+    ADD,
+    REPLACE,
+    PendingList,
+    explained,
+    read_pending,
+    save_pending,
+    versions_of,
+)
+from rappor.dashboard.candidates.candidate_upload import (
+    FORMS,
+    MAX_BYTES,
+    MAX_STRINGS,
+    read_upload,
+)
+from rappor.dashboard.context import Context
+from rappor.dashboard.forms import FORM_BYTES, LIST_BYTES
+from rappor.dashboard.page_query import PageQuery
+from rappor.dashboard.page_state import DECODERS, EMPTY, arguments_of
+from rappor.dashboard.problems import problem, refusal
+from rappor.dashboard.routing import Page
+from rappor.dashboard.stage import Needed, Stage, begin, stage
+from rappor.dashboard.stage_messages import careful, said
+from rappor.dashboard.state.records import SavedResult
+from rappor.dashboard.tables import csv_response, json_response
+from rappor.errors import ParamsError
+
+_SHOWN_BYTES = 60_000  # of a list that is put into the field, to be edited
+_DIGEST = frozenset("0123456789abcdef")
+_PATH = "/collections/{name}/candidates"
+
+
+def page(context: Context, request: Request, visitor: Visitor) -> Response:
+    """The page."""
+    return _show(context, request, visitor)
+
+
+def check(context: Context, request: Request, visitor: Visitor) -> Response:
+    """Read what was pasted or uploaded, and show what it would explain."""
+    query = _view(context, request)
+    form = request.state.form
+    try:
+        if context.catalogue.get(query.collection, query.version).kind != "string":
+            raise ParamsError("only collections of strings have candidates")
+        draft = read_upload(_data(form), _text(form, "form", "lines"))
+        digest = save_pending(context, query.collection, draft, _text(form, "how", ADD))
+    except ParamsError as error:
+        return _show(context, request, visitor, wrong=str(error), typed=_text(form, "text", ""))
+    return RedirectResponse(f"{query.path('/candidates')}{_joint(query)}draft={digest}", 303)
+
+
+def save(context: Context, request: Request, visitor: Visitor) -> Response:
+    """Save a draft as the next version; then stay, or decode with it at once."""
+    query = _view(context, request)
+    form = request.state.form
+    draft = _draft(context, query.collection, _text(form, "draft", ""))
+    if draft is None:
+        text = "It was checked too long ago. Paste or upload it again."
+        return problem(context, request, visitor, 404, "This list is forgotten", text)
+    context.state.save_candidates(query.collection, draft.strings, visitor.actor)
+    page = "" if _text(form, "then", "") == "decode" else "/candidates"
+    return RedirectResponse(query.path(page, candidates=None), 303)  # that is: the newest
+
+
+def again(context: Context, request: Request, visitor: Visitor) -> Response:
+    """Decode a draft again."""
+    query = _view(context, request)
+    digest = request.query_params.get("draft", "")
+    draft = _draft(context, query.collection, digest)
+    if draft is not None and query.periods:
+        begin(context, _needed(context, query, draft), visitor)
+    return RedirectResponse(f"{query.path('/candidates')}{_joint(query)}draft={digest}", 303)
+
+
+def as_json(context: Context, request: Request, _visitor: Visitor) -> Response:
+    """The versions, and what each changed."""
+    query = _view(context, request)
+    document = {
+        "collection": query.collection,
+        "versions": [
+            {
+                "version": each.about.version,
+                "size": each.about.size,
+                "made": each.about.made,
+                "actor": each.about.actor,
+                **each.change._asdict(),
+            }
+            for each in versions_of(context, query.collection)
+        ],
+    }
+    return json_response(document)
+
+
+def as_csv(context: Context, request: Request, _visitor: Visitor) -> Response:
+    """One version of the list, the newest unless `candidates` names another."""
+    query = _view(context, request)
+    found = context.state.candidates(query.collection, query.candidates)
+    rows = () if found is None else ((text,) for text in found.strings)
+    name = f"{query.collection}-candidates-v{query.candidates or 0}.csv"
+    return csv_response(("string",), rows, name)
+
+
+def _show(
+    context: Context, request: Request, visitor: Visitor, wrong: str = "", typed: str = ""
+) -> Response:
+    query = _view(context, request)
+    collection = context.catalogue.get(query.collection, query.version)
+    draft = _draft(context, query.collection, request.query_params.get("draft", ""))
+    found = Stage(EMPTY) if draft is None else _look(context, query, draft, visitor)
+    versions = versions_of(context, query.collection) if collection.kind == "string" else []
+    saved = context.state.result(query.key)
+    result = None if found.saved is None else found.saved.meta
+    return context.render(
+        "candidates.html",
+        request,
+        visitor,
+        status=400 if wrong else 200,
+        section="collections",
+        query=query,
+        entry=context.catalogue.entry(query.collection),
+        collection=collection,
+        versions=versions,
+        newest=versions[0].about.version if versions else 0,
+        draft=draft,
+        stage=found,
+        said=None if draft is None else said(found, query.side.words, visitor, collection),
+        result=result,
+        present=None if saved is None else explained(saved.meta),
+        wrong=wrong,
+        typed=typed or _typed(context, query.collection, draft),
+        how=draft.how if draft else (ADD if versions else REPLACE),
+        forms=FORMS,
+        most=MAX_STRINGS,
+        max_bytes=MAX_BYTES,
+        may_save=visitor.may(DECODERS),
+        may_decode=visitor.may(DECODERS),
+        refused=refusal(visitor, DECODERS, collection.owner),
+        joint=_joint(query),
+    )
+
+
+def _look(context: Context, query: PageQuery, draft: PendingList, visitor: Visitor) -> Stage:
+    asked = dict(query.dimensions)
+    reports = context.catalogue.reports(query.collection, query.version, query.periods, asked)
+    if not reports:
+        return Stage(EMPTY)
+
+    def needs(saved: SavedResult) -> tuple[bool, int]:
+        return False, reports - int(saved.meta["after"]["reports"])
+
+    return stage(context, _needed(context, query, draft), visitor, reports, needs)
+
+
+def _needed(context: Context, query: PageQuery, draft: PendingList) -> Needed:
+    digest = draft.digest
+
+    def arguments() -> dict[str, Any]:
+        kept = read_pending(context, query.collection, digest)  # not held while it waits
+        if kept is None:
+            raise ParamsError("this list is forgotten: paste or upload it again")
+        given = arguments_of(context, query)
+        return {**given, "before": given["strings"], "strings": list(kept.strings), "list": None}
+
+    label = f"Decoding {len(draft.strings):,} candidates"
+    return Needed("explain", f"explain-{query.key}-{digest}", label, query.collection, arguments)
+
+
+def _view(context: Context, request: Request) -> PageQuery:
+    name = request.path_params["name"]
+    query = PageQuery.of(request.query_params, context.catalogue, context.state, name)
+    return replace(query, vs="", against=None)
+
+
+def _draft(context: Context, collection: str, digest: str) -> PendingList | None:
+    if len(digest) != 32 or not _DIGEST.issuperset(digest):
+        return None
+    return read_pending(context, collection, digest)
+
+
+def _joint(query: PageQuery) -> str:
+    """What joins one more part to an address of this view."""
+    return "&" if query.query_string() else "?"
+
+
+def _text(form: Any, name: str, usual: str) -> str:
+    value = form.get(name, usual)
+    return value if isinstance(value, str) else usual
+
+
+def _data(form: Any) -> bytes:
+    """The uploaded file, or what was pasted where there is none."""
+    file = form.get("file", b"")
+    if isinstance(file, bytes) and file:
+        return file
+    return _text(form, "text", "").encode("utf-8", "surrogatepass")
+
+
+def _typed(context: Context, collection: str, draft: PendingList | None) -> str:
+    """A draft for the field, where it is short enough to be edited there."""
+    if draft is None:
+        return ""
+    present = context.state.candidates(collection) if draft.how == ADD else None
+    known = set() if present is None else set(present.strings)
+    text = "\n".join(string for string in draft.strings if string not in known)
+    return text if len(text) <= _SHOWN_BYTES else ""
+
+
+def _page(path: str, endpoint: Any, name: str) -> Page:
+    return Page(path=_PATH + path, endpoint=careful(endpoint), roles=EVERYONE, name=name)
+
+
+def _change(path: str, endpoint: Any, name: str, max_bytes: int = FORM_BYTES) -> Page:
+    return Page(
+        path=_PATH + path,
+        endpoint=careful(endpoint),
+        roles=DECODERS,
+        name=name,
+        methods=("POST",),
+        max_bytes=max_bytes,
+    )
+
+
+PAGES = (
+    _page("", page, "candidates"),
+    _change("", check, "candidates-check", LIST_BYTES),
+    _change("/save", save, "candidates-save"),
+    _change("/decode", again, "candidates-again"),
+    _page(".json", as_json, "candidates-json"),
+    _page(".csv", as_csv, "candidates-csv"),
+)

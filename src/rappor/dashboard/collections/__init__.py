@@ -1,0 +1,1 @@
+"""The Collections page: the list of all collections."""

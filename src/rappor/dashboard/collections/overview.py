@@ -1,0 +1,246 @@
+"""What the page Collections lists: one row a collection, sorted and searched."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from rappor.collection import Collection, period_of
+from rappor.dashboard.reach import about, reach_of
+from rappor.dashboard.snapshot import Entry, Standing
+from rappor.privacy import add_up
+
+SPARK_PERIODS, SPARK_WIDTH, SPARK_HEIGHT = 14, 72, 20
+_MARGIN = 2.5
+KINDS = {
+    "string": "strings",
+    "category": "categories",
+    "boolean": "yes or no",
+    "ordinal": "numbers",
+    "bits": "predicates",
+}
+_WITH_REST = ("string", "category")  # kinds of which some reports may be on no list
+DEFAULT_SORT = "name"
+ALPHA = 0.05  # what decodes go by, unless they are told otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Decode:
+    """What the newest decode of all reports of a collection found.
+
+    Attributes:
+        detected: how many strings.
+        unlisted: the mass that no detected one explains: share, low, high; None where not known.
+        period: the periods that were decoded, in words.
+    """
+
+    detected: int
+    unlisted: tuple[float, float, float] | None
+    period: str
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionRow:
+    """One collection.
+
+    Attributes:
+        entry: what the store says.
+        one: ε of one report.
+        ever: ε of all reports on one value.
+        current: whether the newest stored period is the present one.
+        decode: what was found; None before the first decode.
+        few: why the newest period can show little, where it can; else empty.
+        pending: whether a decode is on its way by itself: see `rappor.dashboard.prefetch`.
+    """
+
+    entry: Entry
+    one: float
+    ever: float
+    current: bool
+    decode: Decode | None
+    few: str = ""
+    pending: bool = False
+
+    @property
+    def collection(self) -> Collection:
+        """Its definition."""
+        return self.entry.collection
+
+    @property
+    def kind(self) -> str:
+        """What is reported, in a word."""
+        return KINDS[self.collection.kind]
+
+    @property
+    def period(self) -> str | None:
+        """The newest stored period; None without reports."""
+        return self.entry.periods[-1].period if self.entry.periods else None
+
+    @property
+    def spark(self) -> Spark | None:
+        """The last periods as a line; None without reports."""
+        last = [each.reports for each in self.entry.periods[-SPARK_PERIODS:]]
+        return spark_of(last) if last else None
+
+    def record(self) -> dict[str, Any]:
+        """The row for JSON and CSV."""
+        unlisted = self.decode.unlisted if self.decode else None
+        low_high = unlisted or (None, None, None)
+        return {
+            "collection": self.collection.name,
+            "version": self.collection.version,
+            "kind": self.collection.kind,
+            "owner": self.collection.owner,
+            "state": self.entry.standing.value,
+            "epsilon_one": self.one,
+            "epsilon_infinity": self.ever,
+            "period": self.period,
+            "reports": self.entry.reports,
+            "detected": self.decode.detected if self.decode else None,
+            "unlisted_mass": low_high[0],
+            "unlisted_low_95": low_high[1],
+            "unlisted_high_95": low_high[2],
+            "decoded": self.decode.period if self.decode else None,
+            "expires": self.collection.expires.isoformat() if self.collection.expires else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """A small line: the points of a polyline, and the end of it."""
+
+    points: str
+    x: float
+    y: float
+
+
+def spark_of(values: Sequence[int]) -> Spark:
+    """A line from 0 up to the largest value, in a box of 72 by 20.
+
+    >>> spark_of([0, 10])
+    Spark(points='2.5,17.5 69.5,2.5', x=69.5, y=2.5)
+    """
+    top = max(*values, 1)
+    width, height = SPARK_WIDTH - 2 * _MARGIN, SPARK_HEIGHT - 2 * _MARGIN
+    step = width / max(len(values) - 1, 1)
+    first = SPARK_WIDTH - _MARGIN - step * (len(values) - 1)
+    places = [
+        (round(first + step * index, 1), round(_MARGIN + height * (1 - value / top), 1))
+        for index, value in enumerate(values)
+    ]
+    return Spark(" ".join(f"{x:g},{y:g}" for x, y in places), *places[-1])
+
+
+@functools.lru_cache(maxsize=4096)
+def _epsilons(collection: Collection) -> tuple[float, float]:
+    return collection.epsilon_one, collection.epsilon_infinity
+
+
+def rows_of(
+    entries: Sequence[Entry],
+    results: Mapping[str, Mapping[str, Any]],
+    today: date,
+    lists: Mapping[str, int] | None = None,
+) -> list[CollectionRow]:
+    """One row a collection.
+
+    Args:
+        entries: the collections.
+        results: facts of the newest decode by collection; those of other versions do not count.
+        today: which period is the present one.
+        lists: how many candidates each collection has; those without a list are left out.
+    """
+    found = []
+    for entry in entries:
+        one, ever = _epsilons(entry.collection)
+        newest = entry.periods[-1].period if entry.periods else None
+        current = newest == period_of(entry.collection.period, today)
+        meta = results.get(entry.name)
+        if meta is not None and meta.get("version") != entry.collection.version:
+            meta = None
+        decode = None if meta is None else _decode(meta, entry.collection.kind)
+        listed = (lists or {}).get(entry.name, 0)
+        few = "" if decode else _few(entry, listed)
+        can = entry.standing is Standing.ACTIVE and bool(
+            listed or entry.collection.kind != "string"
+        )
+        pending = can and newest is not None and not decode and not few
+        found.append(CollectionRow(entry, one, ever, current, decode, few, pending))
+    return found
+
+
+def _few(entry: Entry, listed: int) -> str:
+    """What is said where the newest period has too few reports for a decode to be of use."""
+    if not entry.periods:
+        return ""
+    newest, collection = entry.periods[-1], entry.collection
+    candidates = listed if collection.kind == "string" else collection.params.k
+    seen = reach_of(collection, newest.period, newest.reports, candidates, ALPHA)
+    if not seen.too_few:
+        return ""
+    return f"{newest.reports:,} so far; 1\u00a0% needs about {about(seen.needed)}"
+
+
+def _decode(meta: Mapping[str, Any], kind: str) -> Decode:
+    mass = (meta.get("unlisted") or {}) if kind in _WITH_REST else {}
+    share, low, high = (mass.get(name) for name in ("proportion", "prop_low_95", "prop_high_95"))
+    unlisted = None
+    if isinstance(share, float) and isinstance(low, float) and isinstance(high, float):
+        unlisted = (share, low, high)
+    periods = list(meta.get("periods") or ())
+    ends = dict.fromkeys(periods[:1] + periods[-1:])
+    return Decode(int(meta.get("detected") or 0), unlisted, " – ".join(ends))
+
+
+def total_epsilon(rows: Sequence[CollectionRow]) -> float:
+    """ε of a client that answers all active collections with one value each, for ever."""
+    return add_up((row.ever, 1) for row in active(rows))
+
+
+def active(rows: Sequence[CollectionRow]) -> list[CollectionRow]:
+    """Those that are collected now."""
+    return [row for row in rows if row.entry.standing is Standing.ACTIVE]
+
+
+_SORTS: dict[str, Any] = {
+    "name": lambda row: row.collection.name,
+    "owner": lambda row: row.collection.owner.casefold(),
+    "state": lambda row: list(Standing).index(row.entry.standing),
+    "epsilon": lambda row: row.ever,
+    "reports": lambda row: row.entry.reports,
+    "detected": lambda row: -1 if row.decode is None else row.decode.detected,
+    "unlisted": lambda row: row.decode.unlisted[0] if row.decode and row.decode.unlisted else -1.0,
+    "expires": lambda row: row.collection.expires or date.max,
+}
+
+
+def chosen(rows: Sequence[CollectionRow], q: str, state: str, sort: str) -> list[CollectionRow]:
+    """The rows that are searched for, in order; what is not known is left out of account."""
+    wanted = q.casefold().strip()
+    found = [
+        row
+        for row in rows
+        if (not state or row.entry.standing == state) and (not wanted or wanted in _searched(row))
+    ]
+    key = sort.removeprefix("-")
+    order = _SORTS.get(key, _SORTS[DEFAULT_SORT])
+    found.sort(key=lambda row: row.collection.name)
+    found.sort(key=order, reverse=sort.startswith("-"))
+    return found
+
+
+def _searched(row: CollectionRow) -> str:
+    it = row.collection
+    return " ".join((it.name, it.owner, it.description, row.kind)).casefold()
+
+
+def known_sort(text: str) -> str:
+    """The order that is asked for, or the usual one.
+
+    >>> known_sort("-reports"), known_sort("nonsense")
+    ('-reports', 'name')
+    """
+    return text if text.removeprefix("-") in _SORTS else DEFAULT_SORT

@@ -1,0 +1,1 @@
+"""The Diagnostics page: checks of a fit and the heat map of cohorts and bits."""

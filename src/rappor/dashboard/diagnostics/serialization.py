@@ -1,0 +1,110 @@
+"""A diagnosis as it is kept and shown: verdicts, cohort sizes, and the cells of cohort and bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rappor.collection import Collection
+from rappor.dashboard.jobs.queue import JobResult
+from rappor.decoding.bit_table import BitTable
+from rappor.decoding.checkup import Check
+from rappor.decoding.diagnosis import Diagnosis
+from rappor.decoding.result import Decoded
+from rappor.mechanism import bloom_positions
+from rappor.typing import FloatArray
+
+MAX_GROUPS = 200  # of candidates that cannot be told apart, by name
+MAX_STRINGS = 500  # detected ones, in the list to light up
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredDiagnosis:
+    """A diagnosis read back.
+
+    Attributes:
+        meta: the facts as they were kept.
+        checks: the verdicts.
+        counts: shape (m, k).
+        fitted: shape (m, k), or None.
+        residuals: shape (m, k), nan where there are no reports; or None.
+    """
+
+    meta: Mapping[str, Any]
+    checks: tuple[Check, ...]
+    counts: NDArray[np.int64] = field(repr=False)
+    fitted: FloatArray | None = field(repr=False)
+    residuals: FloatArray | None = field(repr=False)
+
+    @property
+    def reports(self) -> int:
+        """N."""
+        return int(self.meta["reports"])
+
+
+def pack(
+    table: Decoded,
+    checks: Sequence[Check],
+    diagnosis: Diagnosis,
+    cells: BitTable,
+    about: dict[str, Any],
+) -> JobResult:
+    """A diagnosis to keep."""
+    cohorts, bits = cells.counts.shape
+    meta = about | {
+        "reports": table.reports,
+        "candidates": table.candidates,
+        "detected": [row.string for row in table.detected[:MAX_STRINGS]],
+        "checks": [check._asdict() for check in checks],
+        "diagnosis": diagnosis.to_dict(),
+        "groups": [list(group) for group in table.groups[:MAX_GROUPS]],
+        "group_count": len(table.groups),
+        "untestable": list(table.untestable[:MAX_GROUPS]),
+        "totals": cells.totals.tolist(),
+        "cohorts": cohorts,
+        "bits": bits,
+        "warnings": list(table.warnings),
+    }
+    columns: dict[str, Any] = {"counts": cells.counts.ravel()}
+    if cells.fitted is not None and cells.residuals is not None:
+        columns["fitted"] = cells.fitted.ravel()
+        columns["residuals"] = cells.residuals.ravel()
+    sink = pa.BufferOutputStream()
+    made = pa.table(columns)
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(sink, made.schema, options=options) as writer:
+        writer.write_table(made)
+    return JobResult(meta, sink.getvalue().to_pybytes())
+
+
+def unpack(meta: Mapping[str, Any], table: bytes) -> StoredDiagnosis:
+    """The diagnosis behind facts and a table."""
+    rows = pa.ipc.open_file(pa.BufferReader(table)).read_all()
+    shape = (meta["cohorts"], meta["bits"])
+    found = {name: rows.column(name).to_numpy().reshape(shape) for name in rows.column_names}
+    checks = tuple(Check(**check) for check in meta["checks"])
+    return StoredDiagnosis(
+        meta, checks, found["counts"], found.get("fitted"), found.get("residuals")
+    )
+
+
+def lit_cells(string: str, collection: Collection) -> list[tuple[int, int]]:
+    """The (cohort, bit) that a string sets: what lights up when it is chosen.
+
+    >>> from rappor import Params
+    >>> made = Collection("homepage", 1, Params(8, 2, 2, 0.5, 0.5, 0.75))
+    >>> lit_cells("a.org", made)
+    [(0, 0), (0, 5), (1, 3), (1, 7)]
+    """
+    if collection.kind != "string":
+        return []
+    found = []
+    for cohort in range(collection.params.m):
+        bits = bloom_positions(string, cohort, collection.params, dialect=collection.dialect)
+        found += [(cohort, bit) for bit in sorted(set(bits))]
+    return found

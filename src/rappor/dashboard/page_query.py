@@ -1,0 +1,450 @@
+"""View: what a page shows of a collection, as its address says it.
+
+Two people who open one address see the same. What is usual is left out of it, and an address says
+everything in one order, so that there is one address for a view.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from rappor.charts.numbers import show_percent
+from rappor.checks import show
+from rappor.collection import Collection
+from rappor.collection.periods import check_period
+from rappor.errors import ParamsError
+
+UNITS = {"share": "Share", "count": "Count"}
+SCALES = {"linear": "Linear", "log": "Log"}
+CORRECTIONS = {
+    "fdr": "FDR",
+    "holm": "Holm",
+    "bonferroni": "Bonferroni",
+    "none": "None",
+}
+METHODS = {"auto": "auto", "lasso": "lasso, the paper's"}
+DEFAULT_SORT = "-estimate"
+PAGE_ROWS = 200
+_PREFIX = "dim."  # before the name of a dimension that is called like something of ours
+_USUAL = {
+    "unit": "share",
+    "scale": "linear",
+    "correction": "fdr",
+    "alpha": "0.05",
+    "method": "auto",
+    "sort": DEFAULT_SORT,
+    "page": "1",
+}
+PARAMETERS = frozenset(
+    {"from", "to", "vs", "candidates", "q", "version", "show", "anyway", "format", *_USUAL}
+)
+# Columns that a table can be sorted by: those of strings, and those of a comparison.
+SORTS = (
+    "place",
+    "string",
+    "estimate",
+    "low",
+    "std_error",
+    "p_value",
+    "adjusted_p_value",
+    "snr",
+    "detected",
+    "other",
+    "difference",
+)
+_MAX_SEARCH = 400  # letters of a search
+_MIN_ALPHA = 1e-9  # divided by a million candidates, it is still a probability
+
+
+class Selection(NamedTuple):
+    """Which reports are decoded: some periods, and some values of dimensions."""
+
+    periods: tuple[str, ...]
+    dimensions: tuple[tuple[str, str], ...]
+
+    @property
+    def words(self) -> str:
+        """It in words.
+
+        >>> Selection(("2026-W27",), (("country", "NZ"),)).words
+        '2026-W27, NZ'
+        """
+        time = " – ".join(
+            dict.fromkeys((self.periods[0], self.periods[-1])) if self.periods else ()
+        )
+        return ", ".join(part for part in (time, *(value for _, value in self.dimensions)) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class PageQuery:
+    """What is shown.
+
+    Attributes:
+        collection: its name.
+        version: its version.
+        first: the first period; "" where nothing is stored.
+        last: the last one.
+        periods: the stored ones among them, which are added up.
+        dimensions: (name, value) of those that are chosen, by name; no others are restricted.
+        vs: what it is compared with, as the address has it: a period, "P..Q" or "country=NZ".
+        against: the reports behind `vs`; None where nothing is compared.
+        unit: share or count.
+        scale: linear or log.
+        correction: fdr, holm, bonferroni or none.
+        alpha: the error rate.
+        method: auto or lasso.
+        candidates: the version of the list of candidates; None where there is none.
+        q: what the table is searched for.
+        sort: a column, with - before it from large to small.
+        page: of the table, from 1 on.
+        every: whether the table shows all rows, not only those of the chart.
+        anyway: whether results are shown that hold few reports.
+        usual: values that an address leaves out.
+    """
+
+    collection: str
+    version: int
+    first: str = ""
+    last: str = ""
+    periods: tuple[str, ...] = ()
+    dimensions: tuple[tuple[str, str], ...] = ()
+    vs: str = ""
+    against: Selection | None = None
+    unit: str = "share"
+    scale: str = "linear"
+    correction: str = "fdr"
+    alpha: float = 0.05
+    method: str = "auto"
+    candidates: int | None = None
+    q: str = ""
+    sort: str = DEFAULT_SORT
+    page: int = 1
+    every: bool = False
+    anyway: bool = False
+    usual: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, params: Mapping[str, str], catalogue: Any, state: Any, name: str) -> PageQuery:
+        """The view that an address asks for.
+
+        Args:
+            params: what stands after the ? of the address.
+            catalogue: what is stored.
+            state: the lists of candidates.
+            name: the collection.
+
+        Raises:
+            ParamsError: names the field, what was given and what is allowed.
+        """
+        return read_query(params, catalogue, state, name)
+
+    @property
+    def side(self) -> Selection:
+        """The reports that are decoded."""
+        return Selection(self.periods, self.dimensions)
+
+    @property
+    def key(self) -> str:
+        """A digest of all that changes the decoded numbers, and of nothing else."""
+        said = [
+            self.collection,
+            self.version,
+            self.periods,
+            self.dimensions,
+            self.against,
+            self.correction,
+            self.alpha,
+            self.method,
+            self.candidates,
+        ]
+        text = json.dumps(said, ensure_ascii=True, allow_nan=False)
+        return blake2b(text.encode(), digest_size=16, person=b"rappor-view").hexdigest()
+
+    def fields(self, **changes: Any) -> dict[str, str]:
+        """The parts of its address, in order, without what is usual.
+
+        Args:
+            changes: other values, by attribute; `dimensions` as a mapping or pairs. Where `page` is
+                not among them it goes back to the first.
+        """
+        if "dimensions" in changes:
+            given = changes["dimensions"]
+            pairs = given.items() if isinstance(given, Mapping) else given
+            changes["dimensions"] = tuple(sorted((key, value) for key, value in pairs if value))
+        query = replace(self, **({"page": 1} | changes)) if changes else self
+        said = {
+            "from": query.first,
+            "to": query.last,
+            **{parameter(key): value for key, value in query.dimensions},
+            "vs": query.vs,
+            "unit": query.unit,
+            "scale": query.scale,
+            "correction": query.correction,
+            "alpha": repr(query.alpha),
+            "method": query.method,
+            "candidates": "" if query.candidates is None else str(query.candidates),
+            "q": query.q,
+            "sort": query.sort,
+            "version": str(query.version),
+            "show": "all" if query.every else "",
+            "anyway": "1" if query.anyway else "",
+            "page": str(query.page),
+        }
+        usual = {**_USUAL, **self.usual, "from": query.last}
+        return {key: value for key, value in said.items() if value and value != usual.get(key)}
+
+    def query_string(self, **changes: Any) -> str:
+        """What stands after the ? of its address, with changes as in `fields`; "" where nothing.
+
+        >>> shown = PageQuery("homepage", 1, "2026-W27", "2026-W28", usual={"version": "1"})
+        >>> shown.query_string(unit="count", dimensions={"country": "NZ"})
+        'from=2026-W27&to=2026-W28&country=NZ&unit=count'
+        """
+        return urlencode(self.fields(**changes))
+
+    def path(self, ending: str = "", **changes: Any) -> str:
+        """Its address, of a page of the collection (such as "/trends") or a file (".csv")."""
+        params = self.query_string(**changes)
+        return f"/collections/{self.collection}{ending}{'?' if params else ''}{params}"
+
+    @property
+    def carried(self) -> str:
+        """What all pages of a collection have in common of its address: when, where, how decoded.
+
+        >>> PageQuery("homepage", 1, "2026-W27", "2026-W28", q="x", usual={"version": "1"}).carried
+        'from=2026-W27&to=2026-W28'
+        """
+        usual = {"unit": "share", "scale": "linear", "sort": self.usual.get("sort", DEFAULT_SORT)}
+        return self.query_string(vs="", q="", every=False, **usual)
+
+    @property
+    def decoding(self) -> str:
+        """How it is decoded, in one line.
+
+        >>> PageQuery("homepage", 1, alpha=0.05).decoding.replace("\u00a0", " ")
+        'FDR 5 % · method auto'
+        """
+        parts = [f"{CORRECTIONS[self.correction]} {show_percent(self.alpha)}"]
+        if self.candidates is not None:
+            parts.append(f"candidates v{self.candidates}")
+        return " · ".join([*parts, f"method {self.method}"])
+
+
+def parameter(dimension: str) -> str:
+    """How an address calls a dimension: by its name, unless that means something else there.
+
+    >>> parameter("country"), parameter("from")
+    ('country', 'dim.from')
+    """
+    return f"{_PREFIX}{dimension}" if dimension in PARAMETERS else dimension
+
+
+def between(periods: Iterable[str], first: str, last: str) -> tuple[str, ...]:
+    """The periods from one to another, both counted; they sort as their text does.
+
+    >>> between(["2026-W26", "2026-W27", "2026-W28"], "2026-W27", "2026-W28")
+    ('2026-W27', '2026-W28')
+    """
+    return tuple(period for period in periods if first <= period <= last)
+
+
+def read_query(params: Mapping[str, str], catalogue: Any, state: Any, name: str) -> PageQuery:
+    """See `View.of`."""
+    collection = _collection(params, catalogue, name)
+    stored = [each.period for each in catalogue.periods(name, collection.version)]
+    newest = stored[-1] if stored else ""
+    last = _period(params, "to", collection, newest)
+    first = _period(params, "from", collection, last)
+    first, last = sorted((first, last))
+    dimensions = _dimensions(params, collection, catalogue)
+    side = Selection(between(stored, first, last), dimensions)
+    vs = params.get("vs", "")
+    lists = _lists(state, collection)
+    candidates = _candidates(params, lists)
+    usual = {
+        "to": newest,
+        "version": str(_newest(catalogue, name)),
+        "candidates": str(lists[-1]) if lists else "",
+    }
+    # Ranges are read from low to high, all else from large to small.
+    usual["sort"] = "place" if collection.kind == "ordinal" else DEFAULT_SORT
+    method = _one_of(params, "method", METHODS)
+    if collection.kind != "string":
+        method = "auto"
+    return PageQuery(
+        collection=name,
+        version=collection.version,
+        first=first,
+        last=last,
+        periods=side.periods,
+        dimensions=dimensions,
+        vs=vs,
+        against=_against(vs, side, stored, collection) if vs else None,
+        unit=_one_of(params, "unit", UNITS),
+        scale=_one_of(params, "scale", SCALES),
+        correction=_one_of(params, "correction", CORRECTIONS),
+        alpha=_alpha(params.get("alpha", "")),
+        method=method,
+        candidates=candidates,
+        q=params.get("q", "").strip()[:_MAX_SEARCH],
+        sort=_sort(params.get("sort", "") or usual["sort"]),
+        page=_whole(params, "page"),
+        every=params.get("show", "") == "all",
+        anyway=params.get("anyway", "") == "1",
+        usual=usual,
+    )
+
+
+def _newest(catalogue: Any, name: str) -> int:
+    """The newest version that has reports, or the newest of all."""
+    versions: list[int] = catalogue.versions(name)
+    with_reports = [each for each in versions if catalogue.periods(name, each)]
+    return (with_reports or versions)[-1]
+
+
+def _collection(params: Mapping[str, str], catalogue: Any, name: str) -> Collection:
+    version = _whole(params, "version") if params.get("version") else _newest(catalogue, name)
+    found: Collection = catalogue.get(name, version)
+    return found
+
+
+def _whole(params: Mapping[str, str], field: str) -> int:
+    text = params.get(field, "") or "1"
+    if text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= 1:
+        return int(text)
+    raise ParamsError(f"{field} must be a whole number from 1 on, got {show(text)}")
+
+
+def _period(params: Mapping[str, str], field: str, collection: Collection, usual: str) -> str:
+    text = params.get(field, "") or usual
+    if not text:
+        return ""
+    try:
+        return check_period(collection.period, text)
+    except ParamsError as error:
+        raise ParamsError(f"{field}: {error}") from None
+
+
+def _one_of(params: Mapping[str, str], field: str, allowed: Mapping[str, str]) -> str:
+    text = params.get(field, "") or next(iter(allowed))
+    if text not in allowed:
+        raise ParamsError(f"{field} must be one of {', '.join(allowed)}; got {show(text)}")
+    return text
+
+
+def _alpha(text: str) -> float:
+    """An error rate, also in percent.
+
+    >>> _alpha(""), _alpha("0.01"), _alpha("1 %")
+    (0.05, 0.01, 0.01)
+    """
+    if not text:
+        return 0.05
+    number, percent, _ = text.partition("%")
+    try:
+        alpha = float(number) / (100 if percent else 1)
+    except ValueError:
+        alpha = math.nan
+    if not _MIN_ALPHA <= alpha < 1:
+        raise ParamsError(
+            f"alpha must be a number from {_MIN_ALPHA:g} on and below 1, got {show(text)}"
+        )
+    return alpha
+
+
+def _sort(text: str) -> str:
+    if text.removeprefix("-") not in SORTS:
+        raise ParamsError(f"sort must be one of {', '.join(SORTS)}; got {show(text)}")
+    return text
+
+
+def _dimensions(
+    params: Mapping[str, str], collection: Collection, catalogue: Any
+) -> tuple[tuple[str, str], ...]:
+    found = []
+    for name in sorted(collection.dimensions):
+        value = params.get(parameter(name), "")
+        if value:
+            found.append((name, _value(name, value, collection, catalogue)))
+    return tuple(found)
+
+
+def _value(name: str, value: str, collection: Collection, catalogue: Any = None) -> str:
+    allowed = {*collection.dimensions[name], "other"}
+    if catalogue is not None:
+        allowed.update(catalogue.values(collection.name, collection.version, name))
+    if value not in allowed:
+        raise ParamsError(f"{name} must be one of {', '.join(sorted(allowed))}; got {show(value)}")
+    return value
+
+
+def _against(vs: str, side: Selection, stored: Sequence[str], collection: Collection) -> Selection:
+    """The other side of a comparison, which shares no report with this one."""
+    name, is_dimension, value = vs.partition("=")
+    if is_dimension:
+        if name not in collection.dimensions:
+            known = ", ".join(sorted(collection.dimensions)) or "none"
+            raise ParamsError(f"vs: there is no dimension {show(name)}; there is: {known}")
+        chosen = dict(side.dimensions)
+        if name not in chosen:
+            raise ParamsError(f"vs: {show(value)} is part of all: choose a {name} to compare first")
+        if chosen[name] == _value(name, value, collection):
+            raise ParamsError(f"vs: {show(value)} is what is shown: choose another {name}")
+        return Selection(side.periods, tuple(sorted((chosen | {name: value}).items())))
+    first, dots, last = vs.partition("..")
+    params = {"vs": first, "to": last if dots else first}
+    first, last = (_period(params, each, collection, "") for each in ("vs", "to"))
+    periods = between(stored, *sorted((first, last)))
+    if set(periods) & set(side.periods):
+        raise ParamsError(f"vs: {vs} is part of what is shown: choose other periods")
+    return Selection(periods, side.dimensions)
+
+
+def _lists(state: Any, collection: Collection) -> list[int]:
+    """The versions of the list of candidates, oldest first."""
+    if collection.kind != "string":
+        return []
+    return sorted(each.version for each in state.candidate_versions(collection.name))
+
+
+def _candidates(params: Mapping[str, str], lists: Sequence[int]) -> int | None:
+    if not lists:
+        return None
+    text = params.get("candidates", "").removeprefix("v")
+    if not text:
+        return lists[-1]
+    if text not in map(str, lists):
+        known = ", ".join(map(str, lists))
+        raise ParamsError(f"candidates must be one of the versions {known}; got {show(text)}")
+    return int(text)
+
+
+def moved(query: PageQuery, stored: Sequence[str], by: int, page: str = "") -> str:
+    """The address of as many periods, so many earlier (-1) or later (1); "" where there is none.
+
+    Args:
+        query: what is shown.
+        stored: all stored periods, oldest first.
+        by: how far.
+        page: of which page of the collection, such as "/trends".
+
+    >>> weeks = ["2026-W26", "2026-W27", "2026-W28"]
+    >>> shown = PageQuery("homepage", 1, "2026-W27", "2026-W27", usual={"to": "2026-W28"})
+    >>> moved(shown, weeks, -1, "/trends"), moved(shown, weeks, 2)
+    ('/collections/homepage/trends?to=2026-W26&version=1', '')
+    """
+    shown = between(stored, query.first, query.last)
+    if not shown:
+        return ""
+    places = list(stored)
+    first, last = (places.index(shown[end]) + by for end in (0, -1))
+    if first < 0 or last >= len(places):
+        return ""
+    vs = query.vs if "=" in query.vs else ""  # a period that it is compared with may be among them
+    return query.path(page, first=places[first], last=places[last], vs=vs)

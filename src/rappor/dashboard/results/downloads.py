@@ -1,0 +1,253 @@
+"""The rows of a view as CSV, JSON and Parquet: the command line's columns, in the view's order."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rappor import formats
+from rappor.collection import Collection
+from rappor.csv_cells import map_cell
+from rappor.dashboard.page_query import PageQuery, Selection
+from rappor.dashboard.results.serialization import StoredDecode
+from rappor.dashboard.results.table import matching
+from rappor.dashboard.settings import STATE_FILE
+from rappor.decoding import exports
+from rappor.decoding.compare import Differences
+from rappor.decoding.design import Design
+from rappor.decoding.histogram import Histogram
+from rappor.decoding.mapfile import map_lines
+from rappor.decoding.result import Decoded
+from rappor.decoding.rows import Rows
+from rappor.params import FIELDS, Params
+
+if TYPE_CHECKING:
+    from rappor.aggregate.counts import Counts
+    from rappor.collection import Collection
+
+_WHEN = (1980, 1, 1, 0, 0, 0)  # the same view gives the same bytes
+
+
+def columns(kept: StoredDecode, query: PageQuery) -> dict[str, list[Any]]:
+    """Every row that the search finds, by column; those of a comparison after the others."""
+    order = matching(kept, query)
+    found = exports.columns(_picked(kept.decoded, order), every=True)
+    if kept.other is not None and kept.compared is not None:
+        other = exports.columns(_picked(exports.plain(kept.other), order), every=True)
+        found |= {f"other_{name}": other[name] for name in other if name != "string"}
+        gaps = _gaps(kept.compared.rows, order)
+        found |= {name: column.tolist() for name, column in gaps.items()}
+    return found
+
+
+def csv_text(kept: StoredDecode, query: PageQuery) -> str:
+    """A results.csv, safe to open in a spreadsheet."""
+    return "".join(exports.csv_lines(columns(kept, query)))
+
+
+def parquet_bytes(kept: StoredDecode, query: PageQuery) -> bytes:
+    """A Parquet file."""
+    sink = io.BytesIO()
+    table = columns(kept, query)
+    exports.write_parquet(table, sink)
+    return sink.getvalue()
+
+
+def document(kept: StoredDecode, query: PageQuery) -> dict[str, Any]:
+    """What `rappor decode --json --all` prints, and of what it is."""
+    order = matching(kept, query)
+    said: dict[str, Any] = {
+        "collection": query.collection,
+        "version": query.version,
+        "periods": list(query.periods),
+        "dimensions": dict(query.dimensions),
+        "candidates_version": query.candidates,
+        **exports.document(_narrowed(kept.found, order), every=True),
+        "detected": len(kept.decoded.detected),
+    }
+    if kept.other is None or kept.compared is None or query.against is None:
+        return said
+    gaps = _gaps(kept.compared.rows, order)
+    names = ["string", *gaps]
+    strings = [kept.decoded.rows.strings[int(index)] for index in order]
+    rows = zip(strings, *(column.tolist() for column in gaps.values()), strict=True)
+    said["against"] = {
+        "periods": list(query.against.periods),
+        "dimensions": dict(query.against.dimensions),
+        **exports.document(_narrowed(kept.other, order), every=True),
+    }
+    said["compared"] = exports.without_nan(
+        {
+            "reports": kept.compared.reports,
+            "different": len(kept.compared.different),
+            "warnings": kept.compared.warnings,
+            "rows": [dict(zip(names, row, strict=True)) for row in rows],
+        }
+    )
+    return said
+
+
+def _gaps(rows: Differences, order: Any) -> dict[str, Any]:
+    gap = rows.share_one - rows.share_two
+    named = {
+        "difference": gap,
+        "difference_std_error": rows.std_error,
+        "difference_low_95": rows.low,
+        "difference_high_95": rows.high,
+        "difference_p_value": rows.p_value,
+        "difference_adjusted_p_value": rows.adjusted_p_value,
+        "different": rows.different,
+    }
+    return {name: column[order] for name, column in named.items()}
+
+
+def _narrowed(found: Decoded | Histogram, order: Any) -> Decoded | Histogram:
+    """The same result with some of its rows."""
+    if isinstance(found, Decoded):
+        return _picked(found, order)
+    return replace(found, decoded=_picked(found.decoded, order))
+
+
+def _picked(decoded: Decoded, order: Any) -> Decoded:
+    rows = decoded.rows
+    if len(order) == len(rows) and bool((order == np.arange(len(rows))).all()):
+        return decoded
+    chosen = Rows(
+        rows.reports,
+        [rows.strings[int(index)] for index in order],
+        *(
+            getattr(rows, name)[order]
+            for name in (
+                "estimate",
+                "std_error",
+                "low",
+                "high",
+                "p_value",
+                "adjusted_p_value",
+                "detected",
+            )
+        ),
+    )
+    return replace(decoded, rows=chosen)
+
+
+def zipped(counts: Sequence[Counts], looked_for: Any, collection: Collection) -> bytes:
+    """The zip file.
+
+    One folder for each (p, q) where there are several; one map serves them all.
+
+    Args:
+        counts: what is stored, one for each (p, q).
+        looked_for: the design of strings, or the categories or ranges.
+        collection: whose they are.
+    """
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number, each in enumerate(counts, 1):
+            folder = f"{number}/" if len(counts) > 1 else ""
+            text = io.StringIO()
+            each.to_csv(text)
+            _add(archive, f"{folder}counts.csv", text.getvalue())
+            numbers = {name: getattr(each.params, name) for name in FIELDS}
+            _add(archive, f"{folder}params.csv", formats.format_csv(numbers))
+        if isinstance(looked_for, Design):
+            _add(archive, "map.csv", "".join(map_lines(looked_for)))
+        elif looked_for is not None:
+            labels = getattr(looked_for, "labels", looked_for)
+            _add(archive, "map.csv", "".join(_one_bit_each(labels, collection.params)))
+    return packed.getvalue()
+
+
+def _one_bit_each(labels: Sequence[str], params: Params) -> Iterator[str]:
+    """The map of values that have a bit of their own, the same in each cohort."""
+    for bit, label in enumerate(labels):
+        places = (str(cohort * params.k + bit + 1) for cohort in range(params.m))
+        yield f"{map_cell(label)},{','.join(places)}\r\n"
+
+
+def _add(archive: zipfile.ZipFile, name: str, text: str) -> None:
+    about = zipfile.ZipInfo(name, _WHEN)
+    about.compress_type = zipfile.ZIP_DEFLATED
+    archive.writestr(about, text.encode())
+
+
+def python_code(query: PageQuery, collection: Collection) -> str:
+    """A script; the only thing to be changed in it is where the data folder is."""
+    strings = collection.kind == "string"
+    lines = [
+        "from pathlib import Path",
+        "",
+        "import rappor",
+        "from rappor.aggregate.stored import sum_cells",
+        "from rappor.collection import Collection",
+        *(["from rappor.dashboard.state import DashboardState"] if strings else []),
+        "from rappor.store import open_store",
+        "",
+        'DATA = Path("data")  # the data folder: change it where yours is another',
+        "",
+        "store = open_store(DATA, read_only=True)",
+        "saved = {(each.collection, each.version): each.toml for each in store.definitions()}",
+        f"collection = Collection.from_toml(saved[{query.collection!r}, {query.version}])",
+        "",
+        "",
+        "def counts_of(periods, dimensions):",
+        "    cells = store.counts(collection.name, collection.version, periods=periods)",
+        "    wanted = set(dimensions.items())",
+        "    cells = [cell for cell in cells if wanted <= set(cell.cell.pairs)]",
+        "    return sum_cells(cells, collection)",
+        "",
+        "",
+        f"counts = counts_of({_arguments(query.side)})",
+    ]
+    if strings:
+        opened = f"DashboardState(DATA / {STATE_FILE!r})"
+        listed = f"{opened}.candidates({query.collection!r}, {query.candidates})"
+        lines.append(f"candidates = {listed}.strings")
+    else:
+        lines.append("candidates = collection.categories or collection.ranges")
+    how = f"correction={query.correction!r}, alpha={query.alpha!r}"
+    method = f", method={query.method!r}" if strings else ""
+    lines.append(f"found = rappor.decode(counts, candidates, {how}{method})")
+    if query.against is not None:
+        lines += [
+            f"others = counts_of({_arguments(query.against)})",
+            f"other = rappor.decode(others, candidates, {how}{method})",
+            f"compared = rappor.compare(counts[0], others[0], candidates, {how})",
+        ]
+    lines.append("store.close()")
+    shown = "compared.different" if query.against is not None else "found.detected"
+    number = "difference" if query.against is not None else "proportion"
+    lines += ["", f"for row in {shown}:", f"    print(row.string, row.{number})"]
+    return "\n".join(lines) + "\n"
+
+
+def _arguments(side: Selection) -> str:
+    return f"{list(side.periods)!r}, {dict(side.dimensions)!r}"
+
+
+def report_code(collection: Collection, collector: str | None) -> str:
+    """A script that sends one report, to see one arrive."""
+    file = f"{collection.name}.toml"
+    address = collection.upload or collector or "http://127.0.0.1:8765"
+    values = {"category": collection.categories or ("",), "boolean": (True,), "ordinal": (1,)}
+    value = values.get(collection.kind, ("example.org",))[0]
+    return "\n".join(
+        [
+            "import rappor",
+            "",
+            "client = rappor.Client.open(",
+            '    "test-client",  # a folder, made now',
+            f"    [{file!r}],",
+            "    consent=True,",
+            f"    upload_to={address!r},",
+            ")",
+            f"client.report({collection.name!r}, {value!r})",
+            "client.close()",
+            "",
+        ]
+    )

@@ -1,0 +1,211 @@
+"""Results as they are kept: facts as JSON, rows as an Arrow table, exact to the last bit.
+
+What is read back is a `Decoded` or a `Histogram` like the one that was kept, so that pages, files
+and charts come from the same functions as those of the command line.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rappor.dashboard.jobs.queue import JobResult
+from rappor.decoding.compare import Compared, Differences
+from rappor.decoding.exports import document, plain, without_nan
+from rappor.decoding.histogram import Histogram
+from rappor.decoding.result import Decoded
+from rappor.decoding.rows import Mass, Rows
+from rappor.typing import FloatArray
+
+_NUMBERS = ("estimate", "std_error", "low", "high", "p_value", "adjusted_p_value")
+_OF_DIFFERENCES = (
+    "share_one",
+    "share_two",
+    "std_error",
+    "p_value",
+    "adjusted_p_value",
+    "low",
+    "high",
+    "different",
+)
+_OF_HISTOGRAM = ("share", "variance", "edges", "values")
+
+
+def prepare() -> None:
+    """Have pyarrow load now what it loads with the first array: pandas, where that is installed."""
+    pa.array([0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredDecode:
+    """One result.
+
+    Attributes:
+        found: what was decoded.
+        other: the other side of a comparison, its rows in the order of `found`; or None.
+        compared: the comparison, its rows in the order of `found`; or None.
+        meta: the facts as they were kept.
+    """
+
+    found: Decoded | Histogram
+    other: Decoded | Histogram | None
+    compared: Compared | None
+    meta: dict[str, Any]
+
+    @property
+    def decoded(self) -> Decoded:
+        """The table of what was decoded, also of a histogram."""
+        return plain(self.found)
+
+
+def pack(
+    found: Decoded | Histogram,
+    about: dict[str, Any],
+    other: Decoded | Histogram | None = None,
+    compared: Compared | None = None,
+) -> JobResult:
+    """A result to keep; `about` goes into its facts."""
+    meta = about | _facts(found)
+    strings = list(found.rows.strings)
+    columns: dict[str, Any] = {"string": pa.array(strings, pa.string()), **_columns(found.rows)}
+    if other is not None and compared is not None:
+        meta["other"] = _facts(other)
+        meta["compared"] = without_nan(
+            {
+                "reports": compared.reports,
+                "candidates": compared.candidates,
+                "robust": compared.robust,
+                "untestable": compared.untestable,
+                "warnings": compared.warnings,
+                "dialect": compared.dialect,
+            }
+        )
+        order = _places(other.rows, strings)
+        columns |= {f"other.{name}": each[order] for name, each in _columns(other.rows).items()}
+        columns |= _differences(compared.rows, strings)
+    return JobResult(meta, _to_bytes(pa.table(columns)))
+
+
+def unpack(meta: dict[str, Any], table: bytes) -> StoredDecode:
+    """The result behind facts and a table."""
+    rows = pa.ipc.open_file(pa.BufferReader(table)).read_all()
+    strings: list[str] = rows.column("string").to_pylist()
+    found = _result(meta, rows, strings, "")
+    if "compared" not in meta:
+        return StoredDecode(found, None, None, meta)
+    decoded = plain(found)
+    numbers = {name: _array(rows, f"difference.{name}") for name in _OF_DIFFERENCES}
+    said = meta["compared"]
+    compared = Compared(
+        rows=Differences(strings, **numbers),
+        reports=tuple(said["reports"]),
+        candidates=said["candidates"],
+        robust=said["robust"],
+        untestable=tuple(said["untestable"]),
+        warnings=tuple(said["warnings"]),
+        kind=decoded.kind,
+        dialect=said["dialect"],
+        correction=decoded.correction,
+        alpha=decoded.alpha,
+    )
+    return StoredDecode(found, _result(meta["other"], rows, strings, "other."), compared, meta)
+
+
+def _facts(found: Decoded | Histogram) -> dict[str, Any]:
+    facts = document(found, every=True)
+    del facts["rows"]
+    if isinstance(found, Histogram):
+        numbers = {name: getattr(found, name) for name in _OF_HISTOGRAM}
+        facts["histogram"] = without_nan(
+            {
+                "labels": found.labels,
+                "complete": found.complete,
+                "discrete": found.discrete,
+                **{key: None if each is None else each.tolist() for key, each in numbers.items()},
+            }
+        )
+    return facts
+
+
+def _columns(rows: Rows) -> dict[str, NDArray[Any]]:
+    return {name: getattr(rows, name) for name in (*_NUMBERS, "detected")}
+
+
+def _places(rows: Rows | Differences, strings: list[str]) -> NDArray[np.intp]:
+    """Where each string stands in the rows; -1 where it does not."""
+    place = {string: index for index, string in enumerate(rows.strings)}
+    return np.array([place.get(string, -1) for string in strings], np.intp)
+
+
+def _differences(rows: Differences, strings: list[str]) -> dict[str, NDArray[Any]]:
+    """The columns of a comparison in the order of these strings; nan where one was not tested."""
+    order = _places(rows, strings)
+    found: dict[str, NDArray[Any]] = {}
+    for name in _OF_DIFFERENCES:
+        column = getattr(rows, name)
+        missing = False if name == "different" else math.nan
+        found[f"difference.{name}"] = np.where(order < 0, missing, column[order])
+    return found
+
+
+def _to_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _array(table: pa.Table, name: str) -> NDArray[Any]:
+    found: NDArray[Any] = table.column(name).combine_chunks().to_numpy(zero_copy_only=False)
+    return found
+
+
+def _result(
+    facts: dict[str, Any], table: pa.Table, strings: list[str], prefix: str
+) -> Decoded | Histogram:
+    numbers = {name: _array(table, prefix + name) for name in (*_NUMBERS, "detected")}
+    decoded = Decoded(
+        rows=Rows(reports=facts["reports"], strings=strings, **numbers),
+        reports=facts["reports"],
+        candidates=facts["candidates"],
+        cohorts=facts["cohorts"],
+        unlisted=Mass(**{key: _number(each) for key, each in facts["unlisted"].items()}),
+        chi2_dof=_number(facts["chi2_dof"]),
+        scale=_number(facts["scale"]),
+        design_effect=_number(facts["design_effect"]),
+        robust=facts["robust"],
+        groups=tuple(map(tuple, facts["groups"])),
+        untestable=tuple(facts["untestable"]),
+        warnings=tuple(facts["warnings"]),
+        params_digest=facts["params_digest"],
+        kind=facts["kind"],
+        dialect=facts["dialect"],
+        correction=facts["correction"],
+        alpha=facts["alpha"],
+        method=facts["method"],
+        threshold=_number(facts["threshold"]),
+    )
+    said = facts.get("histogram")
+    if said is None:
+        return decoded
+    share, variance, edges, values = (_numbers(said[name]) for name in _OF_HISTOGRAM)
+    if share is None or variance is None:
+        raise KeyError("share")
+    labels = tuple(said["labels"])
+    return Histogram(
+        decoded, labels, share, variance, said["complete"], edges, values, said["discrete"]
+    )
+
+
+def _numbers(listed: list[Any] | None) -> FloatArray | None:
+    return None if listed is None else np.array([_number(each) for each in listed], np.float64)
+
+
+def _number(value: float | str | None) -> float:
+    """A number that JSON had no word for: see `without_nan`."""
+    return math.nan if value is None else float(value)

@@ -1,0 +1,220 @@
+"""Picture: what the store held at one moment, by collection, version, period and dimension."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from rappor.collection import Collection
+from rappor.collection.registry import definition_files
+from rappor.errors import ParamsError, RapporError
+from rappor.store import CellSummary, Definition
+from rappor.store.cells import dimensions_pairs
+
+VersionKey = tuple[str, int]
+_DEFINITIONS = 1024
+
+
+class Standing(StrEnum):
+    """How far a collection is."""
+
+    DRAFT = "Draft"
+    REVIEW = "In review"
+    ACTIVE = "Active"
+    EXPIRED = "Expired"
+
+
+class PeriodCount(NamedTuple):
+    """A period and how many reports were counted in it."""
+
+    period: str
+    reports: int
+
+
+class Slice(NamedTuple):
+    """Reports of one cell: a period and one combination of dimensions."""
+
+    period: str
+    pairs: tuple[tuple[str, str], ...]
+    reports: int
+
+
+class UnreadableDefinition(NamedTuple):
+    """A file in the folder of collections that is none, and why."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A collection as lists show it: its newest version.
+
+    Attributes:
+        collection: the definition.
+        standing: draft, in review, active or expired.
+        periods: stored periods of all its versions together, oldest first.
+        reports: reports in the newest stored period.
+    """
+
+    collection: Collection
+    standing: Standing
+    periods: tuple[PeriodCount, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The collection's name."""
+        return self.collection.name
+
+    @property
+    def reports(self) -> int:
+        """Reports in the newest stored period."""
+        return self.periods[-1].reports if self.periods else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything but the counts themselves.
+
+    Attributes:
+        collections: definitions by name and version, stored ones and drafts.
+        stored: the keys of those that are in the store.
+        slices: cells by collection and version, oldest period first.
+        counted: stored periods by collection and version, and by collection alone (None).
+        unreadable: files that are no definition.
+    """
+
+    collections: Mapping[str, Mapping[int, Collection]] = field(default_factory=dict)
+    stored: frozenset[VersionKey] = frozenset()
+    slices: Mapping[VersionKey, tuple[Slice, ...]] = field(default_factory=dict)
+    counted: Mapping[tuple[str, int | None], tuple[PeriodCount, ...]] = field(default_factory=dict)
+    unreadable: tuple[UnreadableDefinition, ...] = ()
+
+    def periods(self, name: str, version: int | None) -> tuple[PeriodCount, ...]:
+        """Stored periods with their reports, oldest first; of all versions where it is None."""
+        return self.counted.get((name, version), ())
+
+    def entry(self, collection: Collection, today: date) -> Entry:
+        """A collection with its standing and periods."""
+        if collection.expires is not None and collection.expires <= today:
+            standing = Standing.EXPIRED
+        elif (collection.name, collection.version) in self.stored:
+            standing = Standing.ACTIVE
+        else:
+            standing = Standing.REVIEW if collection.reviews else Standing.DRAFT
+        return Entry(collection, standing, self.periods(collection.name, None))
+
+
+def read_folder(folder: Path) -> tuple[list[Collection], list[UnreadableDefinition]]:
+    """The definitions of a folder, and the files that are none."""
+    found: list[Collection] = []
+    wrong: list[UnreadableDefinition] = []
+    try:
+        files = definition_files(folder)
+    except ParamsError as error:
+        return [], [UnreadableDefinition(folder.name, str(error))]
+    for path in files:
+        try:
+            found.append(Collection.read(path))
+        except (RapporError, OSError) as error:
+            wrong.append(UnreadableDefinition(path.name, str(error).replace(str(path), path.name)))
+        except RecursionError:
+            wrong.append(UnreadableDefinition(path.name, "brackets within brackets, without end"))
+    return found, wrong
+
+
+class _Part(NamedTuple):
+    """One version of a collection: its cells, and what was made of them."""
+
+    cells: list[CellSummary]
+    slices: tuple[Slice, ...]
+    counted: tuple[PeriodCount, ...]
+
+
+class SnapshotBuilder:
+    """Makes pictures; only collections whose cells changed are counted anew."""
+
+    def __init__(self) -> None:
+        self._parts: dict[VersionKey, _Part] = {}
+        self._parsed = lru_cache(_DEFINITIONS)(Collection.from_toml)
+        self._pairs = lru_cache(_DEFINITIONS)(dimensions_pairs)
+
+    def paint(
+        self,
+        definitions: Iterable[Definition],
+        cells: Sequence[CellSummary],
+        drafts: Iterable[Collection] = (),
+        unreadable: Iterable[UnreadableDefinition] = (),
+    ) -> Snapshot:
+        """The picture of a store and of a folder of collections; the store's definitions go first.
+
+        Args:
+            definitions: the store's.
+            cells: the store's, by key.
+            drafts: those of the folder.
+            unreadable: files of the folder that are no definition.
+        """
+        found: dict[str, dict[int, Collection]] = defaultdict(dict)
+        for each in drafts:
+            found[each.name][each.version] = each
+        stored = set()
+        for definition in definitions:
+            collection = self._parsed(definition.toml)
+            found[collection.name][collection.version] = collection
+            stored.add((collection.name, collection.version))
+        self._parts = {
+            key: self._part(key, list(group)) for key, group in groupby(cells, key=_version_key)
+        }
+        return Snapshot(
+            collections={name: dict(sorted(found[name].items())) for name in sorted(found)},
+            stored=frozenset(stored),
+            slices={key: part.slices for key, part in self._parts.items()},
+            counted=_counted(self._parts),
+            unreadable=tuple(unreadable),
+        )
+
+    def _part(self, key: VersionKey, cells: list[CellSummary]) -> _Part:
+        known = self._parts.get(key)
+        if known is not None and known.cells == cells:
+            return known
+        slices = tuple(
+            sorted(
+                Slice(it.cell.period, self._pairs(it.cell.dimensions), it.reports) for it in cells
+            )
+        )
+        return _Part(cells, slices, _sums((it.period, it.reports) for it in slices))
+
+
+def _version_key(cell: CellSummary) -> VersionKey:
+    return cell.cell[:2]
+
+
+def _sums(periods: Iterable[tuple[str, int]]) -> tuple[PeriodCount, ...]:
+    """Reports by period, oldest first."""
+    found: Counter[str] = Counter()
+    for period, reports in periods:
+        found[period] += reports
+    return tuple(PeriodCount(period, found[period]) for period in sorted(found))
+
+
+def _counted(
+    parts: Mapping[VersionKey, _Part],
+) -> dict[tuple[str, int | None], tuple[PeriodCount, ...]]:
+    """Reports by period, of each version and, under None, of all versions together."""
+    versions: dict[str, list[tuple[PeriodCount, ...]]] = defaultdict(list)
+    found: dict[tuple[str, int | None], tuple[PeriodCount, ...]] = {}
+    for (name, version), part in parts.items():
+        found[name, version] = part.counted
+        versions[name].append(part.counted)
+    for name, counted in versions.items():
+        found[name, None] = (
+            counted[0] if len(counted) == 1 else _sums(each for part in counted for each in part)
+        )
+    return found

@@ -1,0 +1,223 @@
+"""One connection to dashboard.sqlite that threads take turns with; errors in our words."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rappor.errors import StoreError, StoreFull
+from rappor.store.sqlite import schema_upgrade
+from rappor.store.sqlite.schema_upgrade import Migration
+
+BUSY_SECONDS = 10.0
+_FILES = ("", "-wal", "-shm")
+_LOG = logging.getLogger("rappor.dashboard")
+APPLICATION_ID = 0x52505244  # "RPRD"
+MIGRATIONS: tuple[Migration, ...] = (
+    (  # 1: accounts, links, sessions, candidates, results, jobs, audit, facts
+        # An account's token is kept as a digest; NULL where it may log in by links only.
+        "CREATE TABLE accounts ("
+        " name TEXT PRIMARY KEY, role TEXT NOT NULL, digest BLOB UNIQUE, made TEXT NOT NULL,"
+        " maker TEXT NOT NULL, revoked TEXT) WITHOUT ROWID",
+        "CREATE TABLE links ("
+        " digest BLOB PRIMARY KEY, account TEXT NOT NULL REFERENCES accounts (name),"
+        " expires INTEGER NOT NULL, used TEXT) WITHOUT ROWID",
+        "CREATE TABLE sessions ("
+        " digest BLOB PRIMARY KEY, account TEXT NOT NULL REFERENCES accounts (name),"
+        " began INTEGER NOT NULL, seen INTEGER NOT NULL) WITHOUT ROWID",
+        "CREATE TABLE candidates ("
+        " collection TEXT NOT NULL, version INTEGER NOT NULL, strings TEXT NOT NULL,"
+        " size INTEGER NOT NULL, made TEXT NOT NULL, actor TEXT NOT NULL,"
+        " PRIMARY KEY (collection, version)) WITHOUT ROWID",
+        "CREATE TABLE results ("
+        " key TEXT PRIMARY KEY, collection TEXT NOT NULL, kind TEXT NOT NULL, meta TEXT NOT NULL,"
+        " content BLOB, made TEXT NOT NULL, number INTEGER NOT NULL) WITHOUT ROWID",
+        "CREATE INDEX results_collection ON results (collection, number)",
+        "CREATE TABLE jobs ("
+        " id TEXT PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, status TEXT NOT NULL,"
+        " document TEXT NOT NULL, made TEXT NOT NULL) WITHOUT ROWID",
+        "CREATE TABLE audit ("
+        " id INTEGER PRIMARY KEY, at TEXT NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL,"
+        " detail TEXT NOT NULL)",
+        "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    ),
+    # 2: results of exact counts go: one set beside released counts could show a single report
+    ("DELETE FROM results WHERE kind != 'draft'",),
+)
+Clock = Callable[[], datetime]
+
+
+class Database:
+    """The open file: 0600, WAL, made where it is missing.
+
+    Where the file was deleted or another one put in its place, that counts from the next
+    transaction on: who deletes it ends every session, and what `rappor access` makes then is seen.
+    """
+
+    def __init__(
+        self, path: Path, anew: Callable[[sqlite3.Connection], None] = lambda _: None
+    ) -> None:
+        """Open, and bring to the newest schema.
+
+        Args:
+            path: the file.
+            anew: called in a transaction after the file was opened another time.
+
+        Raises:
+            StoreError: it cannot be opened, is damaged, or is not ours.
+        """
+        self.path, self._anew = path, anew
+        self._lock = threading.RLock()
+        self._inode: tuple[int, int] | None = None  # of the file that is open
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be made ({error.strerror})") from None
+        self._open()
+
+    def _open(self) -> None:
+        path = self.path
+        try:
+            with suppress(FileExistsError):
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be made ({error.strerror})") from None
+        for ending in _FILES:  # also one that was copied here from elsewhere
+            with suppress(OSError):
+                os.chmod(f"{path}{ending}", 0o600)
+        inode = _inode_of(path)
+        with self._translating():
+            self._connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=rw",
+                uri=True,
+                isolation_level=None,
+                check_same_thread=False,
+                timeout=BUSY_SECONDS,
+            )
+        try:
+            with self._translating():
+                for setting in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+                    self._connection.execute(f"PRAGMA {setting}").fetchall()
+                self._connection.execute("PRAGMA secure_delete=ON").fetchall()
+                migrate(self._connection)
+        except StoreError:
+            self._connection.close()
+            raise
+        self._inode = inode
+
+    @contextmanager
+    def writing(self, patience: float = BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
+        """One durable transaction: all of what happens in it, or nothing.
+
+        Args:
+            patience: seconds to wait for another process that writes.
+        """
+        with self._lock, self._translating():
+            self._look()
+            with self._waiting(patience):
+                self._connection.execute("BEGIN IMMEDIATE")
+            with self._transaction():
+                yield self._connection
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _waiting(self, seconds: float) -> Iterator[None]:
+        if seconds == BUSY_SECONDS:
+            yield
+            return
+        self._connection.execute(f"PRAGMA busy_timeout={int(1000 * seconds)}")
+        try:
+            yield
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout={int(1000 * BUSY_SECONDS)}")
+
+    def _look(self) -> None:
+        """Open the file that is there now, where it is not the one that is open."""
+        is_open = self._inode is not None
+        if is_open and (self._connection.in_transaction or _inode_of(self.path) == self._inode):
+            return
+        if not self.path.parent.is_dir():
+            raise StoreError(f"{self.path}: its folder is gone")
+        _LOG.warning("%s is another file now", self.path.name)
+        self._connection.close()
+        self._inode = None
+        self._open()
+        self._connection.execute("BEGIN IMMEDIATE")
+        with self._transaction():
+            self._anew(self._connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Statements that change nothing."""
+        with self._lock, self._translating():
+            self._look()
+            yield self._connection
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            if (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF == sqlite3.SQLITE_FULL:
+                raise StoreFull(f"{self.path}: no room on the disk; nothing was written") from None
+            raise StoreError(f"{self.path}: {error}") from None
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._connection.close()
+
+
+def _inode_of(path: Path) -> tuple[int, int] | None:
+    """Which file it is; None where it is missing."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
+    """Bring a file to the newest schema, or StoreError where it is another program's."""
+    what = "a file of the dashboard"
+    schema_upgrade.migrate(connection, migrations, APPLICATION_ID, what)
+    version = schema_upgrade.version_of(connection, APPLICATION_ID, what)
+    schema_upgrade.check_not_newer(version, migrations, "dashboard state")
+
+
+def utc_now() -> datetime:
+    """Now, in UTC."""
+    return datetime.now(UTC)
+
+
+def text_of(when: datetime) -> str:
+    """A time as it is stored.
+
+    >>> text_of(datetime(2026, 11, 16, 9, 30, tzinfo=UTC))
+    '2026-11-16T09:30:00Z'
+    """
+    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def time_of(text: str) -> datetime:
+    """A stored time.
+
+    >>> time_of("2026-11-16T09:30:00Z").hour
+    9
+    """
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)

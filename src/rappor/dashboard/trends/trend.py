@@ -1,0 +1,305 @@
+"""What the Trends page shows: periods, lines, marks, and which work that needs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from rappor.charts.numbers import show_share
+from rappor.charts.trends import MAX_MULTIPLES, Mark, TrendLine, TrendPoint
+from rappor.collection import Collection, days_of
+from rappor.collection.periods import period_of
+from rappor.dashboard.candidates.candidate_upload import digest_of
+from rappor.dashboard.context import Context
+from rappor.dashboard.page_query import PageQuery
+from rappor.dashboard.stage import Needed
+from rappor.dashboard.state.records import SavedResult
+from rappor.dashboard.trends.period_results import PeriodResult, largest, line_of
+
+KIND = "trend"
+DEFAULT_PERIODS = 13  # periods that are shown where none are chosen
+MAX_PERIODS = 366
+
+
+@dataclass(frozen=True, slots=True)
+class TrendQuery:
+    """The periods of a trend.
+
+    Attributes:
+        query: the address, its `first` and `last` being those of the trend.
+        collection: the newest definition.
+        spans: the stored periods among them.
+        stored: all stored periods.
+        usual: the first period where an address does not say which.
+    """
+
+    query: PageQuery
+    collection: Collection
+    spans: tuple[StoredPeriod, ...]
+    stored: tuple[StoredPeriod, ...] = field(repr=False)
+    usual: str = ""
+
+    @property
+    def key(self) -> str:
+        """What its result is kept under: the same for all periods, so that it grows with them."""
+        query = self.query
+        said = [
+            query.collection,
+            query.dimensions,
+            query.correction,
+            query.alpha,
+            query.method,
+            query.candidates,
+        ]
+        text = json.dumps(said, ensure_ascii=True, allow_nan=False)
+        return blake2b(text.encode(), digest_size=16, person=b"rappor-trend").hexdigest()
+
+    @property
+    def reports(self) -> int:
+        """Reports in all its periods."""
+        return sum(span.reports for span in self.spans)
+
+    @property
+    def axis(self) -> list[str]:
+        """All periods from the first to the last, also those without reports."""
+        if not self.spans:
+            return []
+        return axis_of(self.collection.period, self.spans[0].period, self.spans[-1].period)
+
+    @property
+    def silent(self) -> list[str]:
+        """The periods among them without reports."""
+        heard = {span.period for span in self.spans}
+        return [period for period in self.axis if period not in heard]
+
+    @property
+    def carried(self) -> str:
+        """What other pages are told of its address: the last period, unless a range was chosen."""
+        chosen = self.query.first != self.usual
+        return (self.query if chosen else replace(self.query, first=self.query.last)).carried
+
+    def needs(self, known: Mapping[str, PeriodResult]) -> tuple[bool, int]:
+        """Whether a period is missing from what is known, and how many reports came since."""
+        missing, behind = False, 0
+        for span in self.spans:
+            result = known.get(span.period)
+            if result is None or result.version != span.version:
+                missing = True
+            else:
+                behind += span.reports - result.reports
+        return missing, behind
+
+
+def read_trend(context: Context, params: Mapping[str, str], name: str) -> TrendQuery:
+    """The trend that an address asks for; the last 13 periods where it does not say which."""
+    query = PageQuery.of({**params, "version": ""}, context.catalogue, context.state, name)
+    picture = context.catalogue.picture()
+    asked = set(query.dimensions)
+    counted: dict[int, dict[str, int]] = {}
+    for version in context.catalogue.versions(name):
+        periods = counted.setdefault(version, {})
+        for cell in picture.slices.get((name, version), ()):
+            if asked <= set(cell.pairs):
+                periods[cell.period] = periods.get(cell.period, 0) + cell.reports
+    stored = tuple(spans_of(counted))
+    last = query.last if params.get("to") else (stored[-1].period if stored else "")
+    until = [span for span in stored if span.period <= last]
+    usual = until[-DEFAULT_PERIODS:][0].period if until else last
+    first = query.first if params.get("from") else usual
+    spans = tuple(span for span in until if first <= span.period)
+    newest = stored[-1].period if stored else ""
+    # An address leaves out what is usual; `from` is usual where it is that of the last 13.
+    shown = replace(query, first=first, last=last, usual={**query.usual, "to": newest})
+    return TrendQuery(shown, context.catalogue.get(name, query.version), spans, stored, usual)
+
+
+def needed(context: Context, trend: TrendQuery, saved: SavedResult | None) -> Needed:
+    """The work behind a trend, which takes over what was kept."""
+    query = trend.query
+
+    def arguments() -> dict[str, Any]:
+        listed = None
+        if query.candidates is not None:
+            listed = context.state.candidates(query.collection, query.candidates)
+        strings = None if listed is None else list(listed.strings)
+        return {
+            "data": str(context.settings.data),
+            "today": context.catalogue.today().isoformat(),
+            "collection": query.collection,
+            "spans": [[span.period, span.version] for span in trend.spans],
+            "dimensions": [list(pair) for pair in query.dimensions],
+            "list": query.candidates,
+            "list_digest": None if strings is None else digest_of(strings),
+            "strings": strings,
+            "correction": query.correction,
+            "alpha": query.alpha,
+            "method": query.method,
+            "known": None if saved is None else (saved.meta, saved.table or b""),
+        }
+
+    label = f"Decoding {len(trend.spans)} periods"
+    return Needed(KIND, trend.key, label, query.collection, arguments)
+
+
+def lines_of(trend: TrendQuery, known: Mapping[str, PeriodResult]) -> list[TrendLine]:
+    """The lines to draw: those searched for, or the largest; ranges in their order."""
+    chosen = {span.period: known[span.period] for span in trend.spans if span.period in known}
+    names = largest(chosen.values(), 10**9 if trend.query.q else MAX_MULTIPLES)
+    if trend.query.q:
+        wanted = trend.query.q.casefold()
+        others = {name for result in chosen.values() for name in result.rows} - set(names)
+        names = [*names, *sorted(others)]
+        names = [name for name in names if wanted in name.casefold()][:MAX_MULTIPLES]
+    if trend.collection.ranges is not None:
+        labels = {label: place for place, label in enumerate(trend.collection.ranges.labels)}
+        names.sort(key=lambda name: labels.get(name, len(labels)))
+    return [line_of(name, chosen, trend.axis) for name in names]
+
+
+def unlisted_of(trend: TrendQuery, known: Mapping[str, PeriodResult]) -> list[TrendPoint]:
+    """The unlisted mass by period; empty where the kind has none."""
+    points = []
+    for period in trend.axis:
+        result = known.get(period)
+        mass = result.unlisted if result is not None else None
+        points.append(
+            TrendPoint(period, None, None, None)
+            if mass is None
+            else TrendPoint(period, *mass, True)
+        )
+    return points if any(point.share is not None for point in points) else []
+
+
+def reports_of(trend: TrendQuery) -> list[tuple[str, int]]:
+    """Stored reports by period, 0 where there are none."""
+    counted = {span.period: span.reports for span in trend.spans}
+    return [(period, counted.get(period, 0)) for period in trend.axis]
+
+
+def trend_marks(context: Context, trend: TrendQuery) -> list[Mark]:
+    """Where version, p and q, or the list of candidates changed."""
+    name = trend.query.collection
+    definitions = {v: context.catalogue.get(name, v) for v in context.catalogue.versions(name)}
+    lists: Sequence[tuple[int, Any]] = ()
+    if trend.collection.kind == "string":
+        lists = [
+            (each.version, datetime.fromisoformat(each.made).date())
+            for each in context.state.candidate_versions(name)
+        ]
+    return marks_of(trend.spans, definitions, lists)
+
+
+class StoredPeriod(NamedTuple):
+    """One period, the version that most of its reports are of, and how many reports that has."""
+
+    period: str
+    version: int
+    reports: int
+
+
+def spans_of(counted: Mapping[int, Mapping[str, int]]) -> list[StoredPeriod]:
+    """For each stored period the version with the most reports, the newest of equals.
+
+    Args:
+        counted: reports by version and period.
+
+    >>> found = spans_of({1: {"2026-W27": 90, "2026-W28": 10}, 2: {"2026-W28": 80}})
+    >>> [tuple(period) for period in found]
+    [('2026-W27', 1, 90), ('2026-W28', 2, 80)]
+    """
+    best: dict[str, StoredPeriod] = {}
+    for version in sorted(counted):
+        for period, reports in counted[version].items():
+            if reports and (period not in best or reports >= best[period].reports):
+                best[period] = StoredPeriod(period, version, reports)
+    return [best[period] for period in sorted(best)]
+
+
+def axis_of(kind: str, first: str, last: str) -> list[str]:
+    """Every period from one to another, so that one without reports is a gap; the last 366.
+
+    >>> axis_of("week", "2026-W52", "2027-W01")
+    ['2026-W52', '2026-W53', '2027-W01']
+    """
+    day, end = days_of(first)[0], days_of(last)[0]
+    step = timedelta(days=7 if kind == "week" else 1)
+    found = []
+    while day <= end:
+        found.append(period_of(kind, day))
+        day += step
+    return found[-MAX_PERIODS:]
+
+
+def marks_of(
+    spans: Sequence[StoredPeriod],
+    collections: Mapping[int, Collection],
+    lists: Iterable[tuple[int, date]],
+) -> list[Mark]:
+    """Where the version, p and q of a schedule, or the list of candidates changed.
+
+    Args:
+        spans: the periods.
+        collections: definitions by version.
+        lists: version and day of each list of candidates.
+    """
+    if not spans:
+        return []
+    found: dict[str, list[str]] = {}
+    for before, after in itertools.pairwise(spans):
+        if before.version != after.version:
+            found.setdefault(after.period, []).append(f"version {after.version}")
+        elif (definition := collections.get(after.version)) and (
+            definition.params_for(before.period) != definition.params_for(after.period)
+        ):
+            found.setdefault(after.period, []).append("p, q")
+    kind = next(iter(collections.values())).period
+    periods = {span.period for span in spans}
+    for version, day in lists:
+        period = period_of(kind, day)
+        if version > 1 and period in periods:
+            found.setdefault(period, []).append(f"list v{version}")
+    return [Mark(period, ", ".join(found[period])) for period in sorted(found)]
+
+
+def headline(lines: Sequence[TrendLine]) -> str:
+    """The largest change between the first and the last period, where intervals do not meet.
+
+    >>> points = [
+    ...     TrendPoint("2026-W27", 0.001, 0.0, 0.002),
+    ...     TrendPoint("2026-W28", 0.049, 0.044, 0.054, True),
+    ... ]
+    >>> headline([TrendLine("a.org", points)]).replace("\u00a0", " ")
+    'a.org rose from not detected to 4.90 % (4.40 – 5.40) since 2026-W27.'
+    """
+    changes = []
+    for line in lines:
+        known = [point for point in line.points if point.share is not None]
+        if len(known) > 1 and _apart(known[0], known[-1]):
+            size = abs((known[-1].share or 0.0) - (known[0].share or 0.0))
+            changes.append((-size, line.name, known[0], known[-1]))
+    if not changes:
+        if any(len(line.points) > 1 for line in lines):
+            return "No share changed by more than its intervals between the first and last period."
+        return "One period so far: a trend needs two."
+    _, name, first, last = min(changes)
+    verb = "rose" if (last.share or 0.0) > (first.share or 0.0) else "fell"
+    return f"{name} {verb} from {_words(first)} to {_words(last)} since {first.period}."
+
+
+def _apart(one: TrendPoint, other: TrendPoint) -> bool:
+    ends = (one.low, one.high, other.low, other.high)
+    if None in ends or not (one.detected or other.detected):
+        return False
+    low, high, low_other, high_other = (float(end) for end in ends if end is not None)
+    return high < low_other or high_other < low
+
+
+def _words(point: TrendPoint) -> str:
+    if not point.detected or point.share is None or point.low is None or point.high is None:
+        return "not detected"
+    return str(show_share(point.share, point.low, point.high))
