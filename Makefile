@@ -1,6 +1,6 @@
-# Python 3.11 or newer and make are all that is needed: every target sets up what it uses, once.
+# Needs only Python 3.11 or newer and make: each target sets up what it uses, once.
 #   make test PYTHON=python3.13       with another interpreter (after `make clean`)
-#   make test JOBS=4 PYTEST_ARGS=-x   with four test processes and more options for pytest
+#   make test JOBS=4 PYTEST_ARGS=-x   with four test processes and an option for pytest
 
 PYTHON ?= python3
 JOBS ?= auto
@@ -17,25 +17,25 @@ LOCK_VENV := .venv-lock
 UV_VERSION := 0.13.7
 
 BIN := $(VENV)/bin
-# Errors only: neither warnings about pip's own configuration nor reminders to upgrade it.
+# Print errors only: no warnings about pip's configuration, no reminders to upgrade it.
 PIP_INSTALL := -m pip --disable-pip-version-check -qq install
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 $(PYTEST_ARGS)
-# What `make quick` leaves out: slow tests, and packages whose set-up or import alone takes seconds.
+# `make quick` skips slow tests, and packages whose set-up or import takes seconds.
 QUICK := -m 'not slow and not long and not soak' -p no:schemathesis \
 	$(foreach name,charts dashboard demo experiments,--ignore=tests/unit/$(name))
 STARTED := $(shell date +%s)
 
-# $(call step,NAME,COMMAND): say what runs; when it fails, say so last and stop.
+# $(call step,NAME,COMMAND): print the name and run the command; if it fails, say so last and stop.
 step = @printf '\n== %s\n' '$(1)'; $(2) || { printf '\nmake %s: FAILED at step "%s"\n' '$@' '$(1)' >&2; exit 1; }
 
-# What needs no test to run.
+# Checks that run no tests.
 define static
 	$(call step,format,$(BIN)/ruff format --check .)
 	$(call step,lint,$(BIN)/ruff check .)
 	$(call step,types,$(BIN)/mypy)
 endef
 
-# Say what passed and how long all of it took.
+# Say what passed, and how long it took.
 passed = @seconds=$$(($$(date +%s) - $(STARTED))); \
 	printf '\nmake %s: passed in %d min %d s\n' '$@' $$((seconds / 60)) $$((seconds % 60))
 
@@ -47,32 +47,32 @@ passed = @seconds=$$(($$(date +%s) - $(STARTED))); \
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.demo ## set up, then show the whole system at work, with a dashboard (DEMO_ARGS=--no-serve)
+demo: $(VENV)/.demo ## run the whole system with a simulated crowd and a dashboard (DEMO_ARGS=--no-serve)
 	@$(BIN)/rappor demo $(DEMO_ARGS)
 
-test: $(VENV)/.dev ## set up, then formatter, linter, types, import contracts, tests (six minutes of tests)
+test: $(VENV)/.dev ## check format, lint, types and import contracts, and run the tests (six minutes)
 	$(static)
 	$(call step,imports,$(BIN)/lint-imports --no-logo)
 	@sh tests/browser/chromium.sh
 	$(call step,tests,$(PYTEST))
 	$(passed)
 
-test-long: $(VENV)/.dev ## the long programme at reduced counts: audits, kills, overload, every page (20 minutes)
+test-long: $(VENV)/.dev ## run the long tests at reduced size: audits, kills, overload, every page (20 minutes)
 	@sh tests/browser/chromium.sh
 	$(call step,long tests,$(PYTEST) -m long tests)
 	$(passed)
 
-soak: $(VENV)/.dev ## the long programme at full counts (hours)
+soak: $(VENV)/.dev ## run the long tests at full size (hours)
 	@sh tests/browser/chromium.sh
 	$(call step,soak,$(PYTEST) -m soak -o faulthandler_timeout=0 tests)
 	$(passed)
 
-quick: $(VENV)/.dev ## the inner loop: linter, types, quick unit and property tests (under a minute)
+quick: $(VENV)/.dev ## lint, check types, run the quick unit and property tests (under a minute)
 	$(static)
 	$(call step,tests,$(PYTEST) -q $(QUICK) tests/unit tests/property)
 	$(passed)
 
-coverage: $(VENV)/.dev ## lines and branches that `make test` and `make test-long` reach: build/coverage/index.html
+coverage: $(VENV)/.dev ## measure the coverage of `make test` and `make test-long`: build/coverage/index.html
 	@sh tests/browser/chromium.sh
 	@rm -rf build/coverage
 	$(call step,tests,$(BIN)/coverage run -m pytest -n $(JOBS) --dist worksteal -m 'not soak' $(PYTEST_ARGS))
@@ -81,11 +81,11 @@ coverage: $(VENV)/.dev ## lines and branches that `make test` and `make test-lon
 	@$(BIN)/coverage report --format=total | sed 's/.*/& % of lines and branches/'
 	$(passed)
 
-format: $(VENV)/.dev ## rewrite the code in the agreed format, with the linter's safe fixes
+format: $(VENV)/.dev ## format the code, and apply the linter's safe fixes
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-bench: $(BENCH_VENV)/.done $(VENV)/.dev ## speed as ratios in one run, and time budgets beside their goals
+bench: $(BENCH_VENV)/.done $(VENV)/.dev ## measure speed, as ratios within one run, and time budgets
 	@$(BENCH_VENV)/bin/python benchmarks/encode.py $(BENCH_ARGS)
 	@$(BENCH_VENV)/bin/python benchmarks/count.py $(BENCH_ARGS)
 	@$(BENCH_VENV)/bin/python benchmarks/decode.py $(BENCH_ARGS)
@@ -95,10 +95,10 @@ bench: $(BENCH_VENV)/.done $(VENV)/.dev ## speed as ratios in one run, and time 
 	@sh tests/browser/chromium.sh
 	@$(BIN)/python benchmarks/dashboard.py $(BENCH_ARGS)
 
-calibrate: $(VENV)/.dev ## are the decoder's stated error rates true? SEEDS=400: about half an hour
+calibrate: $(VENV)/.dev ## measure the decoder's error rates (SEEDS=400: about half an hour)
 	@$(BIN)/python benchmarks/calibrate.py --seeds $(SEEDS) $(CALIBRATE_ARGS)
 
-regtest: $(VENV)/.dev ## google/rappor's regression grid, simulated and decoded, as a page: build/regtest/index.html
+regtest: $(VENV)/.dev ## simulate and decode google/rappor's regression grid: build/regtest/index.html
 	@$(BIN)/python benchmarks/regtest.py --output build/regtest $(REGTEST_ARGS)
 
 constraints: $(LOCK_VENV)/bin/uv ## re-pin dependencies (UPGRADE=1 takes the latest versions)
@@ -110,19 +110,19 @@ constraints: $(LOCK_VENV)/bin/uv ## re-pin dependencies (UPGRADE=1 takes the lat
 	@$(LOCK) --constraints constraints-build.txt --constraints constraints.txt --group bench \
 		--output-file constraints-bench.txt
 
-clean: ## remove the environments, caches and build products
+clean: ## remove environments, caches and build products
 	@rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) build dist
 	@rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-# Every Python that we support gets the same versions, every platform its own hashes.
+# All supported Pythons get the same versions; each platform has its own hashes.
 LOCK = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 \
 	--fork-strategy fewest --generate-hashes --custom-compile-command 'make constraints' \
 	$(if $(UPGRADE),--upgrade)
 
-# Environments, in steps: .base is the package alone, .demo adds what server and analysis need, .dev
-# the tools and libraries of the tests. Build backends come pinned from constraints-build.txt, hence
-# no build isolation.
+# Environments, in steps: .base is the package alone, .demo adds the packages of server and analysis,
+# .dev the tools and libraries of the tests. Build backends are pinned in constraints-build.txt, so
+# there is no build isolation.
 $(VENV)/.base: pyproject.toml constraints-build.txt src/rappor/_version.py | $(BIN)/python
 	@echo 'Setting up $(VENV): rappor (seconds, once)' >&2
 	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r constraints-build.txt

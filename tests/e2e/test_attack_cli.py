@@ -79,11 +79,19 @@ def test_all_runs_every_attack_and_passes_settings_to_those_that_have_them() -> 
     ("arguments", "code", "message"),
     [
         (("windw",), 2, "did you mean window?"),
-        (("nonsense-nonsense",), 2, "no attack 'nonsense-nonsense'; see: rappor attack --list"),
-        (("single", "--reports", "7"), 2, "attack single takes no --reports; it takes --trials"),
+        (
+            ("nonsense-nonsense",),
+            2,
+            "unknown attack 'nonsense-nonsense'; see: rappor attack",
+        ),
+        (
+            ("single", "--reports", "7"),
+            2,
+            "single does not take --reports; it takes --trials",
+        ),
         (("fdr", "--frequency", "2"), 3, "frequency must be a number from 0 to 1, got 2.0"),
         (("fdr", "--frequency", "nan"), 3, "frequency must be a number from 0 to 1"),
-        (("fdr", "--seed", "-1"), 2, "not a whole number from 0 on"),
+        (("fdr", "--seed", "-1"), 2, "not a whole number of at least 0"),
         (("fdr", "--trials", "1"), 3, "trials must be a whole number from 2"),
         (("fdr", "--preset", "no"), 3, "preset must be one of"),
         (("change", "--reports", "1e6"), 3, "reports must be a whole number from 1 to 400"),

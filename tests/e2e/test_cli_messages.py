@@ -42,7 +42,7 @@ def test_a_mistake_is_named_with_what_may_have_been_meant(
 def test_more_clients_than_reports_are_noted(tmp_path: Path) -> None:
     done = rappor(*SIMULATE, "--reports", "100", "--clients", "1e3", "--output", tmp_path / "few")
     assert done.returncode == 0, done.stderr
-    assert "note: more clients than reports: 900 of 1,000 report nothing" in done.stderr
+    assert "note: more clients than reports: 900 of 1,000 do not report" in done.stderr
 
 
 def test_the_truth_of_another_run_is_noted_and_one_table_is_printed(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_lint_names_what_is_wrong_and_the_way_out(path: Path) -> None:
     assert rappor("collection", "lint", path, "--strict").returncode == 1
     told = rappor("collection", "lint", path).stdout
     assert f"{path.stem} ({ours[0]['source']})" in told
-    assert "way out: " in told
+    assert "fix: " in told
 
 
 def test_old_names_of_fields_and_options_are_read_with_a_warning(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_diff_refuses_a_change_of_parameters_without_a_version(tmp_path: Path) -
     changed.write_text(longer)
     warned = rappor("collection", "diff", old, changed)
     assert warned.returncode == 0
-    assert "review: someone should agree before this is used" in warned.stdout
+    assert "review: another person should approve this change before it is used" in warned.stdout
     same = rappor("collection", "diff", old, old)
     assert (same.returncode, same.stdout.splitlines()[-1]) == (0, "allowed")
 
@@ -155,10 +155,10 @@ def test_show_tells_a_person_what_leaves_what_is_kept_and_what_it_costs(tmp_path
         "Which thing.",
         "128 randomized bits (16 bytes) and the client's cohort, one of 8; at most 2 reports a day",
         "In clear, outside ε: country (NZ, AU or other)",
-        "Single reports for 30 days. All of it is deleted on ",
+        "Single reports for 30 days. Everything is deleted on ",
         "one report 1.0743",
         f"all reports of one day, one value {up(epsilon_n(Params.preset('windows'), 2))}",
-        "one unchanged value, for ever 4.3945",
+        "all reports on one unchanged value 4.3945",
     ):
         assert " ".join(words.split()) in " ".join(told.stdout.split())
     found = json.loads(rappor("collection", "show", file, "--json").stdout)
@@ -177,7 +177,7 @@ def test_infinity_is_the_text_inf_in_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ((), 2, "say what to do: new, lint, diff or show"),
+        ((), 2, "give an action: new, lint, diff or show"),
         (("renew",), 2, "invalid choice: 'renew'"),
         (("lint", "--colour", "x"), 2, "rappor collection lint: unrecognized arguments: --colour"),
         (("lint", "absent.toml"), 3, "absent.toml: no such file"),

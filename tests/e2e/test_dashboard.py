@@ -208,7 +208,7 @@ def writing(sample: Sample, name: str) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (["access"], 2, "say what to do"),
+        (["access"], 2, "give an action"),
         (["access", "new", "ada"], 2, "--data"),
         (["access", "new", "ada", "--role", "root", "--data", "{data}"], 2, "invalid choice"),
         (
@@ -218,7 +218,7 @@ def writing(sample: Sample, name: str) -> Iterator[None]:
         ),
         (["access", "link", "ada", "--data", "{data}"], 3, "there is no account 'ada'"),
         (["access", "revoke", "ada", "--data", "{data}"], 3, "there is no account 'ada'"),
-        (["access", "list", "--data", "{data}/no"], 3, "no such data folder"),
+        (["access", "list", "--data", "{data}/no"], 3, "data folder does not exist"),
         (["dashboard", "--data", "{data}", "--port", "99999"], 2, "not a port"),
     ],
 )
@@ -242,7 +242,7 @@ def test_what_cannot_work_is_one_line(
     [
         (["--url", "nonsense"], "url must be an http"),
         pytest.param(["--collections", "{data}/no"], "no such folder", marks=pytest.mark.long),
-        pytest.param(["--data", "{data}/no"], "no such data folder", marks=pytest.mark.long),
+        pytest.param(["--data", "{data}/no"], "data folder does not exist", marks=pytest.mark.long),
     ],
 )
 def test_a_dashboard_that_cannot_start_says_why_in_one_line(

@@ -198,10 +198,8 @@ def decoded(folder: Path, *arguments: str) -> dict[str, Any]:
 def test_away_from_a_terminal_it_tells_its_story_and_ends(tmp_path: Path) -> None:
     done = rappor("demo", "--reports", "3e3", env={"TMPDIR": str(tmp_path)})
     assert (done.returncode, done.stderr) == (0, "")
-    promise = [line for line in done.stdout.splitlines() if line.startswith("Promise: ")]
-    assert promise == [
-        "Promise: ε 1.075 for one report, ε 4.395 for all reports on one homepage, ever."
-    ]
+    promise = [line for line in done.stdout.splitlines() if line.startswith("Privacy: ")]
+    assert promise == ["Privacy: ε 1.075 for one report, ε 4.395 for all reports on one homepage."]
     assert re.search(r"^\d+ detected, \d+ false, \d+ missed\.", done.stdout, re.MULTILINE)
     assert "login" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100
@@ -220,7 +218,7 @@ def test_the_population_follows_the_seed_and_the_noise_does_not() -> None:
 def test_letters_for_terminals_without_unicode(tmp_path: Path) -> None:
     done = rappor(*SMALL, env={"PYTHONIOENCODING": "ascii", "TMPDIR": str(tmp_path)})
     assert done.returncode == 0
-    assert "Promise: eps 1.075" in done.stdout
+    assert "Privacy: eps 1.075" in done.stdout
     assert "?" not in done.stdout.replace("homepage?", "")
 
 
@@ -246,8 +244,8 @@ def test_on_a_terminal_it_serves_until_ctrl_c_and_leaves_nothing(tmp_path: Path)
 
     try:
         link = read_until(r"Dashboard: (http://127\.0\.0\.1:\d+/login\?link=\S+?)\x1b")[1]
-        read_until("Ctrl-C ends the demo")
-        assert re.search(r"Promise: ε 1\.075 for one report, ε 4\.395 for all reports", said)
+        read_until("Ctrl-C to end the demo")
+        assert re.search(r"Privacy: ε 1\.075 for one report, ε 4\.395 for all reports", said)
         assert re.search(r"\d+ detected, \d+ false, \d+ missed\.", said)
         with urllib.request.urlopen(link, timeout=300) as page:
             assert page.status == 200
@@ -355,7 +353,7 @@ def test_a_folder_that_is_in_use_is_refused(tmp_path: Path) -> None:
     (tmp_path / "something").touch()
     done = rappor(*SMALL, "--keep", tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "there is something already" in done.stderr
+    assert "is not empty: give a new or empty folder" in done.stderr
 
 
 @pytest.mark.long

@@ -112,9 +112,9 @@ def test_names_are_listed(arguments: tuple[str, ...]) -> None:
     [
         (("normall", "--output", "x"), 3, "did you mean normal?"),
         (("normal",), 2, "--output DIR"),
-        (("--output", "x"), 2, "a NAME, or all"),
-        (("normal", "--output", "x", "--seeds", "1"), 2, "2 or more"),
-        (("normal", "--output", "x", "--seeds", "0"), 2, "2 or more"),
+        (("--output", "x"), 2, "the NAME of an experiment, or all"),
+        (("normal", "--output", "x", "--seeds", "1"), 2, "at least 2"),
+        (("normal", "--output", "x", "--seeds", "0"), 2, "at least 2"),
         (("normal", "--output", "x", "--seeds", "few"), 2, "whole number"),
         (("normal", "--output", __file__), 3, "Not a directory"),
         (("normal", "--output", "~nobody-of-this-name/x"), 3, "no such home directory"),

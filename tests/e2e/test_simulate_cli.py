@@ -219,7 +219,7 @@ def test_files_of_the_same_names_are_replaced_and_those_of_another_run_refused(
     simulate(tmp_path / "a", *SMALL[:-1], "8")
     done = rappor("simulate", "--output", tmp_path / "a", *SMALL, "--counts-only")
     assert done.returncode == 2
-    assert "holds reports.parquet of another run" in done.stderr
+    assert "contains reports.parquet of another run" in done.stderr
     assert not [name for name in files(tmp_path / "a") if name.startswith(".")]
 
 

@@ -17,7 +17,7 @@ USAGE = [
     (("--steps", "--format", "google", "--counts-only"), "--steps goes with --format google"),
     (("--kind", "category", "--dialect", "google"), "--dialect does not go with kind category"),
     (("--population", "none.csv"), "--population must be uniform, normal, exponential, zipf or a"),
-    (("--reports", "0"), "'0' is not a whole number from 1 on"),
+    (("--reports", "0"), "'0' is not a whole number of at least 1"),
     (("--absent", "-1"), "'-1' is not a whole number"),
     (("--values", "often"), "invalid choice"),
     (("--output", "~no-such-user-at-all/x"), "no such home directory"),

@@ -114,7 +114,7 @@ def test_what_cannot_be_imported_is_one_line(place: Path, data: Path, tmp_path: 
     file = place / "NZ" / "reports.parquet"
     cases = [
         (("import", "nothing.csv", "--data", data, "--collection", "homepage"), 3, "No such file"),
-        (("import", file, "--data", data, "--collection", "other"), 3, "there is: homepage"),
+        (("import", file, "--data", data, "--collection", "other"), 3, "it has: homepage"),
         (
             ("import", file, "--data", data, "--collection", "homepage", "--period", "2026-W47"),
             3,
@@ -217,7 +217,7 @@ def test_dimensions_and_periods_are_decoded_by_themselves(
         (("--by", "country", "--counts", "x.csv"), 2, "--by goes with a collection"),
         ((), 2, "required: --counts"),
         (("homepage", "--data", "{data}"), 2, "give --candidates or --map"),
-        (("other", "--data", "{data}"), 3, "there is no collection 'other'"),
+        (("other", "--data", "{data}"), 3, "the store has no collection 'other'"),
         (("homepage", "--data", "{data}", "--version", "7"), 3, "no version 7"),
         (("homepage", "--data", "{data}", "--period", "2020-01-01"), 3, "nothing to decode"),
         (("homepage", "--data", "{data}", "--period", "soon"), 3, "a period is a day"),
@@ -343,7 +343,7 @@ def test_retain_says_what_it_would_do_and_then_does_it(data: Path, tmp_path: Pat
     rappor("restore", backup, "--data", copy)
     later = ("--data", copy, "--today", str(TODAY + datetime.timedelta(days=8)))
     planned = rappor("retain", *later, "--dry-run")
-    assert "100,000 kept reports in 2 cells would be removed" in planned.stdout
+    assert "100,000 kept reports in 2 cells would be deleted" in planned.stdout
     done = rappor("retain", *later, "--json")
     assert json.loads(done.stdout)["reports"] == 100_000
     assert json.loads(rappor("retain", *later, "--json").stdout)["reports"] == 0
@@ -353,7 +353,7 @@ def test_retain_says_what_it_would_do_and_then_does_it(data: Path, tmp_path: Pat
     assert status["last_retention"] is not None
     expired = str(TODAY + datetime.timedelta(days=365))
     done = rappor("retain", "--data", copy, "--today", expired)
-    assert "100,000 counted reports in 2 cells of expired collections removed" in done.stdout
+    assert "100,000 counted reports in 2 cells of expired collections deleted" in done.stdout
     wrong = rappor("retain", "--data", copy, "--today", "soon")
     assert (wrong.returncode, "not a day" in wrong.stderr) == (2, True)
 
@@ -464,6 +464,6 @@ def test_a_lost_log_is_refused_by_every_verb_until_the_loss_is_accepted(tmp_path
     assert "accept-loss" in done.stdout
     again = rappor("status", "--data", data, "--accept-loss")
     assert again.returncode == 0
-    assert "nothing is missing" in again.stderr
+    assert "nothing is lost" in again.stderr
     with collector(tmp_path) as process:
         assert process.end() == 0

@@ -1,4 +1,4 @@
-"""`rappor access`: who may open the dashboard: accounts with a role, tokens, one-time links."""
+"""`rappor access`: the accounts of the dashboard, with roles, tokens and one-time links."""
 
 from __future__ import annotations
 
@@ -17,65 +17,72 @@ if TYPE_CHECKING:
 
 ROLES = ("viewer", "analyst", "operator", "privacy-officer")
 _EXAMPLE = """examples:
-  rappor access new ada --role analyst --data data       a token, shown once
-  rappor access link ada --data data                     a link that logs in once, for 15 minutes
-  rappor access link guest --role viewer --data data     the same for an account without a token
+  rappor access new ada --role analyst --data data       prints a token, once
+  rappor access link ada --data data                     prints a link that logs in once
+  rappor access link guest --role viewer --data data     the same, for a new account without a token
   rappor access list --data data
   rappor access revoke ada --data data                   ends token, links and sessions at once
 
-Tokens, links and sessions are kept as digests only. docs/dashboard.md tells what each role may."""
+The dashboard stores only digests of tokens, links and sessions. docs/dashboard.md lists what each
+role may do."""
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "access",
-        help="who may open the dashboard: tokens, one-time links, roles",
-        description="Make, list and end accounts of the dashboard.",
+        help="manage the accounts of the dashboard: tokens, one-time links, roles",
+        description="Create, list and revoke accounts of the dashboard.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    acts = parser.add_subparsers(dest="act", metavar="ACT", title="acts")
-    parser.set_defaults(run=_no_act)
-    new = _act(acts, "new", "make an account, and print its token: once", run_new)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
+    parser.set_defaults(run=_no_action)
+    new = _add_action(
+        actions, "new", "create an account and print its token, which is shown only once", run_new
+    )
     _add_role(new, True)
-    link = _act(acts, "link", "print a link that logs in once, within 15 minutes", run_link)
+    link = _add_action(
+        actions, "link", "print a link that logs in once, within 15 minutes", run_link
+    )
     _add_role(link, False)
     link.add_argument(
         "--url",
         metavar="URL",
-        help="where the dashboard is (default: where it last ran)",
+        help="address of the dashboard (default: where it last ran)",
     )
-    _act(acts, "revoke", "end an account, its token, links and sessions", run_revoke)
-    _act(acts, "list", "all accounts", run_list, named=False)
+    _add_action(
+        actions, "revoke", "revoke an account with its token, links and sessions", run_revoke
+    )
+    _add_action(actions, "list", "list all accounts", run_list, named=False)
     return parser
 
 
-def _act(
-    acts: Any,
+def _add_action(
+    actions: Any,
     name: str,
     about: str,
     run: Callable[[argparse.Namespace], int],
     *,
     named: bool = True,
 ) -> argparse.ArgumentParser:
-    made: argparse.ArgumentParser = acts.add_parser(
+    action: argparse.ArgumentParser = actions.add_parser(
         name, help=about, description=f"{about[0].upper()}{about[1:]}.", allow_abbrev=False
     )
     if named:
-        made.add_argument("name", metavar="NAME", help="the account: a-z, 0-9, . _ and -")
-    add_data(made)
-    made.add_argument("--json", action="store_true", help="print JSON")
-    made.add_argument(
+        action.add_argument("name", metavar="NAME", help="name of the account: a-z, 0-9, . _ and -")
+    add_data(action)
+    action.add_argument("--json", action="store_true", help="print JSON")
+    action.add_argument(
         "--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS
     )
-    made.set_defaults(run=run, parser=made)
-    return made
+    action.set_defaults(run=run, parser=action)
+    return action
 
 
 def _add_role(parser: argparse.ArgumentParser, required: bool) -> None:
-    about = "what it may do" if required else "makes the account where there is none"
+    about = "role of the account" if required else "create a missing account with this role"
     parser.add_argument(
         "--role",
         choices=ROLES,
@@ -85,12 +92,12 @@ def _add_role(parser: argparse.ArgumentParser, required: bool) -> None:
     )
 
 
-def _no_act(_: argparse.Namespace) -> int:
-    raise UsageError("say what to do: new, link, list or revoke (see: rappor access --help)")
+def _no_action(_: argparse.Namespace) -> int:
+    raise UsageError("give an action: new, link, list or revoke (see: rappor access --help)")
 
 
 def run_new(args: argparse.Namespace) -> int:
-    """Make an account with a token."""
+    """Create an account with a token."""
     from rappor.dashboard.auth.roles import role_of
 
     with _state(args) as state:
@@ -99,12 +106,12 @@ def run_new(args: argparse.Namespace) -> int:
         say_json({"name": args.name, "role": args.role, "token": token})
     else:
         say(str(token))
-        note("this is the only time it is shown: the dashboard keeps a digest of it")
+        note("save it now: it is not shown again, the dashboard keeps only its digest")
     return 0
 
 
 def run_link(args: argparse.Namespace) -> int:
-    """Make a one-time link."""
+    """Create a one-time link."""
     from rappor.dashboard.auth.roles import role_of
     from rappor.dashboard.settings import login_link
 
@@ -117,39 +124,44 @@ def run_link(args: argparse.Namespace) -> int:
         say_json({"name": args.name, "link": address})
     else:
         say(address)
-        note("it logs in once, within 15 minutes")
+        note("the link works once, within 15 minutes")
     return 0
 
 
 def run_revoke(args: argparse.Namespace) -> int:
-    """End an account."""
+    """Revoke an account."""
     with _state(args) as state:
         state.revoke(args.name, actor())
     if args.json:
         say_json({"name": args.name, "revoked": True})
     else:
-        note(f"{args.name} is revoked: its token, links and sessions have ended")
+        note(f"revoked {args.name}: its token, links and sessions no longer work")
     return 0
 
 
 def run_list(args: argparse.Namespace) -> int:
-    """All accounts."""
+    """List all accounts."""
     with _state(args) as state:
         accounts = state.accounts()
     if args.json:
         fields = ("name", "role", "by_token", "made", "maker", "revoked", "sessions")
         say_json(
-            {"accounts": [{name: getattr(each, name) for name in fields} for each in accounts]}
+            {
+                "accounts": [
+                    {name: getattr(account, name) for name in fields} for account in accounts
+                ]
+            }
         )
         return 0
     if not accounts:
         note("no accounts yet: rappor access new NAME --role ROLE --data DIR")
         return 0
     rows = [("name", "role", "by", "made", "state", "sessions")]
-    for each in accounts:
-        by = "token, links" if each.by_token else "links"
-        good = "good" if each.revoked is None else f"revoked {each.revoked}"
-        rows.append((each.name, each.role, by, each.made, good, str(each.sessions)))
+    for account in accounts:
+        by = "token, links" if account.by_token else "links"
+        good = "good" if account.revoked is None else f"revoked {account.revoked}"
+        row = (account.name, account.role, by, account.made, good, str(account.sessions))
+        rows.append(row)
     for line in table(rows, left=5):
         say(line)
     return 0
@@ -157,14 +169,14 @@ def run_list(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _state(args: argparse.Namespace) -> Iterator[DashboardState]:
-    """The state in a data folder, which must be there."""
+    """The dashboard's state in a data folder, which must exist."""
     check_packages()
     from rappor.dashboard.settings import STATE_FILE
     from rappor.dashboard.state import DashboardState
 
     data = folder(args.data)
     if not data.is_dir():
-        raise NotADirectoryError(20, "no such data folder", args.data)
+        raise NotADirectoryError(20, "data folder does not exist", args.data)
     state = DashboardState(data / STATE_FILE)
     try:
         yield state

@@ -1,4 +1,4 @@
-"""`rappor aggregate`: files of reports to counts."""
+"""`rappor aggregate`: count the bits of reports in files."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "aggregate",
-        help="count the bits of reports (counts.csv)",
-        description="Counts, for each cohort, the reports and the bits set in them. Reads "
+        help="count the bits of reports (writes counts.csv)",
+        description="Count, for each cohort, the reports and the bits set in them. Reads "
         "google/rappor's reports.csv (client,cohort,bloom,prr,irr or client,cohort,rappor), JSON "
-        "lines (cohort and bits or packed) and Parquet, of any size. Lines that are no reports are "
-        "counted and named on standard error.",
+        "lines (cohort and bits or packed) and Parquet, of any size. Malformed lines are skipped, "
+        "counted and listed on standard error.",
         epilog="Example: rappor aggregate reports.csv --params params.csv --output counts.csv",
         allow_abbrev=False,
     )
@@ -39,36 +39,39 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "reports",
         nargs="+",
         metavar="REPORTS",
-        help="files that end in .csv, .jsonl, .ndjson (also with .gz) or .parquet",
+        help="files ending in .csv, .jsonl, .ndjson (also with .gz) or .parquet",
     )
     add_params(parser)
     add_kind(parser)
     parser.add_argument(
-        "--dialect", choices=list(DIALECTS), metavar="NAME", help=f"{', '.join(DIALECTS)} (strings)"
+        "--dialect",
+        choices=list(DIALECTS),
+        metavar="NAME",
+        help=f"how clients map strings to bits: {', '.join(DIALECTS)}",
     )
     parser.add_argument(
         "--reports-per-client",
         type=count,
         metavar="N",
-        help="the most reports that one client made on one value (default: not known)",
+        help="maximum number of reports of one client on one value (default: unknown)",
     )
     parser.add_argument(
         "--output",
         metavar="FILE",
-        help="counts as .csv, .parquet or .npz (default: CSV to standard output)",
+        help="file for the counts: .csv, .parquet or .npz (default: CSV to standard output)",
     )
     parser.add_argument("--strict", action="store_true", help="stop at the first malformed line")
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print a summary as JSON, with the counts in it if there is no --output",
+        help="print a summary as JSON; it includes the counts if there is no --output",
     )
     parser.set_defaults(run=run)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, count, write, summarise."""
+    """Count the reports, write the counts, print a summary."""
     params, preset_kind = params_from(args)
     output = _output(args)
     if importlib.util.find_spec("numpy") is None:
@@ -77,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
     start = time.perf_counter()
     with _Progress(args.reports) as progress:
-        found = aggregate_files(
+        done = aggregate_files(
             args.reports,
             params,
             strict=args.strict,
@@ -87,22 +90,22 @@ def run(args: argparse.Namespace) -> int:
             reports_per_client=args.reports_per_client,
         )
     seconds = time.perf_counter() - start
-    if found.malformed and not found.rows:
-        raise DecodeError(_nothing(found))
+    if done.malformed and not done.rows:
+        raise DecodeError(_nothing(done))
     if output is not None:
-        _write(found, output)
+        _write(done, output)
     elif not args.json:
-        found.counts.to_csv(sys.stdout)
+        done.counts.to_csv(sys.stdout)
     if args.json:
-        say_json(_summary(found, seconds, output))
-    for line in _complaints(found):
+        say_json(_summary(done, seconds, output))
+    for line in _complaints(done):
         note(line)
-    note(_outcome(found, seconds))
+    note(_outcome(done, seconds))
     return 0
 
 
 def _output(args: argparse.Namespace) -> Path | None:
-    """Where the counts go, checked before hours of reading; None is standard output."""
+    """The file for the counts, checked before the long work; None is standard output."""
     if args.output in (None, "-"):
         return None
     path = Path(args.output).expanduser()
@@ -110,7 +113,7 @@ def _output(args: argparse.Namespace) -> Path | None:
         raise UsageError(f"--output must end in {', '.join(_ENDINGS)}; got {args.output}")
     path.parent.stat()  # FileNotFoundError says which folder is missing
     if path.exists() and any(_same(path, name) for name in args.reports):
-        raise UsageError(f"--output {args.output} is one of the files of reports")
+        raise UsageError(f"--output {args.output} is also an input file")
     return path
 
 
@@ -119,18 +122,18 @@ def _same(path: Path, name: str) -> bool:
     return other.exists() and os.path.samefile(path, other)
 
 
-def _write(found: Aggregated, path: Path) -> None:
+def _write(done: Aggregated, path: Path) -> None:
     write: dict[str, Callable[[Path], None]] = {
-        ".csv": found.counts.to_csv,
-        ".parquet": found.counts.to_parquet,
-        ".npz": found.counts.to_npz,
+        ".csv": done.counts.to_csv,
+        ".parquet": done.counts.to_parquet,
+        ".npz": done.counts.to_npz,
     }
     with replacing(str(path)) as draft:
         write[path.suffix.lower()](draft)
 
 
 class _Progress:
-    """A bar on standard error where that is a terminal."""
+    """A progress bar on standard error, if that is a terminal."""
 
     def __init__(self, names: list[str]) -> None:
         self._names = names
@@ -149,7 +152,7 @@ class _Progress:
         return self
 
     def update(self, size: int) -> None:
-        """So many more bytes are done."""
+        """Add a number of bytes that have been read."""
         if self._bar is not None:
             self._bar.update(size)
 
@@ -158,50 +161,55 @@ class _Progress:
             self._bar.close()
 
 
-def _nothing(found: Aggregated) -> str:
-    reason, times = max(found.reasons.items(), key=lambda item: item[1])
-    which = "all" if times == found.malformed else f"{times:,} times"
-    first = found.examples[0]
+def _nothing(done: Aggregated) -> str:
+    reason, times = max(done.reasons.items(), key=lambda item: item[1])
+    which = "all" if times == done.malformed else f"{times:,} times"
+    first = done.examples[0]
     return (
-        f"not one report among {found.malformed:,} lines ({which}: {reason}); the first is "
+        f"no report among {done.malformed:,} lines ({which}: {reason}); the first is "
         f"line {first.line} of {first.file}"
     )
 
 
-def _complaints(found: Aggregated) -> list[str]:
-    """One line for each reason, with the numbers of the first lines that have it."""
+def _complaints(done: Aggregated) -> list[str]:
+    """One line for each reason, with the numbers of the first such lines."""
     lines = []
-    for reason, times in found.reasons.items():
-        shown = [f"{each.file}:{each.line}" for each in found.examples if each.reason == reason]
+    for reason, times in done.reasons.items():
+        shown = [
+            f"{example.file}:{example.line}"
+            for example in done.examples
+            if example.reason == reason
+        ]
         more = ", ..." if len(shown) < times else ""
         where = f" ({', '.join(shown)}{more})" if shown else ""
         lines.append(f"malformed, {times:,} x: {reason}{where}")
     return lines
 
 
-def _outcome(found: Aggregated, seconds: float) -> str:
-    numbers = ", ".join(str(each.line) for each in found.examples)
-    more = ", ..." if len(found.examples) < found.malformed else ""
-    lines = f" (line {numbers}{more})" if found.malformed else ""
+def _outcome(done: Aggregated, seconds: float) -> str:
+    numbers = ", ".join(str(example.line) for example in done.examples)
+    more = ", ..." if len(done.examples) < done.malformed else ""
+    lines = f" (line {numbers}{more})" if done.malformed else ""
     return (
-        f"{found.rows:,} reports, {found.rows / max(seconds, 1e-9):,.0f} a second; "
-        f"{found.malformed:,} malformed{lines}"
+        f"{done.rows:,} reports, {done.rows / max(seconds, 1e-9):,.0f} a second; "
+        f"{done.malformed:,} malformed{lines}"
     )
 
 
-def _summary(found: Aggregated, seconds: float, output: Path | None) -> dict[str, Any]:
-    counts = found.counts
+def _summary(done: Aggregated, seconds: float, output: Path | None) -> dict[str, Any]:
+    counts = done.counts
     document: dict[str, Any] = {
         "params": counts.params.to_dict(),
         "digest": counts.params.digest,
         "kind": counts.kind,
         "dialect": counts.dialect,
         "reports_per_client": counts.reports_per_client,
-        "reports": found.rows,
-        "malformed": found.malformed,
-        "reasons": dict(found.reasons),
+        "reports": done.rows,
+        "malformed": done.malformed,
+        "reasons": dict(done.reasons),
         "examples": [
-            {"file": each.file, "line": each.line, "reason": each.reason} for each in found.examples
+            {"file": example.file, "line": example.line, "reason": example.reason}
+            for example in done.examples
         ],
         "seconds": seconds,
         "output": None if output is None else str(output),

@@ -1,4 +1,4 @@
-"""Arguments that several verbs share: parameters, kinds and numbers as people write them."""
+"""Arguments that several verbs share: parameters, kinds, numbers, secrets."""
 
 from __future__ import annotations
 
@@ -19,40 +19,42 @@ SHORT_SECRET = 16
 
 
 class UsageError(RapporError):
-    """Options that do not go together."""
+    """Options are missing or do not go together."""
 
 
 def need_analysis(verb: str, *packages: str) -> None:
-    """MissingExtraError where a verb's packages, by default numpy and scipy, are not installed."""
+    """Raise MissingExtraError if a package is not installed; by default numpy and scipy."""
     wanted = packages or ("numpy", "scipy")
     if any(importlib.util.find_spec(package) is None for package in wanted):
         raise MissingExtraError(verb, "analysis")
 
 
 def count(text: str) -> int:
-    """A whole number from 1 on, also written as 1e6."""
+    """A whole number of at least 1, also written as 1e6."""
     try:
         number = Decimal(text)
     except InvalidOperation:
         number = Decimal(0)
     if not number.is_finite() or number < 1 or number != number.to_integral_value():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on (1e6 is fine)")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a whole number of at least 1 (1e6 is fine)"
+        )
     if number > Decimal("1e18"):
         raise argparse.ArgumentTypeError(f"{text!r} is above 1e18")
     return int(number)
 
 
 def port(text: str) -> int:
-    """A port; 0 stands for any free one."""
+    """A port; 0 means any free one."""
     if not text.isascii() or not text.isdigit() or int(text[:9]) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
     return int(text)
 
 
 def add_params(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """The three ways to give parameters: a preset, a params.csv, or six numbers."""
+    """Add the three ways to give parameters: a preset, a params.csv, or six numbers."""
     group = parser.add_argument_group("parameters: one of --preset, --params, or all six numbers")
-    names = "; ".join(f"{name}: {each.about}" for name, each in PRESETS.items())
+    names = "; ".join(f"{name}: {item.about}" for name, item in PRESETS.items())
     fallback = f" (default: {default})" if default else ""
     group.add_argument("--preset", metavar="NAME", help=f"{names}{fallback}")
     group.add_argument("--params", metavar="FILE", help="a params.csv with the header k,h,m,p,q,f")
@@ -60,7 +62,7 @@ def add_params(parser: argparse.ArgumentParser, default: str | None = None) -> N
         "k": "bits in a report",
         "h": "hash functions",
         "m": "cohorts",
-        "f": "permanent randomized response, 0 <= f < 1",
+        "f": "noise of the permanent randomized response, 0 <= f < 1",
         "p": "chance that a 0 is reported as 1",
         "q": "chance that a 1 is reported as 1, p < q",
     }
@@ -70,11 +72,11 @@ def add_params(parser: argparse.ArgumentParser, default: str | None = None) -> N
 
 
 def params_from(args: argparse.Namespace) -> tuple[Params, Kind]:
-    """The parameters that were asked for, and the kind that goes with them."""
+    """The parameters of the command line, and the kind of the preset."""
     numbers = {name: getattr(args, name) for name in FIELDS if getattr(args, name) is not None}
     given = [args.preset is not None, args.params is not None, bool(numbers)]
     if sum(given) > 1:
-        raise UsageError("give one of --preset, --params, or the six numbers, not several")
+        raise UsageError("give only one of --preset, --params, or the six numbers")
     if args.params is not None:
         return Params.from_csv(args.params), "string"
     if numbers:
@@ -92,7 +94,7 @@ def params_from(args: argparse.Namespace) -> tuple[Params, Kind]:
 
 
 def add_kind(parser: argparse.ArgumentParser) -> None:
-    """--kind, and what some kinds need."""
+    """Add --kind."""
     about = "; ".join(f"{kind}: {text}" for kind, text in KINDS.items())
     parser.add_argument(
         "--kind", choices=list(KINDS), metavar="KIND", help=f"{about} (default: the preset's)"
@@ -100,24 +102,29 @@ def add_kind(parser: argparse.ArgumentParser) -> None:
 
 
 def add_encoder(parser: argparse.ArgumentParser) -> None:
-    """Everything that shapes an encoder but its parameters."""
+    """Add the options of an encoder, except its parameters."""
     add_kind(parser)
     parser.add_argument("--categories", metavar="A,B,C", help="the values of kind category")
     parser.add_argument("--edges", metavar="X,Y,Z", help="the range edges of kind ordinal")
     parser.add_argument(
-        "--dialect", default="rappor-v1", metavar="NAME", help=f"{', '.join(DIALECTS)} (strings)"
+        "--dialect",
+        default="rappor-v1",
+        metavar="NAME",
+        help=f"how to map strings to bits: {', '.join(DIALECTS)}",
     )
     parser.add_argument(
         "--collection",
         default="example",
         metavar="NAME",
-        help="collection name (default: %(default)s)",
+        help="name of the collection (default: %(default)s)",
     )
-    parser.add_argument("--cohort", metavar="N", help="0 to m-1 (default: from the secret)")
+    parser.add_argument(
+        "--cohort", metavar="N", help="cohort, 0 to m-1 (default: derived from the secret)"
+    )
 
 
 def encoder_from(args: argparse.Namespace, secret: bytes) -> Encoder:
-    """The encoder that was asked for."""
+    """The encoder of the command line."""
     params, preset_kind = params_from(args)
     kind = args.kind or preset_kind
     return Encoder(
@@ -133,7 +140,7 @@ def encoder_from(args: argparse.Namespace, secret: bytes) -> Encoder:
 
 
 def value_from(text: str, kind: str) -> object:
-    """A value of a kind from what was typed."""
+    """A value of a kind, from its text."""
     if kind == "boolean":
         known = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
         if text.lower() not in known:
@@ -149,7 +156,7 @@ def value_from(text: str, kind: str) -> object:
 
 
 def read_secret(path: str, create: bool) -> bytes:
-    """The secret in a file, made first if asked for; short ones are warned of, never shown."""
+    """The secret in a file; `create` makes a missing file. Warns of a short secret."""
     try:
         file = Path(path).expanduser()
     except RuntimeError:
@@ -161,10 +168,10 @@ def read_secret(path: str, create: bool) -> bytes:
                 handle.write(new_secret())
                 handle.flush()
                 os.fsync(handle.fileno())
-        except OSError as error:  # such as a full disk: half a secret is worse than none
+        except OSError as error:  # such as a full disk: no secret is better than half of one
             file.unlink()
             raise OSError(error.errno, error.strerror, str(file)) from error
-        note(f"made a new secret: {file} (keep it: another one is another ε)")
+        note(f"created a new secret: {file} (keep it: a second secret costs ε again)")
     try:
         secret = file.read_bytes()
     except FileNotFoundError:
@@ -178,7 +185,7 @@ def read_secret(path: str, create: bool) -> bytes:
 
 def _whole(name: str, text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise ParamsError(f"{name} must be a whole number from 0 on, got {text[:60]!r}")
+        raise ParamsError(f"{name} must be a whole number of at least 0, got {text[:60]!r}")
     return int(text)
 
 

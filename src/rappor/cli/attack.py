@@ -1,4 +1,4 @@
-"""`rappor attack`: what an attacker learns, by computation and by simulation (paper §6)."""
+"""`rappor attack`: what an attacker learns, computed exactly and simulated (paper §6)."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "attack",
-        help="what an attacker learns, exactly and by simulation",
-        description="Runs an attack on a set of parameters: what the attacker sees and does, how "
-        "well it works exactly and in a simulation, the ε that limits it, and what it means. "
-        "Without a name, lists the attacks.",
+        help="show what an attacker learns: exact numbers and a simulation",
+        description="Run an attack on a set of parameters and show what the attacker sees and "
+        "does, how well the attack works (exactly and in a simulation), the ε that limits it, and "
+        "what it means. Without a name, list the attacks.",
         epilog="Examples: rappor attack window --preset windows --reports 7; "
         "rappor attack linkage --clients 400 --reports 14; rappor attack all --json",
         allow_abbrev=False,
@@ -40,20 +40,26 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="list the attacks and their settings")
     add_params(parser, default="windows")
     group = parser.add_argument_group("settings: each attack takes some of them")
-    group.add_argument("--reports", type=count, metavar="N", help="reports, of a value or in all")
+    group.add_argument(
+        "--reports", type=count, metavar="N", help="number of reports, on one value or in total"
+    )
     group.add_argument("--clients", type=count, metavar="N", help="clients in the attacked group")
-    group.add_argument("--secrets", type=count, metavar="N", help="secrets or devices of a person")
+    group.add_argument(
+        "--secrets", type=count, metavar="N", help="secrets or devices of one person"
+    )
     group.add_argument("--frequency", metavar="X", help="share of clients that hold the value")
     group.add_argument("--forged", metavar="X", help="share of reports that are forged")
     group.add_argument("--trials", type=count, metavar="T", help="simulated trials")
-    group.add_argument("--seed", type=_seed, metavar="N", help="of the simulation (default: 0)")
+    group.add_argument(
+        "--seed", type=_seed, metavar="N", help="seed of the simulation (default: 0)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """List the attacks, or run one, or all."""
+    """List the attacks, or run one or all."""
     if any(importlib.util.find_spec(package) is None for package in ("numpy", "scipy")):
         raise MissingExtraError("attack", "analysis")
     from rappor.attack import ATTACKS
@@ -63,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.name != EVERY and args.name not in ATTACKS:
         hint = did_you_mean(args.name, [*ATTACKS, EVERY])
-        raise UsageError(f"no attack {args.name[:60]!r}{hint}; see: rappor attack --list")
+        raise UsageError(f"unknown attack {args.name[:60]!r}{hint}; see: rappor attack --list")
     params, _ = params_from(args)
     given = _settings(args)
     names = list(ATTACKS) if args.name == EVERY else [args.name]
@@ -86,14 +92,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _seed(text: str) -> int:
-    """A whole number from 0 on."""
+    """A whole number of at least 0."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a whole number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a whole number of at least 0")
     return int(text)
 
 
 def _settings(args: argparse.Namespace) -> dict[str, int | float]:
-    """The settings that were given."""
+    """The settings on the command line."""
     given = {name: getattr(args, name) for name in _SETTINGS if getattr(args, name) is not None}
     for name in ("frequency", "forged"):
         if name in given:
@@ -103,7 +109,7 @@ def _settings(args: argparse.Namespace) -> dict[str, int | float]:
 
 def _refuse(name: str, unknown: list[str], settings: Any) -> None:
     listed = ", ".join(f"--{setting}" for setting in settings)
-    raise UsageError(f"attack {name} takes no --{unknown[0]}; it takes {listed}")
+    raise UsageError(f"attack {name} does not take --{unknown[0]}; it takes {listed}")
 
 
 def _list(as_json: bool) -> None:
@@ -113,22 +119,20 @@ def _list(as_json: bool) -> None:
         say_json(
             {
                 "attacks": [
-                    {"name": each.name, "about": each.about, "settings": dict(each.settings)}
-                    for each in ATTACKS.values()
+                    {"name": attack.name, "about": attack.about, "settings": dict(attack.settings)}
+                    for attack in ATTACKS.values()
                 ]
             }
         )
         return
     rows = [
-        (each.name, each.about, " ".join(f"--{s}" for s in each.settings if s != "seed"))
-        for each in ATTACKS.values()
+        (attack.name, attack.about, " ".join(f"--{s}" for s in attack.settings if s != "seed"))
+        for attack in ATTACKS.values()
     ]
     for line in table(rows, left=3):
         say(line)
     say()
-    say(
-        f"rappor attack NAME runs one, rappor attack {EVERY} runs them all; --seed N repeats a run."
-    )
+    say(f"rappor attack NAME runs one attack, rappor attack {EVERY} all; --seed N repeats a run.")
 
 
 def describe(finding: AttackResult) -> list[str]:
@@ -178,13 +182,13 @@ def _figures(finding: AttackResult) -> list[tuple[str, ...]]:
 def _limit(bound: Bound) -> str:
     text = f"{bound.symbol} = {up(bound.epsilon)}"
     if bound.figure is None:
-        return f"{text} limits what is learnt of the values, not this figure"
+        return f"{text} limits what is learnt about the values, not this number"
     side = "at least" if bound.least else "at most"
-    return f"{text}: {side} {_number(bound.figure)}, whatever the rule"
+    return f"{text}: {side} {_number(bound.figure)}, for any rule of the attacker"
 
 
 def _number(value: float) -> str:
-    """Four decimals, more where they would all be 0; what is below 1 is never shown as 1."""
+    """Four decimals, more if they were all 0; a number below 1 is never shown as 1."""
     if 0.99995 <= value < 1:
         return f"1 - {1 - value:.1g}"
     if value == 0 or 1e-4 <= abs(value) < 1e5:

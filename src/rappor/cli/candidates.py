@@ -1,4 +1,4 @@
-"""`rappor candidates`: a list of strings to google/rappor's map.csv, with what to know about it."""
+"""`rappor candidates`: turn a list of strings into google/rappor's map.csv."""
 
 from __future__ import annotations
 
@@ -19,44 +19,46 @@ if TYPE_CHECKING:
     from rappor.decoding.design import Design
     from rappor.params import Params
 
-_LONG_SECONDS = 1.0  # progress is shown for builds that take longer
+_LONG_SECONDS = 1.0  # longer work shows its progress
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "candidates",
-        help="place candidate strings onto bits (map.csv)",
-        description="Works out which bits of which cohorts each candidate string sets, and writes "
+        help="compute the bits of candidate strings (writes map.csv)",
+        description="Compute which bits each candidate string sets in each cohort, and write "
         "google/rappor's map.csv: the string, then cohort * k + bit + 1 for each hash. Candidates "
-        "that no report can tell apart are named on standard error.",
+        "that no report can tell apart are listed on standard error.",
         epilog="Example: rappor candidates candidates.txt --params params.csv --dialect google "
         "--output map.csv",
         allow_abbrev=False,
     )
     parser.add_argument(
-        "file", metavar="FILE", help="candidates: .txt (one a line), .csv, .parquet"
+        "file", metavar="FILE", help="candidates as .txt (one a line), .csv or .parquet"
     )
     add_params(parser)
     parser.add_argument(
         "--dialect",
         default="rappor-v1",
         metavar="NAME",
-        help=f"how clients place strings: {', '.join(DIALECTS)} (default: %(default)s)",
+        help=f"how clients map strings to bits: {', '.join(DIALECTS)} (default: %(default)s)",
     )
-    parser.add_argument("--output", metavar="FILE", help="the map.csv (default: standard output)")
     parser.add_argument(
-        "--json", action="store_true", help="print a summary as JSON; the map goes to --output only"
+        "--output", metavar="FILE", help="file for the map (default: standard output)"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print a summary as JSON; the map goes only to --output"
     )
     parser.set_defaults(run=run)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, place, write, summarise."""
+    """Read the candidates, compute their bits, write the map."""
     params, kind = params_from(args)
     if kind != "string":
-        raise UsageError(f"only strings have candidates; --preset {args.preset} is of kind {kind}")
+        raise UsageError(f"only strings have candidates; --preset {args.preset} has kind {kind}")
     if any(importlib.util.find_spec(package) is None for package in ("numpy", "tqdm")):
         raise MissingExtraError("candidates", "analysis")
     from rappor.decoding.candidate_files import read_strings

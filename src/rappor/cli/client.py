@@ -1,4 +1,4 @@
-"""`rappor client inspect DIR`: what a client sent and would send, for the person it is about."""
+"""`rappor client inspect DIR`: show a person what their client sent and will send."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb and its action."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "client",
-        help="show what a client sent and would send (inspect)",
-        description="Looks into the directory of a client. Nothing in it is changed.",
+        help="show what a client sent and will send (inspect)",
+        description="Look into the directory of a client, without changing it.",
         epilog="Example: rappor client inspect ~/.app/rappor",
         allow_abbrev=False,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
     action: argparse.ArgumentParser = actions.add_parser(
         "inspect",
-        help="exactly what was sent and what waits, and what it cost in ε",
-        description="Shows every report that was sent lately and every one that waits, bit by bit, "
-        "with all that goes with it, and what the ledger holds. The secret is never shown, and "
-        "neither are values: the directory holds none.",
+        help="show exactly what was sent, what waits, and its cost in ε",
+        description="Show each recently sent report and each waiting one, bit by bit, with "
+        "everything sent along, and the contents of the ledger. The secret is never shown. "
+        "Values cannot be shown: the directory holds none.",
         epilog="Example: rappor client inspect ~/.app/rappor --json",
         allow_abbrev=False,
     )
     action.add_argument("directory", metavar="DIR", help="the client's directory")
-    action.add_argument("--json", action="store_true", help="print JSON, with the bytes as sent")
+    action.add_argument(
+        "--json", action="store_true", help="print JSON, including the bytes as sent"
+    )
     action.add_argument(
         "--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS
     )
@@ -43,7 +45,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 
 
 def _no_action(_: argparse.Namespace) -> int:
-    raise UsageError("say what to do: inspect (see: rappor client --help)")
+    raise UsageError("give an action: inspect (see: rappor client --help)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -60,7 +62,9 @@ def run(args: argparse.Namespace) -> int:
     own = folder.read(SECRET) is not None
     seen = look_at(folder)
     if seen.problem == "secret-missing" and not own:
-        seen = look_at(folder, account_secret=True)  # it may be an account's, which lies elsewhere
+        seen = look_at(
+            folder, account_secret=True
+        )  # the secret may be an account's, kept elsewhere
     sent, waiting = look(folder)
     secret = "own" if own else "none here"
     state = "opted out" if seen.opted_out else "stopped" if seen.problem else "as it should be"
@@ -74,8 +78,8 @@ def run(args: argparse.Namespace) -> int:
                 "epsilon": seen.ledger.epsilon(),
                 "collections": _collections(seen.ledger),
                 "batches": dict(seen.batches),
-                "sent": [asdict(each) for each in sent],
-                "waiting": [asdict(each) for each in waiting],
+                "sent": [asdict(batch) for batch in sent],
+                "waiting": [asdict(batch) for batch in waiting],
             }
         )
         return 0
@@ -86,12 +90,12 @@ def run(args: argparse.Namespace) -> int:
     say(f"Secret: {about}. Values: none are kept, only keyed fingerprints.")
     say()
     rows = [
-        (each["name"], str(each["values"]), str(each["reports"]), up(each["epsilon"]))
-        for each in _collections(seen.ledger)
+        (row["name"], str(row["values"]), str(row["reports"]), up(row["epsilon"]))
+        for row in _collections(seen.ledger)
     ]
     for line in table([("collection", "values", "reports", "ε"), *rows]):
         say(line)
-    say(f"ε over all of them, for whoever saw every report: {up(seen.ledger.epsilon())}")
+    say(f"ε of all collections together: {up(seen.ledger.epsilon())}")
     for title, batches in (("Sent", sent), ("Waiting to be sent", waiting)):
         say()
         say(f"{title}: {len(batches) or 'nothing'}")
@@ -105,16 +109,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _collections(ledger: Any) -> list[dict[str, Any]]:
-    names = sorted({each.collection for each in ledger.accounts} | set(ledger.carried))
+    names = sorted({account.collection for account in ledger.accounts} | set(ledger.carried))
     return [
         {
             "name": name,
-            "values": sum(each.distinct for each in ledger.accounts if each.collection == name),
+            "values": sum(
+                account.distinct for account in ledger.accounts if account.collection == name
+            ),
             "reports": sum(
                 term.made
-                for each in ledger.accounts
-                if each.collection == name
-                for term in each.terms
+                for account in ledger.accounts
+                if account.collection == name
+                for term in account.terms
             ),
             "epsilon": ledger.epsilon([name]),
             "carried": ledger.carried.get(name, 0.0),

@@ -1,4 +1,4 @@
-"""`rappor collect`: the HTTP service that takes reports (R17-R19)."""
+"""`rappor collect`: the HTTP service that receives reports."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ _EXAMPLE = """examples:
   rappor collect --keys keys.json --new-key my-app
   rappor collect --keys keys.json --new-key importer --gateway
 
-The log goes to standard error, one JSON object a line. SIGTERM stops it, SIGHUP reads collections
-and keys again. docs/operate.md is the operator's guide."""
+The log goes to standard error, one JSON object a line. SIGTERM stops the collector, SIGHUP makes it
+reload collections and keys. docs/operate.md is the operator's guide."""
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "collect",
-        help="take reports over HTTP and store them",
-        description="Take batches of reports over HTTP, validate, store and acknowledge them.",
+        help="receive reports over HTTP and store their counts",
+        description="Receive batches of reports over HTTP; validate, store and acknowledge them.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_options(parser)
     new = parser.add_argument_group("keys")
     new.add_argument(
-        "--new-key", metavar="NAME", help="make a key, add it to --keys, print it, end"
+        "--new-key", metavar="NAME", help="create a key, add it to --keys, print it and exit"
     )
     new.add_argument(
         "--key-for",
         metavar="COLLECTION",
         action="append",
         default=[],
-        help="a collection that the new key may send to (repeat it; default: all)",
+        help="a collection that the new key may send to; may be repeated (default: all)",
     )
     new.add_argument(
-        "--key-rate", metavar="N", type=count, help="reports a second with the new key"
+        "--key-rate", metavar="N", type=count, help="reports a second that the new key allows"
     )
     new.add_argument(
         "--gateway",
         action="store_true",
-        help="make a gateway key: secret, for importers and relays, with batches of any size",
+        help="create a gateway key: a secret for importers and relays, for batches of any size",
     )
     new.add_argument("--json", action="store_true", help="print the new key as JSON")
     parser.set_defaults(run=run)
@@ -60,50 +60,52 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What `collect` and `serve` share."""
-    parser.add_argument("--data", metavar="DIR", help="the data folder, made if missing")
+    """Add the options that `collect` and `serve` share."""
+    parser.add_argument("--data", metavar="DIR", help="the data folder; created if missing")
     parser.add_argument("--collections", metavar="DIR", help="the folder of collection files")
-    parser.add_argument("--host", default="127.0.0.1", help="address (default: %(default)s)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: %(default)s)"
+    )
     parser.add_argument(
         "--port",
         type=port,
         default=8765,
         metavar="N",
-        help="port; 0: any free one (default: %(default)s)",
+        help="port; 0 means any free one (default: %(default)s)",
     )
     parser.add_argument("--tls-cert", metavar="FILE", help="PEM certificate chain, for HTTPS")
-    parser.add_argument("--tls-key", metavar="FILE", help="its private key")
-    parser.add_argument("--keys", metavar="FILE", help="ask for a key of this file")
+    parser.add_argument("--tls-key", metavar="FILE", help="private key of the certificate")
+    parser.add_argument("--keys", metavar="FILE", help="require a key listed in this file")
     parser.add_argument(
         "--keys-optional",
         action="store_true",
-        help="take reports without a key too; gateways have one of --keys",
+        help="accept reports without a key too; only gateways need one of --keys",
     )
     parser.add_argument(
         "--rate",
         type=_rate,
         default=50.0,
         metavar="N",
-        help="reports a second from one address prefix, 0: any number (default: %(default)s)",
+        help="reports a second from one address prefix; 0 means no limit (default: %(default)s)",
     )
     parser.add_argument(
         "--forwarded",
         action="store_true",
-        help="the address is the last entry of X-Forwarded-For (behind a proxy of yours only)",
+        help="take the address from the last entry of X-Forwarded-For (only behind your own proxy)",
     )
     parser.add_argument(
         "--connections",
         type=count,
         default=1024,
         metavar="N",
-        help="connections at once (default: %(default)s)",
+        help="maximum number of connections (default: %(default)s)",
     )
     parser.add_argument(
         "--prefix-connections",
         type=count,
         default=128,
         metavar="N",
-        help="connections at once from one address prefix; not with --forwarded "
+        help="maximum number of connections from one address prefix; ignored with --forwarded "
         "(default: %(default)s)",
     )
     parser.add_argument(
@@ -111,18 +113,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=4096,
         metavar="N",
-        help="batches that may wait for a commit (default: %(default)s)",
+        help="maximum number of batches waiting for a commit (default: %(default)s)",
     )
     parser.add_argument(
         "--log-level",
         default="info",
         choices=("debug", "info", "warning", "error"),
-        help="(default: %(default)s)",
+        help="least severe messages to log (default: %(default)s)",
     )
 
 
 def options_again(args: argparse.Namespace) -> list[str]:
-    """The shared options as a command line, for a process that is started with them."""
+    """The shared options as a command line, to start another process with them."""
     made = ["--data", args.data, "--collections", args.collections]
     made += ["--host", args.host, "--port", str(args.port), "--rate", repr(args.rate)]
     made += ["--connections", str(args.connections), "--queue", str(args.queue)]
@@ -139,7 +141,7 @@ def options_again(args: argparse.Namespace) -> list[str]:
 
 
 def check_options(args: argparse.Namespace) -> None:
-    """What argparse cannot see."""
+    """Check what argparse cannot."""
     missing = [f"--{name}" for name in ("data", "collections") if getattr(args, name) is None]
     if missing:
         raise UsageError(f"missing: {', '.join(missing)}")
@@ -150,24 +152,24 @@ def check_options(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until stopped, or make a key."""
+    """Serve until stopped, or create a key."""
     if args.new_key is not None:
         return _new_key(args)
     if args.key_for or args.key_rate or args.gateway or args.json:
         raise UsageError("--key-for, --key-rate, --gateway and --json go with --new-key")
     check_options(args)
     no_core_dumps()
-    if hasattr(signal, "SIGHUP"):  # what is to be read again has not been read yet
+    if hasattr(signal, "SIGHUP"):  # nothing has been loaded yet that could be reloaded
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    for each in (args.tls_cert, args.tls_key):
-        if each is not None:
-            os.stat(_file(each))  # FileNotFoundError names the file, which ssl does not
+    for name in (args.tls_cert, args.tls_key):
+        if name is not None:
+            os.stat(_file(name))  # FileNotFoundError names the file; an error of ssl does not
     for package in ("numpy", "prometheus_client", "uvicorn", "httptools"):
         if find_spec(package) is None:
             raise MissingExtraError("collector", "server")
     os.environ.setdefault(
         "OPENBLAS_NUM_THREADS", "1"
-    )  # before numpy: its threads only get in the way
+    )  # before numpy is imported: its threads only slow the collector down
     from rappor.collector import process
     from rappor.collector.settings import CollectorSettings
 
@@ -189,7 +191,7 @@ def run(args: argparse.Namespace) -> int:
             log_level=args.log_level,
         )
     )
-    if code:  # the store failed: closing it in order would sync what must not be synced again
+    if code:  # the store failed: a clean exit would sync data that must not be synced again
         sys.stderr.flush()
         os._exit(code)
     return code
@@ -197,7 +199,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _new_key(args: argparse.Namespace) -> int:
     if args.keys is None:
-        raise UsageError("--new-key needs --keys FILE, where its digest is kept")
+        raise UsageError("--new-key needs --keys FILE, which stores the digest of the key")
     from rappor.collector.keys import Role, new_key
 
     role: Role = "gateway" if args.gateway else "ingest"
@@ -206,9 +208,9 @@ def _new_key(args: argparse.Namespace) -> int:
         say_json({"name": args.new_key, "role": role, "key": key})
     else:
         say(key)
-        note(f"this is the only time it is shown: {args.keys} keeps a digest of it")
+        note(f"save it now: it is not shown again, {args.keys} stores only its digest")
         if args.gateway:
-            note("keep it secret: whoever has it can have any number of reports counted")
+            note("keep it secret: it allows any number of reports")
     return 0
 
 
@@ -223,5 +225,5 @@ def _rate(text: str) -> float:
     except ValueError:
         rate = -1.0
     if not 0 <= rate < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 0")
     return rate

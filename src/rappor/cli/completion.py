@@ -1,4 +1,4 @@
-"""`rappor completion SHELL`: tab completion, made from the parser itself."""
+"""`rappor completion SHELL`: a tab-completion script, generated from the parser."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "completion",
         help="print a tab-completion script for a shell",
-        description="Prints a completion script. bash: source <(rappor completion bash); "
+        description="Print a completion script. bash: source <(rappor completion bash); "
         "zsh: source <(rappor completion zsh); fish: rappor completion fish | source",
         allow_abbrev=False,
     )
-    parser.add_argument("shell", choices=["bash", "zsh", "fish"], help="the shell to complete for")
+    parser.add_argument("shell", choices=["bash", "zsh", "fish"], help="the shell")
     parser.set_defaults(run=run, verbs=verbs)
     return parser
 
@@ -33,15 +33,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _words(verbs: Any) -> dict[str, list[str]]:
-    """For each verb, the options and fixed arguments it takes."""
+    """The options and fixed arguments of each verb."""
     words = {}
     for name, parser in verbs.choices.items():
-        found: list[str] = []
+        known: list[str] = []
         for action in parser._actions:
-            found += action.option_strings
+            known += action.option_strings
             if not action.option_strings and action.choices:
-                found += action.choices
-        words[name] = found
+                known += action.choices
+        words[name] = known
     return words
 
 

@@ -1,4 +1,4 @@
-"""`rappor dashboard`: the web pages of a data folder, as one process."""
+"""`rappor dashboard`: serve the web pages of a data folder."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _EXAMPLE = """examples:
   rappor dashboard --data data --collections collections
   rappor access link ada --role analyst --data data
 
-The second one, in another terminal, prints a link that logs in once. `rappor serve` runs collector
-and dashboard together. docs/dashboard.md tells what each page shows."""
+Run the second one in another terminal: it prints a link that logs in once. `rappor serve` runs
+collector and dashboard together. docs/dashboard.md explains each page."""
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "dashboard",
-        help="web pages of a data folder: results, trends, diagnostics, ingest",
+        help="serve the web pages of a data folder: results, trends, diagnostics, ingest",
         description="Serve the web pages of a data folder, on this machine only by default.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -31,41 +31,43 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("--data", required=True, metavar="DIR", help="the data folder")
     parser.add_argument(
-        "--collections", metavar="DIR", help="the folder of collection files, for drafts and lists"
+        "--collections", metavar="DIR", help="the folder of collection files and candidate lists"
     )
-    parser.add_argument("--host", default="127.0.0.1", help="address (default: %(default)s)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: %(default)s)"
+    )
     parser.add_argument(
         "--port",
         type=port,
         default=DEFAULT_PORT,
         metavar="N",
-        help="port; 0: any free one (default: %(default)s)",
+        help="port; 0 means any free one (default: %(default)s)",
     )
     add_options(parser)
     parser.add_argument(
-        "--collector", metavar="URL", help="where the collector answers, for the page Ingest"
+        "--collector", metavar="URL", help="address of the collector, for the page Ingest"
     )
     parser.add_argument(
         "--log-level",
         default="info",
         choices=("debug", "info", "warning", "error"),
-        help="(default: %(default)s)",
+        help="least severe messages to log (default: %(default)s)",
     )
     parser.set_defaults(run=run)
     return parser
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What `dashboard` and `serve` share."""
+    """Add the options that `dashboard` and `serve` share."""
     parser.add_argument(
         "--url",
         metavar="URL",
-        help="how people reach the dashboard, where a proxy with HTTPS stands before it",
+        help="public address of the dashboard, if it is behind an HTTPS proxy",
     )
     parser.add_argument(
         "--simulated",
         action="store_true",
-        help="have every page of the dashboard say that the data are simulated",
+        help="say on every page of the dashboard that the data is simulated",
     )
 
 
@@ -77,9 +79,9 @@ def run(args: argparse.Namespace) -> int:
 
     data = folder(args.data)
     if not data.is_dir():
-        raise NotADirectoryError(20, "no such data folder", args.data)
+        raise NotADirectoryError(20, "data folder does not exist", args.data)
     if args.collections is not None and not folder(args.collections).is_dir():
-        raise NotADirectoryError(20, "no such folder of collections", args.collections)
+        raise NotADirectoryError(20, "folder of collections does not exist", args.collections)
     settings = DashboardSettings(
         data=data,
         collections=None if args.collections is None else folder(args.collections),
@@ -93,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_packages() -> None:
-    """MissingExtraError where a package is missing that pages are made with."""
+    """Raise MissingExtraError if a package that the pages need is missing."""
     for package, extra in {
         "starlette": "server",
         "jinja2": "server",

@@ -1,4 +1,4 @@
-"""`rappor encode`: values to reports, as one client would send them."""
+"""`rappor encode`: turn values into the reports that one client would send."""
 
 from __future__ import annotations
 
@@ -19,18 +19,23 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "encode",
         help="turn values into randomized reports",
-        description="Encodes the values given, or one a line from standard input, as reports of "
-        "one client. Prints CSV with the header cohort,rappor (bit k-1 first), or JSON lines.",
+        description="Encode values, given as arguments or one a line on standard input, as "
+        "reports of one client. Print CSV with the header cohort,rappor (bit k-1 first), or JSON "
+        "lines.",
         epilog="Example: rappor encode --preset windows --secret-file secret --create-secret "
         "example.com",
         allow_abbrev=False,
     )
-    parser.add_argument("values", nargs="*", metavar="VALUE", help="values (default: stdin)")
+    parser.add_argument(
+        "values", nargs="*", metavar="VALUE", help="values (default: standard input)"
+    )
     add_params(parser)
     add_encoder(parser)
-    parser.add_argument("--secret-file", required=True, metavar="FILE", help="the client's secret")
     parser.add_argument(
-        "--create-secret", action="store_true", help="make the secret file if there is none"
+        "--secret-file", required=True, metavar="FILE", help="file with the client's secret"
+    )
+    parser.add_argument(
+        "--create-secret", action="store_true", help="create the secret file if it is missing"
     )
     parser.add_argument("--json", action="store_true", help="print JSON lines")
     parser.set_defaults(run=run)
@@ -39,7 +44,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Encode each value in turn."""
-    encoder_from(args, b"any")  # refuses bad options before a secret is made
+    encoder_from(args, b"any")  # refuses bad options before a secret is created
     encoder = encoder_from(args, read_secret(args.secret_file, args.create_secret))
     if not args.json:
         print("cohort,rappor")
@@ -63,7 +68,7 @@ def _values(given: list[str]) -> Iterator[str]:
     if sys.stdin is None:
         raise EncodeError("no values given, and standard input is closed")
     if sys.stdin.isatty():
-        note("reading values from the terminal, one a line; end with Ctrl-D")
+        note("reading values from the terminal, one a line; press Ctrl-D to end")
     try:
         for line in sys.stdin:
             yield line.rstrip("\r\n")

@@ -1,4 +1,4 @@
-"""`rappor explain VALUE`: the life of a report, bit by bit (Figure 1 of the paper; R10, R22)."""
+"""`rappor explain VALUE`: the life of a report, bit by bit (Figure 1 of the paper)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from rappor.privacy.rounding import up
 from rappor.wire import to_text
 
 _STAGES = (
-    ("B", "the value's own bits: never leaves the client"),
-    ("B'", "permanent response: the same for ever, never sent"),
-    ("S", "instantaneous response: fresh each time, and all that is sent"),
+    ("B", "the bits of the value: they never leave the client"),
+    ("B'", "permanent response: always the same, never sent"),
+    ("S", "instantaneous response: new for each report; only this is sent"),
 )
-_ONE_STEP = (  # p = 0, q = 1: one-time RAPPOR, in the paper's first reading
+_ONE_STEP = (  # p = 0, q = 1: one-time RAPPOR
     _STAGES[0],
-    ("B'", "permanent response: the same for ever"),
-    ("S", "all that is sent: B' itself, as p = 0 and q = 1 leave it"),
+    ("B'", "permanent response: always the same"),
+    ("S", "only this is sent: B' itself, because p = 0 and q = 1"),
 )
 
 
@@ -38,8 +38,8 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "explain",
         help="show what happens to one value, bit by bit",
-        description="Shows a value's filter B, its permanent response B' and a report S as rows of "
-        "bits (bit 0 first). Uses a throw-away secret unless --secret-file is given.",
+        description="Show the filter B of a value, its permanent response B' and a report S as "
+        "rows of bits (bit 0 first). Without --secret-file, a temporary secret is used.",
         epilog="Examples: rappor explain example.com; rappor explain 42 --kind ordinal "
         "--edges 10,50 --k 3 --h 1 --m 1 --f .5 --p .5 --q .75",
         allow_abbrev=False,
@@ -47,7 +47,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument("value", metavar="VALUE", help="the value to report")
     add_params(parser, default="life-of-a-report")
     add_encoder(parser)
-    parser.add_argument("--secret-file", metavar="FILE", help="a client's secret")
+    parser.add_argument("--secret-file", metavar="FILE", help="file with a client's secret")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
     return parser
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _bit_names(args: argparse.Namespace) -> Sequence[str]:
-    """What each bit stands for, where that can be said."""
+    """The meaning of each bit, if it has one."""
     if args.categories is not None:
         return list(args.categories.split(","))
     return () if args.edges is None else ranges_from(args.edges).labels
@@ -88,7 +88,7 @@ def _bit_names(args: argparse.Namespace) -> Sequence[str]:
 def describe(
     value: str, encoder: Encoder, trace: Trace, bit_names: Sequence[str] = ()
 ) -> list[str]:
-    """The trace as lines for a person; bit 0 is drawn first."""
+    """The trace as text; bit 0 is drawn first."""
     params = encoder.params
     size = f"{params.k} bit{'s' * (params.k != 1)}"
     lines = [f"v   {value!r}, in cohort {encoder.cohort} of {params.m}, {size}"]
@@ -106,15 +106,15 @@ def describe(
     once, ever = (up(e(params, encoder.kind)) for e in (epsilon_one, epsilon_infinity))
     lines += [
         "",
-        f"Every bit of S is drawn by coins: {expected:g} ones are expected for this value.",
-        f"Whoever sees S learns at most ε = {once} about v; whoever sees every S of this value",
-        f"for ever, at most {ever}, as long as the client's secret is kept.",
+        f"Every bit of S is random; {expected:g} ones are expected for this value.",
+        f"One S reveals at most ε = {once} about v. All reports on this value together reveal at",
+        f"most ε = {ever}, as long as the client's secret stays secret.",
     ]
     return lines
 
 
 def _rows(bits: int, signal: int, k: int) -> list[str]:
-    """Bits from bit 0 on, in lines that fit the terminal, the value's own bits marked."""
+    """Bits from bit 0 on, in lines that fit the terminal; the bits of the value are marked."""
     width = shutil.get_terminal_size((80, 24)).columns - 4
     per_line = max(8, min(64, width // 8 * 8))
     rows = []

@@ -1,4 +1,4 @@
-"""The command line: parser, dispatch, and the one place where errors become messages.
+"""The command line: parser, dispatch, and the one place that turns errors into messages.
 
 Exit codes: 0 success, 1 failure, 2 usage, 3 invalid input.
 """
@@ -80,14 +80,14 @@ _BAD_INPUT = (
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors in one line, with the way to help; help in letters that the terminal can show."""
+    """Prints errors in one line, and help in characters that the terminal can show."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: {message}\n  see: {self.prog} --help\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            names = [str(each) for each in action.choices]
+            names = [str(choice) for choice in action.choices]
             hint = did_you_mean(value, names) or f" (choose from {', '.join(names)})"
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint}")
 
@@ -101,7 +101,8 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command."""
     parser = _Parser(
         prog="rappor",
-        description="Statistics about users without data about any user (RAPPOR, CCS 2014).",
+        description="Collect statistics about users without data about any single user (RAPPOR, "
+        "CCS 2014).",
         epilog="Results go to standard output, everything else to standard error. "
         "Exit codes: 0 success, 1 failure, 2 usage, 3 invalid input. "
         "Start with: rappor demo",
@@ -117,7 +118,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments, or an error that names the verb and what may have been meant."""
+    """Parse the arguments; an error names the verb and suggests the nearest option."""
     parser = build_parser()
     args, unknown = parser.parse_known_args(argv)
     if args.verb is None:
@@ -134,16 +135,16 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    if sys.stdout is None:  # closed by the caller: there is nowhere to put a result
+    if sys.stdout is None:  # the caller closed it: results go nowhere
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the whole run
-    # Before numpy is imported: threads that share systems as small as ours take longer than one.
+    # Before numpy is imported: for matrices as small as ours, several threads are slower than one.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     args = parse(argv)
     try:
         result: int = args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:
-        _give_up_output()  # its reader has seen enough (`| head`)
+        _give_up_output()  # the reader has closed the pipe (`| head`)
         return 0
     except KeyboardInterrupt:
         note("interrupted")
@@ -163,13 +164,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _give_up_output() -> None:
-    """Keep Python from complaining at exit about what could not be written."""
+    """Keep Python from complaining at exit about output that could not be written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _message(error: Exception) -> str:
     if isinstance(error, MemoryError):
-        return "there is not enough memory for this: is an input damaged, or far too large?"
+        return "not enough memory: is an input damaged or far too large?"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return str(error)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from typing import Any, TextIO
 
-# What a terminal without UTF-8 gets instead.
+# Replacements for terminals without UTF-8.
 _PLAIN = str.maketrans(
     {
         "ε": "eps",
@@ -64,7 +64,7 @@ _LOWERED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 def showable(text: str, stream: TextIO) -> str:
-    """The text in letters that the stream can show."""
+    """The text in characters that the stream can show."""
     encoding = stream.encoding or "ascii"
     try:
         text.encode(encoding)
@@ -80,7 +80,7 @@ def say(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """Print one line that is not a result to standard error."""
+    """Print one line to standard error: anything that is not a result."""
     print(showable(text, sys.stderr), file=sys.stderr)
 
 
@@ -120,7 +120,7 @@ def bar(share: float, width: int = 32) -> str:
 def table(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """Rows as aligned lines; the first `left` columns are left-aligned, the others right.
 
-    Cells are put into letters that standard output can show first: ε may become longer by that.
+    Cells are first written in characters that standard output can show: ε may become longer.
     """
     rows = [[showable(cell, sys.stdout) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -135,13 +135,13 @@ def table(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
 
 
 def paint(text: str, code: str) -> str:
-    """The text in a colour or weight, on terminals that want it."""
+    """The text in a colour or weight; plain if the terminal or NO_COLOR says so."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return text if plain or not sys.stdout.isatty() else f"\x1b[{code}m{text}\x1b[0m"
 
 
 class Ticker:
-    """One line on standard error that says what is being done, on a terminal and for long work."""
+    """A progress line on standard error; shown only on a terminal, and only for long work."""
 
     _AFTER, _EVERY = 1.0, 0.1  # seconds
 
@@ -151,7 +151,7 @@ class Ticker:
         self._drawn = False
 
     def __call__(self, text: str) -> None:
-        """Show this instead of what was shown before."""
+        """Replace the line."""
         now = time.monotonic()
         if not self._on or now < self._next:
             return

@@ -1,57 +1,64 @@
-"""`rappor plan`: parameters from goals, with what each costs and what it can detect."""
+"""`rappor plan`: find parameters for a goal, with their ε and what they can detect."""
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
+import textwrap
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from rappor.checks import did_you_mean
+from rappor.checks import did_you_mean, plural
 from rappor.cli.arguments import UsageError, count, need_analysis
-from rappor.cli.output import Ticker, note, say, say_json
-from rappor.cli.plan_table import describe, document
+from rappor.cli.output import Ticker, note, percent, percent_up, say, say_json, table
 from rappor.cli.result_files import replacing, target_of
 from rappor.errors import ParamsError
+from rappor.privacy.rounding import up
+
+if TYPE_CHECKING:
+    from rappor.planning import Plan, Plans
+
 
 if TYPE_CHECKING:
     from rappor.simulate.populations import Population
 
 SHAPES = ("exponential", "uniform", "zipf")
 _ENDINGS = (".svg", ".png", ".html", ".json")
+_WIDTH = 100
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "plan",
-        help="choose parameters: from ε, reports and what must be detected",
-        description="Finds parameters whose ε is never above the request, ranked by the rarest "
-        "string that they detect. Give two of ε, --reports and --frequency, and the third is "
-        "solved for; or all three. The best plan is checked by simulation.",
+        help="find parameters for a given ε, number of reports and frequency to detect",
+        description="Find parameters whose ε is within the limits, ranked by the rarest string "
+        "that they detect. Give two of ε, --reports and --frequency, and the third is computed; "
+        "or give all three. The best plan is checked by simulation.",
         epilog="Examples: rappor plan --epsilon-one 1 --epsilon-infinity 4 --reports 1e6 "
         "--candidates 200; rappor plan --epsilon-one 1 --frequency .01; "
         "rappor plan --reports 1e6 --frequency .01 --json",
         allow_abbrev=False,
     )
     goals = parser.add_argument_group("goals: two of ε, reports and frequency, or all three")
-    goals.add_argument("--epsilon-one", type=_number, metavar="E", help="ε of one report, at most")
+    goals.add_argument("--epsilon-one", type=_number, metavar="E", help="maximum ε of one report")
     goals.add_argument(
         "--epsilon-infinity",
         type=_number,
         metavar="E",
-        help="ε of all reports on one value, at most (default: 4 times --epsilon-one)",
+        help="maximum ε of all reports on one value (default: 4 times --epsilon-one)",
     )
-    goals.add_argument("--one-time", action="store_true", help="each client reports once, ever")
-    goals.add_argument("--reports", type=_number, metavar="N", help="reports in the collection")
+    goals.add_argument("--one-time", action="store_true", help="each client reports only once")
+    goals.add_argument("--reports", type=_number, metavar="N", help="number of reports")
     goals.add_argument(
         "--frequency", type=_number, metavar="X", help="share of reports to detect, such as .01"
     )
     goals.add_argument(
-        "--power", type=float, default=0.8, metavar="X", help="with which chance (default: 0.8)"
+        "--power", type=float, default=0.8, metavar="X", help="chance to detect it (default: 0.8)"
     )
     goals.add_argument(
-        "--candidates", type=count, metavar="M", help="strings to look for (default: 100)"
+        "--candidates", type=count, metavar="M", help="number of strings to test (default: 100)"
     )
     goals.add_argument(
         "--alpha", type=float, default=0.05, metavar="X", help="family-wise error (default: 0.05)"
@@ -64,16 +71,23 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "--population",
         default="exponential",
         metavar="SHAPE",
-        help="what strings found are counted in: exponential (default), uniform, zipf, or a file "
-        "with string,frequency",
+        help="frequencies to expect: exponential (default), uniform, zipf, or a file with "
+        "string,frequency",
     )
     what.add_argument(
-        "--n", metavar="N,N", default="7,30,365", help="reports to show ε_n for (default: 7,30,365)"
+        "--n",
+        metavar="N,N",
+        default="7,30,365",
+        help="numbers of reports to show ε_n for (default: 7,30,365)",
     )
     what.add_argument(
-        "--max-bytes", type=count, default=128, metavar="B", help="of a report (default: 128)"
+        "--max-bytes",
+        type=count,
+        default=128,
+        metavar="B",
+        help="maximum size of a report (default: 128)",
     )
-    what.add_argument(  # its earlier name
+    what.add_argument(  # the earlier name
         "--most-bytes", dest="max_bytes", type=count, default=128, help=argparse.SUPPRESS
     )
     caution = parser.add_argument_group("cautions (docs/plan.md)")
@@ -84,15 +98,15 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "--values",
         default="fixed",
         metavar="V",
-        help="fixed (default), slow or fast: how they change",
+        help="how values change: fixed (default), slow or fast",
     )
     caution.add_argument(
-        "--shared", action="store_true", help="all clients may hold the same value"
+        "--shared", action="store_true", help="most clients may hold the same value"
     )
     for name, about in (
-        ("devices", "clients of one person"),
-        ("collections", "collections about the same thing"),
-        ("cells", "periods times dimensions"),
+        ("devices", "clients of one person (default: 1)"),
+        ("collections", "collections on the same subject (default: 1)"),
+        ("cells", "cells that share the reports: periods times dimensions (default: 1)"),
     ):
         caution.add_argument(f"--{name}", type=count, default=1, metavar="N", help=about)
     parser.add_argument(
@@ -100,9 +114,11 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         type=_collections,
         default=20,
         metavar="N",
-        help="simulated collections to check the best plan with (default: 20; 0: none)",
+        help="number of simulations that check the best plan (default: 20; 0: none)",
     )
-    parser.add_argument("--plot", metavar="FILE", help="draw the trade-off (.svg, .png, .html)")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="draw the trade-off as .svg, .png, .html or .json"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
     return parser
@@ -161,7 +177,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _population(name: str, candidates: int) -> Population:
-    """The population of a name or file."""
+    """The population with this name, or in this file."""
     from rappor.planning.request import usual_population
     from rappor.simulate.population_files import read_population
 
@@ -175,7 +191,7 @@ def _population(name: str, candidates: int) -> Population:
 
 
 def _number(text: str) -> float | int:
-    """A number as people write it; whole ones stay whole, impossible ones are judged later."""
+    """A number; whole numbers stay whole. Its range is checked later."""
     try:
         number = Decimal(text)
     except InvalidOperation:
@@ -193,5 +209,167 @@ def _collections(text: str) -> int:
     try:
         return count(text)
     except argparse.ArgumentTypeError:
-        message = f"{text!r} is not a whole number from 0 on"
+        message = f"{text!r} is not a whole number of at least 0"
         raise argparse.ArgumentTypeError(message) from None
+
+
+# Plans as JSON
+
+
+def document(found: Plans) -> dict[str, Any]:
+    """The plans as JSON."""
+    goal, reports, frequency, solved = found.settled
+    return {
+        "request": {
+            "epsilon_one": goal.epsilon_one,
+            "epsilon_infinity": goal.epsilon_infinity,
+            "reports": reports,
+            "frequency": frequency,
+            "power": found.request.power,
+            "candidates": found.request.candidates,
+            "alpha": found.request.alpha,
+            "kind": found.request.kind,
+            "solved": solved or None,
+        },
+        "plans": [_plan_document(plan) for plan in found],
+        "checked": None
+        if found.checked is None
+        else {
+            "collections": found.checked.collections,
+            "holds": found.checked.holds,
+            "corrected": found.checked.corrected,
+            "power": [level._asdict() for level in found.checked.levels],
+        },
+    }
+
+
+def _plan_document(plan: Plan) -> dict[str, Any]:
+    return {
+        "params": plan.params.to_dict(),
+        "kind": plan.kind,
+        "epsilon_one": plan.epsilon_one,
+        "epsilon_n": plan.epsilon_n,
+        "epsilon_infinity": plan.epsilon_infinity,
+        "detectable": {
+            str(level.power): {"count": level.count, "frequency": level.frequency}
+            for level in plan.detectable
+        },
+        "expected": plan.expected._asdict(),
+        "bytes_per_report": plan.bytes_per_report,
+        "cohort_size": plan.cohort_size,
+        "cautions": [
+            {"code": caution.code, "requirement": caution.requirement, "text": caution.text}
+            for caution in plan.cautions
+        ],
+    }
+
+
+# Plans as text
+
+
+def describe(found: Plans) -> list[str]:
+    """The plans as text."""
+    goal, reports, frequency, solved = found.settled
+    best, request = found.best, found.request
+    ever = (
+        "each client reports once"
+        if goal.epsilon_infinity == math.inf
+        else (f"ε∞ up to {goal.epsilon_infinity:g}")
+    )
+    solved_for = {"reports": "Reports needed", "epsilon": "Smallest ε1"}.get(solved)
+    answer = {"reports": f"{reports:,}", "epsilon": f"{goal.epsilon_one:g}"}.get(solved)
+    lines = [
+        f"Goal: ε1 up to {goal.epsilon_one:g}, {ever}; {reports:,} reports, "
+        f"{plural(request.candidates, 'candidate', 'candidates')} ({request.kind}).",
+    ]
+    if solved_for:
+        lines.append(f"{solved_for} to detect {percent(frequency)} of them: {answer}.")
+    lines += ["", "Best plan:", f"  {_flags(best)}", ""]
+    lines += [f"  {line}" for line in table(_facts(found))]
+    lines += [
+        "",
+        "The best plan first, the others ordered by the rarest string that they detect:",
+        "",
+    ]
+    lines += [f"  {line}" for line in table(_trade_off(found), left=0)]
+    lines += ["", *_check_lines(found)]
+    for caution in best.cautions:
+        words = f"Caution ({caution.code}, {caution.requirement}): {caution.text}"
+        lines += ["", *textwrap.wrap(words, _WIDTH)]
+    return lines
+
+
+def _flags(plan: Plan) -> str:
+    return " ".join(f"--{name} {value:.15g}" for name, value in plan.params.to_dict().items())
+
+
+def _facts(found: Plans) -> list[tuple[str, str]]:
+    best = found.best
+    rows = [("ε of one report", up(best.epsilon_one))]
+    rows += [(f"ε of {n:,} reports", up(value)) for n, value in best.epsilon_n.items()]
+    rows.append(("ε of any number of reports", up(best.epsilon_infinity)))
+    rows += [
+        (f"share detected with a chance of {percent(level.power)}", _share(level.frequency))
+        for level in best.detectable
+    ]
+    if best.kind != "boolean":
+        wise, fdr, present = best.expected
+        alpha = percent(found.request.alpha)
+        rows += [
+            (f"detected of {present:,} strings, family-wise error {alpha}", f"{wise:.1f}"),
+            (f"detected of {present:,} strings, false discovery rate {alpha}", f"{fdr:.1f}"),
+        ]
+    size = best.bytes_per_report
+    rows += [
+        ("size of a report", f"{size} byte{'s' * (size != 1)}"),
+        ("reports in a cohort", f"{best.cohort_size:,.0f}"),
+    ]
+    return rows
+
+
+def _trade_off(found: Plans) -> list[tuple[str, ...]]:
+    shown = found.best.detectable
+    head = ("k", "h", "m", "f", "p", "q", "ε1", "ε∞")
+    rows = [(*head, *(f"{100 * level.power:g} %" for level in shown), "found", "bytes", "cohort")]
+    for plan in found:
+        params = plan.params
+        rows.append(
+            (
+                str(params.k),
+                str(params.h),
+                str(params.m),
+                *(f"{number:.6g}" for number in (params.f, params.p, params.q)),
+                up(plan.epsilon_one),
+                up(plan.epsilon_infinity),
+                *(_share(level.frequency) for level in plan.detectable),
+                f"{plan.expected.fdr:.1f}",
+                str(plan.bytes_per_report),
+                f"{plan.cohort_size:,.0f}",
+            )
+        )
+    return rows
+
+
+def _share(frequency: float) -> str:
+    return "nothing" if frequency > 1 else percent_up(frequency)
+
+
+def _check_lines(found: Plans) -> list[str]:
+    checked = found.checked
+    if checked is None:
+        return ["Not checked by simulation."]
+    agree = "agree" if checked.holds else "DISAGREE"
+    said = f"{checked.collections:,} simulated collections and the plan {agree}"
+    if checked.corrected:
+        said += ". They did not agree with the formula, so the plan shows the simulated frequencies"
+    lines = [*textwrap.wrap(f"{said}:", _WIDTH), ""]
+    rows = [("planned chance", "measured", "strings with this share")]
+    rows += [
+        (
+            percent(level.power),
+            f"{percent(level.measured)} ± {100 * level.std_error:.1f}",
+            f"{level.strings:,}",
+        )
+        for level in checked.levels
+    ]
+    return [*lines, *(f"  {line}" for line in table(rows, left=0))]

@@ -1,4 +1,4 @@
-"""`rappor privacy`: what a set of parameters protects, and what it lets one learn."""
+"""`rappor privacy`: the ε of a set of parameters, and what they can detect."""
 
 from __future__ import annotations
 
@@ -30,18 +30,23 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "privacy",
-        help="ε and detection limits of a set of parameters",
-        description="Shows p*, q*, ε for one, n and ever so many reports of one unchanged value by "
-        "one client, deniability, and with --reports and --candidates what can be detected.",
+        help="show ε and detection limits of a set of parameters",
+        description="Show p*, q*, deniability, and the ε of one report, of n reports and of any "
+        "number of reports by one client on one unchanged value. With --reports and --candidates, "
+        "also show what can be detected.",
         epilog="Examples: rappor privacy --preset windows --reports 1e6 --candidates 200; "
         "rappor privacy --k 1 --h 1 --m 1 --f .5 --p .5 --q .75 --kind boolean --json",
         allow_abbrev=False,
     )
     add_params(parser)
     add_kind(parser)
-    parser.add_argument("--n", metavar="N,N", help="reports to show ε_n for, such as 1,10,1e3")
-    parser.add_argument("--reports", type=count, metavar="N", help="reports in a collection")
-    parser.add_argument("--candidates", type=count, metavar="M", help="strings that are tested")
+    parser.add_argument(
+        "--n", metavar="N,N", help="numbers of reports to show ε_n for, such as 1,10,1e3"
+    )
+    parser.add_argument(
+        "--reports", type=count, metavar="N", help="number of reports in the collection"
+    )
+    parser.add_argument("--candidates", type=count, metavar="M", help="number of strings to test")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
     return parser
@@ -70,7 +75,7 @@ def privacy_facts(
     reports: int | None = None,
     candidates: int | None = None,
 ) -> dict[str, Any]:
-    """Everything the verb knows, as one document."""
+    """All numbers of the verb, as one JSON document."""
     p_star, q_star = channel(params)
     facts: dict[str, Any] = {
         "params": params.to_dict(),
@@ -88,14 +93,14 @@ def privacy_facts(
         facts["deniability"] = {"all_zero": float(all_zero), "all_replaced": float(all_replaced)}
     if reports is not None and candidates is not None:
         hashes = params.h if kind == "string" else 1
-        found = [detectable(params, reports, candidates, power, hashes=hashes) for power in POWERS]
+        levels = [detectable(params, reports, candidates, power, hashes=hashes) for power in POWERS]
         facts["detectable"] = {
             "reports": reports,
             "candidates": candidates,
             "alpha": 0.05,
             "power": {
-                str(each.power): {"count": each.count, "frequency": each.frequency}
-                for each in found
+                str(level.power): {"count": level.count, "frequency": level.frequency}
+                for level in levels
             },
         }
         if kind == "string":
@@ -104,19 +109,20 @@ def privacy_facts(
 
 
 def describe(facts: dict[str, Any], params: Params) -> list[str]:
-    """The document as lines for a person."""
+    """The document as text."""
     return [
         "  ".join(f"{name} = {value}" for name, value in params.to_dict().items())
         + f"  ({facts['kind']})",
         "",
-        f"p* = {facts['p_star']:<10.6g} chance that a reported bit is 1 where the true bit is 0",
-        f"q* = {facts['q_star']:<10.6g} chance that it is 1 where the true bit is 1",
+        f"p* = {facts['p_star']:<10.6g} chance that a reported bit is 1 if the true bit is 0",
+        f"q* = {facts['q_star']:<10.6g} chance that a reported bit is 1 if the true bit is 1",
         "",
         "Privacy loss ε, for one client and one unchanged value in this collection, rounded up:",
         "",
         *_epsilon_table(facts),
         "",
-        "Other values, other collections and a lost secret add up: see docs/theory/composition.md.",
+        "Other values, other collections and a lost secret add to this: see "
+        "docs/theory/composition.md.",
         *_deniability_lines(facts),
         *_detectable_lines(facts),
         *(line for warning in facts["warnings"] for line in ("", f"Note: {warning}.")),
@@ -125,7 +131,7 @@ def describe(facts: dict[str, Any], params: Params) -> list[str]:
 
 def _epsilon_table(facts: dict[str, Any]) -> list[str]:
     losses = [(f"{n} report{'s' * (n != '1')}", value) for n, value in facts["epsilon_n"].items()]
-    losses.append(("for ever  ε∞", facts["epsilon_infinity"]))
+    losses.append(("any number  ε∞", facts["epsilon_infinity"]))
     if "1" not in facts["epsilon_n"]:
         losses.insert(0, ("1 report", facts["epsilon_one"]))
     longest = max((value for _, value in losses if value < math.inf), default=1.0)
@@ -140,17 +146,17 @@ def _deniability_lines(facts: dict[str, Any]) -> list[str]:
     zero, replaced = facts["deniability"]["all_zero"], facts["deniability"]["all_replaced"]
     return [
         "",
-        f"Deniability: for {percent(replaced)} of clients coins decided all of a value's bits for "
-        f"ever; for {percent(zero)}",
-        "all of them are 0. Neither means that nothing is learnt; ε is the bound.",
+        f"Deniability: for {percent(replaced)} of clients, all bits of a value are permanently "
+        f"random; for {percent(zero)},",
+        "all of them are 0. Neither means that nothing is learnt: ε is the bound.",
     ]
 
 
 def _detectable_lines(facts: dict[str, Any]) -> list[str]:
     if "detectable" not in facts:
-        return ["", "With --reports N --candidates M: what can be detected."]
+        return ["", "Add --reports N --candidates M to see what can be detected."]
     limits = facts["detectable"]
-    rows = [("chance to detect it", "true count", "share of reports")]
+    rows = [("chance of detection", "true count", "share of reports")]
     for power, least in limits["power"].items():
         rows.append(
             (percent(float(power)), _whole_up(least["count"]), percent_up(least["frequency"]))
@@ -163,7 +169,7 @@ def _detectable_lines(facts: dict[str, Any]) -> list[str]:
         *(f"  {line}" for line in table(rows)),
     ]
     if limits["power"]["0.5"]["frequency"] > 1:
-        lines += ["", "More than all reports: nothing can be detected with so few."]
+        lines += ["", "That is more than all reports: this many reports detect nothing."]
     if "candidates_per_pattern" in facts:
         others = facts["candidates_per_pattern"]
         lines += [
@@ -178,7 +184,7 @@ def _whole_up(count_needed: float) -> str:
 
 
 def _shape_warnings(params: Params, kind: str) -> list[str]:
-    """Where no encoder of the kind would take these parameters."""
+    """A warning if no encoder of this kind accepts the parameters."""
     if kind == "string" and params.h >= params.k:
         return [f"strings need h < k; no client reports with h = {params.h}, k = {params.k}"]
     if kind in ("category", "ordinal", "boolean") and params.h != 1:

@@ -1,4 +1,4 @@
-"""`rappor reproduce`: the paper's figures and tables, computed anew and set beside it."""
+"""`rappor reproduce`: recompute the paper's figures and tables, and compare them with the paper."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rappor.experiments.replicate import Progress
     from rappor.experiments.summary import Document
 
-SEEDS, FEWEST = 20, 2
+SEEDS, MIN_SEEDS = 20, 2
 ALL = "all"
 _NEEDED = ("numpy", "scipy", "vl_convert")
 
@@ -25,36 +25,36 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "reproduce",
-        help="compute the paper's figures and tables anew, beside the published numbers",
-        description="Runs experiments of the paper and writes, for each, figures (PNG, SVG), "
-        "tables (CSV) and a page that puts the published number, ours with its spread over seeds, "
-        "and the verdict side by side; index.html and summary.json cover all. Without NAME, lists "
-        "the experiments.",
+        help="recompute the paper's figures and tables, and compare the numbers",
+        description="Run experiments of the paper and write, for each, figures (PNG, SVG), tables "
+        "(CSV) and a page with the published number, ours with its spread over seeds, and the "
+        "verdict; index.html and summary.json cover all experiments. Without NAME, list the "
+        "experiments.",
         epilog="Examples: rappor reproduce; rappor reproduce normal --output out; "
-        "rappor reproduce all --output out. Exit code 1: an experiment failed; the others are "
-        "written.",
+        "rappor reproduce all --output out. Exit code 1 means that an experiment failed; the "
+        "files of the others are written.",
         allow_abbrev=False,
     )
-    parser.add_argument("name", nargs="*", metavar="NAME", help="experiments, or all")
-    parser.add_argument("--output", metavar="DIR", help="where to write; made if need be")
+    parser.add_argument("name", nargs="*", metavar="NAME", help="names of experiments, or all")
+    parser.add_argument("--output", metavar="DIR", help="folder for the files; created if missing")
     parser.add_argument(
         "--seeds",
         type=_seeds,
         default=SEEDS,
         metavar="N",
-        help="replicates of whatever depends on chance, 2 or more (default: %(default)s)",
+        help="repetitions of each simulation, at least 2 (default: %(default)s)",
     )
-    parser.add_argument("--list", action="store_true", help="list the experiments and stop")
+    parser.add_argument("--list", action="store_true", help="list the experiments and exit")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
     return parser
 
 
 def _seeds(text: str) -> int:
-    """A whole number from 2 on: one value has no spread."""
+    """A whole number of at least 2: one value has no spread."""
     number = 0 if text == "0" else count(text)
-    if number < FEWEST:
-        message = f"{text!r} is too few: {FEWEST} or more show a spread"
+    if number < MIN_SEEDS:
+        message = f"{text!r} is too few: a spread needs at least {MIN_SEEDS}"
         raise argparse.ArgumentTypeError(message)
     return number
 
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         raise MissingExtraError("reproduce", "analysis")
     if args.list or not args.name:
         if args.output is not None and not args.list:
-            raise UsageError("say what to reproduce: a NAME, or all")
+            raise UsageError("give the NAME of an experiment, or all")
         return _list(args.json)
     names = _chosen(args.name)
     directory = _directory(args.output)
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _chosen(given: list[str]) -> list[str]:
-    """The names, each once, in the paper's order; `all` is every one."""
+    """The names, each once, in the paper's order; `all` means every experiment."""
     from rappor.experiments import NAMES, check_name
 
     for name in given:
@@ -86,7 +86,7 @@ def _chosen(given: list[str]) -> list[str]:
 
 def _directory(given: str | None) -> Path:
     if given is None:
-        raise UsageError("say where to write: --output DIR")
+        raise UsageError("--output DIR is required")
     try:
         directory = Path(given).expanduser()
     except RuntimeError:
@@ -99,25 +99,28 @@ def _directory(given: str | None) -> Path:
 def _list(as_json: bool) -> int:
     from rappor.experiments import NAMES, load
 
-    found = [load(name) for name in NAMES]
+    experiments = [load(name) for name in NAMES]
     if as_json:
         say_json(
             {
                 "experiments": [
                     {
-                        "name": each.name,
-                        "title": each.title,
-                        "source": each.source,
-                        "stand_in": each.stand_in,
+                        "name": experiment.name,
+                        "title": experiment.title,
+                        "source": experiment.source,
+                        "stand_in": experiment.stand_in,
                     }
-                    for each in found
+                    for experiment in experiments
                 ]
             }
         )
         return 0
-    for line in table([(each.name, each.title, each.source) for each in found], left=3):
+    for line in table(
+        [(experiment.name, experiment.title, experiment.source) for experiment in experiments],
+        left=3,
+    ):
         say(line)
-    note("Run one with: rappor reproduce NAME --output DIR, or all of them with: all")
+    note("Run one: rappor reproduce NAME --output DIR. Run all: rappor reproduce all --output DIR")
     return 0
 
 
@@ -157,4 +160,4 @@ def _conclude(entries: Document, directory: Path) -> None:
     for line in table(rows, left=3):
         say(line)
     say()
-    say(f"All on one page: {directory / 'index.html'}")
+    say(f"Overview: {directory / 'index.html'}")

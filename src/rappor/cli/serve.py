@@ -1,4 +1,4 @@
-"""`rappor serve`: collector and dashboard as two supervised processes, restarted when they fail."""
+"""`rappor serve`: run collector and dashboard as two processes, and restart them if they fail."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from rappor.host import LOOPBACK, free_port, no_core_dumps
 _EXAMPLE = """example:
   rappor serve --data data --collections collections --port 8765 --dashboard-port 8766
 
-The parent does nothing but watch: a process that ends with an error is started again, at first at
-once, then after growing pauses. SIGTERM stops all of them, SIGHUP has them read their files again.
-The dashboard listens on this machine only. docs/operate.md is the operator's guide."""
-_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what to ask instead of it
+The parent only watches: it restarts a process that ends with an error, at first immediately, then
+after growing pauses. SIGTERM stops all processes, SIGHUP makes them reload their files. The
+dashboard listens only on this machine. docs/operate.md is the operator's guide."""
+_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - the address to connect to
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "serve",
-        help="run collector and dashboard, and restart them when they fail",
-        description="Run the collector and the dashboard as processes of their own, and keep them "
-        "running.",
+        help="run collector and dashboard, and restart them if they fail",
+        description="Run the collector and the dashboard as two processes, and keep them running.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -39,10 +38,11 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         type=port,
         default=dashboard.DEFAULT_PORT,
         metavar="N",
-        help="port of the dashboard, on this machine only; 0: any free one (default: %(default)s)",
+        help="port of the dashboard, on this machine only; 0 means any free one (default: "
+        "%(default)s)",
     )
     dashboard.add_options(parser)
-    parser.add_argument("--no-dashboard", action="store_true", help="run the collector alone")
+    parser.add_argument("--no-dashboard", action="store_true", help="run only the collector")
     parser.set_defaults(run=run)
     return parser
 
@@ -50,15 +50,15 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Supervise until stopped."""
     check_options(args)
-    no_core_dumps()  # of this process and of those that it starts
+    no_core_dumps()  # for this process and those that it starts
     with_dashboard = not args.no_dashboard and _has_packages()
     from rappor.collector import log
     from rappor.collector.folder_lock import Claim
     from rappor.collector.supervise import Child, Supervisor
 
     log.set_up(args.log_level)
-    Claim(args.data).close()  # StoreError where another has it: before anything is started
-    args.port = args.port or free_port(args.host)  # a restarted collector is where it was
+    Claim(args.data).close()  # raises StoreError if another process has claimed the folder
+    args.port = args.port or free_port(args.host)  # a restarted collector keeps its port
     children = [Child("collector", _command("collect", *options_again(args)))]
     say(f"collector: {collector_address(args)}")
     if with_dashboard:
@@ -73,11 +73,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _has_packages() -> bool:
-    """Whether pages can be made here; a collector needs less, and runs all the same."""
+    """Whether the packages of the dashboard are installed; the collector needs fewer."""
     try:
         dashboard.check_packages()
     except MissingExtraError as error:
-        note(f"no dashboard: {error} (--no-dashboard: do not say so)")
+        note(f"no dashboard: {error} (--no-dashboard hides this note)")
         return False
     return True
 
@@ -87,7 +87,7 @@ def _command(verb: str, *options: str) -> tuple[str, ...]:
 
 
 def dashboard_options(args: argparse.Namespace, number: int) -> list[str]:
-    """The dashboard's options as a command line, with the number of its port."""
+    """The dashboard's options as a command line."""
     made = ["--data", args.data, "--collections", args.collections, "--port", str(number)]
     made += ["--collector", collector_address(args), "--log-level", args.log_level]
     made += ["--url", args.url] if args.url is not None else []
@@ -95,7 +95,7 @@ def dashboard_options(args: argparse.Namespace, number: int) -> list[str]:
 
 
 def collector_address(args: argparse.Namespace) -> str:
-    """Where this machine reaches the collector."""
+    """The address at which this machine reaches the collector."""
     host = _ANY_ADDRESS.get(args.host, args.host)
     shown = f"[{host}]" if ":" in host else host
     return f"{'http' if args.tls_cert is None else 'https'}://{shown}:{args.port}"

@@ -1,4 +1,4 @@
-"""`rappor simulate`: a collection that never was, in the files that a real one would leave."""
+"""`rappor simulate`: simulate a collection and write its files."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "simulate",
-        help="make the files of a collection that never was, with its truth",
-        description="Draws a population, lets its clients report, and writes what a collection "
-        "would leave behind: parameters, reports, counts and a candidate list; and truth.csv, "
-        "which no collection has.",
+        help="simulate a collection and write its files",
+        description="Draw a population, simulate the reports of its clients, and write the files "
+        "of a real collection: parameters, reports, counts and candidates. In addition, write "
+        "truth.csv with the true counts.",
         epilog="Examples: rappor simulate --population exponential --absent 100 --reports 1e6 "
         "--preset exponential --output demo --seed 7; rappor simulate --population visits.csv "
         "--reports 1e5 --preset windows --output demo --format google.",
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--reports", type=count, required=True, metavar="N", help="how many reports (1e6 is fine)"
+        "--reports", type=count, required=True, metavar="N", help="number of reports (1e6 is fine)"
     )
-    parser.add_argument("--output", required=True, metavar="DIR", help="where the files go")
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder for the files")
     about = "; ".join(f"{name}: {text}" for name, text in FORMATS.items())
     parser.add_argument(
         "--format",
@@ -74,8 +74,8 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "--dialect",
         choices=list(DIALECTS),
         metavar="NAME",
-        help=f"how strings are placed: {', '.join(DIALECTS)} (default: rappor-v1; google in "
-        "google's format)",
+        help=f"how strings map to bits: {', '.join(DIALECTS)} (default: google with --format "
+        "google, else rappor-v1)",
     )
     _add_population(parser)
     _add_clients(parser)
@@ -83,13 +83,13 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     group.add_argument(
         "--counts-only",
         action="store_true",
-        help="no reports: counts are drawn from their distribution, in a moment for any N",
+        help="write no reports: draw the counts directly, which is fast for any N",
     )
     group.add_argument(
         "--steps",
         action="store_true",
-        help="format google: the filters before and after the permanent response too, which no "
-        "real client shows (client,cohort,bloom,prr,irr)",
+        help="with --format google: also write the filters before and after the permanent "
+        "response (client,cohort,bloom,prr,irr), which no real client reveals",
     )
     group.add_argument("--json", action="store_true", help="print a summary as JSON")
     parser.set_defaults(run=run)
@@ -102,26 +102,29 @@ def _add_population(parser: argparse.ArgumentParser) -> None:
         "--population",
         required=True,
         metavar="SHAPE|FILE",
-        help=f"{', '.join(SHAPES)}; or a file: .csv with string,frequency, else text with one "
-        "value a line, which may repeat",
+        help=f"{', '.join(SHAPES)}; or a file: .csv with string,frequency, or text with one "
+        "value a line, in which values may repeat",
     )
     group.add_argument(
-        "--strings", type=count, metavar="N", help="different strings of a shape (default: 100)"
+        "--strings",
+        type=count,
+        metavar="N",
+        help="number of different strings of a shape (default: 100)",
     )
     group.add_argument(
         "--absent",
         type=_whole,
         default=0,
         metavar="N",
-        help="candidates that nobody holds (default: %(default)s)",
+        help="number of candidates that nobody holds (default: %(default)s)",
     )
     group.add_argument(
         "--unlisted",
         type=_whole,
         default=0,
         metavar="N",
-        help="strings left off the candidate list, spread evenly over the ranks (default: "
-        "%(default)s)",
+        help="number of strings that are not on the candidate list, spread evenly over the ranks "
+        "(default: %(default)s)",
     )
     for name, text in _NUMBERS.items():
         group.add_argument(f"--{name}", type=float, metavar=name[0].upper(), help=text)
@@ -133,39 +136,43 @@ def _add_clients(parser: argparse.ArgumentParser) -> None:
         "--reports-per-client",
         type=count,
         metavar="R",
-        help="how often each client reports (default: 1)",
+        help="number of reports of each client (default: 1)",
     )
     group.add_argument(
-        "--clients", type=count, metavar="N", help="how many there are, instead of the above"
+        "--clients",
+        type=count,
+        metavar="N",
+        help="number of clients, instead of --reports-per-client",
     )
     group.add_argument(
         "--values",
         choices=VALUES,
         default="same",
         metavar="NAME",
-        help="same: one value for ever; changing: see --change; distinct: no client reports a "
-        "value twice (default: %(default)s)",
+        help="same: a client keeps its value; changing: see --change; distinct: no client "
+        "reports a value twice (default: %(default)s)",
     )
     group.add_argument(
         "--change",
         type=float,
         metavar="C",
-        help="chance that a changing value is drawn anew before each further report",
+        help="chance that a changing value is drawn again before each further report",
     )
     group.add_argument(
         "--random-cohorts",
         action="store_true",
-        help="clients draw their cohorts, as real ones do (default: cohorts of equal size)",
+        help="draw the cohort of each client at random, as real clients do (default: cohorts of "
+        "equal size)",
     )
 
 
 def _whole(text: str) -> int:
-    """A whole number from 0 on, also written as 1e6."""
+    """A whole number of at least 0, also written as 1e6."""
     return 0 if text == "0" else count(text)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draw, write, summarise."""
+    """Simulate, write the files, print a summary."""
     params, preset_kind = params_from(args)
     if any(importlib.util.find_spec(package) is None for package in ("numpy", "pyarrow")):
         raise MissingExtraError("simulate", "analysis")
@@ -209,7 +216,7 @@ def run(args: argparse.Namespace) -> int:
     seconds = time.perf_counter() - start
     if args.clients is not None and args.clients > args.reports:
         silent = args.clients - args.reports
-        note(f"note: more clients than reports: {silent:,} of {args.clients:,} report nothing")
+        note(f"note: more clients than reports: {silent:,} of {args.clients:,} do not report")
     clients = sum(section.clients for section in crowd.sections)
     if args.json:
         say_json(
@@ -252,7 +259,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def population_from(args: argparse.Namespace) -> Population:
-    """The population that was asked for."""
+    """The population of the command line."""
     from rappor import simulate
 
     shape = args.population

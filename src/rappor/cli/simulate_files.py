@@ -1,4 +1,4 @@
-"""The files that `rappor simulate` writes, and the command that reads them."""
+"""The files that `rappor simulate` writes, and the command that decodes them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class SimulationJob:
             raise UsageError(f"{self.output}: no such home directory") from None
 
     def names(self, kind: str) -> list[str]:
-        """The files that will be there."""
+        """The names of the files to write."""
         listed = _LISTS[0] if fits_lines(self.population.candidates) else _LISTS[1]
         found = ["params.csv"]
         found += [] if self.counts_only else [_REPORTS[self.format]]
@@ -66,7 +66,7 @@ class SimulationJob:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles:
-    """What was written: the counts, the files' names, and the command that reads them."""
+    """What was written: the counts, the names of the files, and the command that decodes them."""
 
     counts: Counts
     files: list[str]
@@ -74,17 +74,14 @@ class WrittenFiles:
 
 
 def check_folder(job: SimulationJob, kind: str) -> None:
-    """Make the folder; refuse one in which files of another run would be mistaken for this one's.
-
-    Files of the same names are replaced.
-    """
+    """Create the folder; refuse one with files of another run that this run would not replace."""
     job.folder.mkdir(parents=True, exist_ok=True)
     known = {*_REPORTS.values(), *_COUNTS.values(), _MAP, *_LISTS}
     stale = sorted(name for name in known - set(job.names(kind)) if (job.folder / name).exists())
     if stale:
         raise UsageError(
-            f"--output {job.output} holds {', '.join(stale)} of another run: give another folder, "
-            "or remove it first"
+            f"--output {job.output} contains {', '.join(stale)} of another run: give another "
+            "folder, or remove the files first"
         )
 
 
@@ -113,7 +110,7 @@ def write(job: SimulationJob, crowd: Crowd, tick: Tick) -> WrittenFiles:
 def _write_reports(
     job: SimulationJob, crowd: Crowd, path: Path, tick: Tick
 ) -> tuple[Counts, dict[str, int]]:
-    """Reports piece by piece, in memory that does not grow with them; their counts and truth."""
+    """Write reports piece by piece, with bounded memory; return their counts and the truth."""
     params, total = crowd.params, crowd.reports
     dialect = crowd.dialect if crowd.kind == "string" else None
     about: dict[str, Any] = {"kind": crowd.kind, "dialect": dialect}
@@ -143,7 +140,7 @@ def _write_map(job: SimulationJob, crowd: Crowd, path: Path, tick: Tick) -> None
 
 
 def _following(job: SimulationJob, crowd: Crowd, counts: Counts, files: list[str]) -> list[str]:
-    """The command that decodes what was written."""
+    """The command that decodes the files."""
     at = {name: os.path.join(job.output, name) for name in files}
     words = ["rappor", "decode"]
     if job.format == "google":

@@ -1,4 +1,4 @@
-"""What the verbs about a data folder share: its option, who asks, which collection is meant."""
+"""What verbs about a data folder share: --data, the store in it, and its collections."""
 
 from __future__ import annotations
 
@@ -18,32 +18,35 @@ if TYPE_CHECKING:
 
 
 def verb(verbs: Any, name: str, about: str, description: str, example: str) -> Any:
-    """The parser of a verb with its example."""
+    """Add a verb with a description and an example."""
     return verbs.add_parser(
         name, help=about, description=description, epilog=f"Example: {example}", allow_abbrev=False
     )
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """--data."""
+    """Add --data."""
     parser.add_argument(
-        "--data", required=True, metavar="DIR", help="the data folder, as `rappor collect` has it"
+        "--data",
+        required=True,
+        metavar="DIR",
+        help="the data folder of the collector",
     )
 
 
 def add_version(parser: argparse.ArgumentParser) -> None:
-    """--version of a collection."""
+    """Add --version, of a collection."""
     parser.add_argument(
-        "--version", type=count, metavar="N", help="the collection's version (default: the newest)"
+        "--version", type=count, metavar="N", help="version of the collection (default: the newest)"
     )
 
 
 def open_data(
     name: str, *, read_only: bool = True, create: bool = False, accept_loss: str | None = None
 ) -> Store:
-    """The store in a data folder, which must be there unless it may be made.
+    """Open the store in a data folder; without `create`, the store must exist.
 
-    A misspelt folder must not become an empty store, about which everything is well.
+    A misspelt folder name must not create an empty store that looks healthy.
     """
     need_analysis("store", "numpy")
     from rappor.store import open_store
@@ -56,7 +59,7 @@ def open_data(
 
 
 def actor() -> str:
-    """Who asks, for the audit log: the name that the system knows the user by."""
+    """The name of the system's user, for the audit log."""
     try:
         return f"user {getpass.getuser()}"
     except (OSError, KeyError, ImportError):
@@ -64,26 +67,26 @@ def actor() -> str:
 
 
 def today() -> date:
-    """The day in UTC."""
+    """Today in UTC."""
     return datetime.now(UTC).date()
 
 
 def saved(store: Store) -> Registry:
     """The definitions in a store."""
-    return Registry(Collection.from_toml(each.toml) for each in store.definitions())
+    return Registry(Collection.from_toml(definition.toml) for definition in store.definitions())
 
 
 def definition(store: Store, name: str, version: int | None) -> Collection:
-    """The collection that is meant: the newest version in the store if none is named."""
+    """The collection of a name; by default its newest version in the store."""
     registry = saved(store)
     if name not in registry:
-        known = ", ".join(dict.fromkeys(each.name for each in registry)) or "none yet"
-        raise ParamsError(f"there is no collection {show(name)} in the store; there is: {known}")
+        known = ", ".join(dict.fromkeys(item.name for item in registry)) or "none yet"
+        raise ParamsError(f"the store has no collection {show(name)}; it has: {known}")
     return registry.get(name, version)
 
 
 def day_range(text: str) -> tuple[date, date]:
-    """The first and the last day of a period, or of FROM..TO."""
+    """The first and the last day of a period, or of a range FROM..TO."""
     first, dots, last = text.partition("..")
     start, end = days_of(first)[0], days_of(last if dots else first)[1]
     if end < start:
@@ -92,7 +95,7 @@ def day_range(text: str) -> tuple[date, date]:
 
 
 def new_file(name: str) -> Path:
-    """A file to be written: its folder exists, and it is no folder itself."""
+    """The path of a file to write; raises if its folder is missing or it is a folder itself."""
     try:
         path = Path(name).expanduser()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""What the demo asks: three collections, their files, and the list of homepages to look for."""
+"""What the demo collects: three collections, their files, and the list of candidate homepages."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _NOISE = (0.5, 0.5, 0.75)  # f, p, q: the paper's
 
 
 def definitions(people: int, today: datetime.date) -> tuple[Collection, ...]:
-    """Homepage (strings), theme (categories) and start time (ranges), a report each day.
+    """Homepage (strings), theme (categories) and start time (ranges), each with one report a day.
 
-    >>> made = definitions(90_000, datetime.date(2026, 11, 16))
-    >>> [(each.name, each.kind, round(each.epsilon_one, 3)) for each in made]
+    >>> collections = definitions(90_000, datetime.date(2026, 11, 16))
+    >>> [(item.name, item.kind, round(item.epsilon_one, 3)) for item in collections]
     [('homepage', 'string', 1.074), ('theme', 'category', 0.537), ('start-time', 'ordinal', 0.537)]
     """
     shared: dict[str, Any] = {
@@ -70,9 +70,10 @@ def definitions(people: int, today: datetime.date) -> tuple[Collection, ...]:
 
 
 def write(collections: tuple[Collection, ...], folder: Path) -> Path:
-    """The folder of collection files, with the list beside; its path."""
+    """Write the collection files and the list of candidates to a new folder; return the folder."""
     folder.mkdir(parents=True)
-    for each in collections:
-        (folder / f"{each.name}.toml").write_text(each.to_toml(), encoding="utf-8")
+    for collection in collections:
+        file = folder / f"{collection.name}.toml"
+        file.write_text(collection.to_toml(), encoding="utf-8")
     (folder / CANDIDATES).write_text("\n".join((*candidates(), "")), encoding="utf-8")
     return folder

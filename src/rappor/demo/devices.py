@@ -1,7 +1,7 @@
-"""Ten of the demo's clients as an application has them: `rappor.Client`, a directory each.
+"""Ten clients of the demo that run `rappor.Client`, as an application would, each in its directory.
 
-They report what is theirs today, each report in a request of its own, and keep secret, ledger and
-outbox in their directories: `rappor client inspect DIR` shows what they sent.
+Each reports today's values, one report a request, and keeps its secret, ledger and outbox in its
+directory: `rappor client inspect DIR` shows what it sent.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 
 from rappor.client import Client
 from rappor.collection import Collection
+from rappor.demo import DemoError
+from rappor.demo.crowd import PATIENCE_SECONDS
 from rappor.demo.definitions import HOMEPAGE, START, THEME
-from rappor.demo.errors import DemoError
 from rappor.demo.interrupts import Interrupts
 from rappor.demo.population import DAYS, DemoPopulation, Person, named
-from rappor.demo.sending import PATIENCE_SECONDS
-from rappor.demo.truth import Held, Truth
+from rappor.demo.truth import HeldValue, Truth
 
 DEVICES = 10
 _FLUSH_SECONDS, _PAUSE_SECONDS = 2.0, 0.2
@@ -33,10 +33,10 @@ def report_all(
     interrupts: Interrupts,
     check: Callable[[], None],
 ) -> int:
-    """Have every device report, wait until all is stored, and count it; how many reported.
+    """Report from every device, wait until all is stored, and return how many devices reported.
 
-    None does where the environment says DO_NOT_TRACK: a client obeys. While reports wait to be
-    stored, `check` is called now and then: it raises if waiting is no use.
+    No device reports if the environment sets DO_NOT_TRACK: clients respect it. While reports wait
+    to be stored, `check` is called repeatedly; it raises if waiting is useless.
 
     Raises:
         DemoError: a report was not stored in time.
@@ -67,20 +67,20 @@ def report_all(
 def _answers(
     person: Person, collections: tuple[Collection, ...]
 ) -> Iterator[tuple[str, object, str]]:
-    """What a person reports today: collection, value, and the truth's name for it."""
+    """What a person reports today: the collection, the value, and its name in the truth."""
     homepage = person.homepage_on(DAYS - 1)
     yield HOMEPAGE, homepage, named(homepage)
     if person.theme is not None:
         yield THEME, person.theme, person.theme
-    ranges = next(each.ranges for each in collections if each.name == START)
+    ranges = next(collection.ranges for collection in collections if collection.name == START)
     if person.start is not None and ranges is not None:
         yield START, person.start, ranges.labels[ranges.range_of(person.start)]
 
 
 def stored(client: Client, check: Callable[[], None], patience: float = PATIENCE_SECONDS) -> bool:
-    """Wait until all reports of a client are stored; False if they were not in time.
+    """Wait until all reports of a client are stored; False if time ran out.
 
-    One request that is refused makes a client wait for a while, as it should.
+    After a refused request, a client waits for a while before it sends again.
     """
     until = time.monotonic() + patience
     while not client.flush(_FLUSH_SECONDS):
@@ -105,5 +105,5 @@ def _count(
         raise DemoError(f"a client could not report: {status.upload or status.explanation}")
     held = {name: value for name, _, value in _answers(person, collections)}
     for sent in client.preview().sent:
-        truth.add(Held(sent.collection, sent.period, person.country, held[sent.collection]))
+        truth.add(HeldValue(sent.collection, sent.period, person.country, held[sent.collection]))
     return True

@@ -1,4 +1,4 @@
-"""Where a demo keeps its files: a folder that is gone afterwards, or one that stays."""
+"""The folder of a demo: a temporary one, or one that is kept."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class DemoFolder:
-    """Where a demo keeps its files."""
+    """The folder in which a demo keeps its files."""
 
     folder: Path
 
     @property
     def collections(self) -> Path:
-        """Definitions and the list of candidates."""
+        """The collection definitions and the list of candidates."""
         return self.folder / "collections"
 
     @property
     def data(self) -> Path:
-        """What the server stores."""
+        """The server's data folder."""
         return self.folder / "data"
 
     @property
@@ -38,18 +38,18 @@ class DemoFolder:
 
     @property
     def keys(self) -> Path:
-        """The collector's keys: the crowd sends with one of a gateway."""
+        """The collector's keys: the crowd sends with a gateway key."""
         return self.folder / "keys.json"
 
     @property
     def truth(self) -> Path:
-        """What the homepages really were: written where the folder is kept, read by no server."""
+        """The true homepages: written only if the folder is kept, and read by no server."""
         return self.folder / "truth.csv"
 
 
 @contextmanager
-def place(keep: Path | None) -> Iterator[DemoFolder]:
-    """A folder for a demo: one that stays, or one that is gone afterwards."""
+def demo_folder(keep: Path | None) -> Iterator[DemoFolder]:
+    """The folder `keep`, which stays; or a temporary folder that is removed at the end."""
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
         yield DemoFolder(keep)

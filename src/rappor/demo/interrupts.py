@@ -1,6 +1,6 @@
-"""Ctrl-C, SIGTERM and a closed terminal: one of them ends the demo, and what it started, in order.
+"""Ctrl-C, SIGTERM or a closed terminal end the demo and the processes it started, in order.
 
-The first one raises KeyboardInterrupt; later ones are not heard, so that the ending gets done.
+The first signal raises KeyboardInterrupt. Later ones are ignored, so that the clean-up completes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _SIGNALS = tuple(
 
 
 class Interrupts:
-    """A context in which the first of these signals raises KeyboardInterrupt, and no other does."""
+    """A context in which the first such signal raises KeyboardInterrupt and later ones nothing."""
 
     def __init__(self) -> None:
-        """Nothing is heard before the context begins."""
+        """Change nothing before the context begins."""
         self.came = False
         self._held = False
         self._before: dict[signal.Signals, signal._HANDLER] = {}
@@ -27,7 +27,7 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         for number in _SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
-                self._before[number] = signal.signal(number, self._hear)
+                self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(
@@ -41,7 +41,7 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """A signal waits: what is started here is known to whoever has to end it."""
+        """Delay signals, so that a process started here is registered before it must be ended."""
         self._held = True
         try:
             yield
@@ -50,11 +50,11 @@ class Interrupts:
         self.check()
 
     def check(self) -> None:
-        """KeyboardInterrupt where a signal came: one that is raised in a destructor gets lost."""
+        """Raise KeyboardInterrupt if a signal came: one raised in a destructor gets lost."""
         if self.came:
             raise KeyboardInterrupt
 
-    def _hear(self, _number: int, _frame: FrameType | None) -> None:
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
         first, self.came = not self.came, True
         if first and not self._held:
             raise KeyboardInterrupt

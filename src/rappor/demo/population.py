@@ -1,7 +1,7 @@
-"""The people of the demo: who holds what, on which day. Seeded, because they are no clients.
+"""The people of the demo: who holds what, on which day.
 
-A browser hijacker begins on the fourth day and spreads faster in one of the two countries. The seed
-decides who the people are and what they hold; the noise on their reports knows nothing of it.
+A browser hijacker appears on the fourth day and spreads faster in one of the two countries. The
+seed decides who the people are and what they hold. The noise on their reports has no seed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HIJACKED = {
     "NZ": (0.0, 0.0, 0.0, 0.05, 0.10, 0.15, 0.20),
     "AU": (0.0, 0.0, 0.0, 0.01, 0.02, 0.04, 0.06),
 }
-UNLISTED = "(on no list)"  # the truth's name for homepages that one person alone has
+UNLISTED = "(on no list)"  # stands in the truth for a homepage that only one person has
 OTHER_HIJACKERS = (
     "find.toolbar-deals.example",
     "go.quick-searcher.example",
@@ -29,7 +29,7 @@ OTHER_HIJACKERS = (
 THEMES = {"light": 0.46, "dark": 0.31, "as the system": 0.19, "high contrast": 0.04}
 START_EDGES = (250, 500, 1000, 2000, 4000)  # ms
 CHUNK = 1500  # people; what they hold depends on the seed and on the number of their chunk
-ALSO = 3  # one person in so many also reports theme and start time
+ALSO = 3  # one person in three also reports theme and start time
 
 # fmt: off
 _FIRST = (
@@ -50,9 +50,9 @@ class Person(NamedTuple):
     Attributes:
         country: sent in clear, as the collections declare.
         homepage: on the first day.
-        hijacked: the day, from 0 on, from which the homepage is the hijacker's; `DAYS`: never.
-        theme: a category, or None where this person is not asked.
-        start: ms, or None where this person is not asked.
+        hijacked: the first day, counted from 0, with the hijacker's homepage; `DAYS` means never.
+        theme: a category, or None if this person does not report it.
+        start: ms, or None if this person does not report it.
     """
 
     country: str
@@ -62,13 +62,13 @@ class Person(NamedTuple):
     start: float | None
 
     def homepage_on(self, day: int) -> str:
-        """The homepage of a day."""
+        """The homepage on a day."""
         return HIJACKER if day >= self.hijacked else self.homepage
 
 
 @dataclass(frozen=True, slots=True)
 class DemoPopulation:
-    """So many people, drawn from a seed; any chunk of them can be drawn by itself.
+    """People drawn from a seed; each chunk of them can be drawn on its own.
 
     >>> crowd = DemoPopulation(2000, seed=1)
     >>> [len(list(crowd.chunk(number))) for number in range(crowd.chunks)]
@@ -82,17 +82,17 @@ class DemoPopulation:
 
     @property
     def chunks(self) -> int:
-        """How many chunks there are."""
+        """The number of chunks."""
         return -(-self.people // CHUNK)
 
     @property
     def reports(self) -> int:
-        """How many reports all of them make."""
+        """The number of reports that all people send."""
         return DAYS * (self.people + 2 * -(-self.people // ALSO))
 
     @classmethod
     def for_reports(cls, reports: int, seed: int) -> DemoPopulation:
-        """The people who make about so many reports.
+        """A population that sends about this number of reports.
 
         >>> DemoPopulation.for_reports(10**6, seed=1).people
         85714
@@ -101,25 +101,25 @@ class DemoPopulation:
 
     @property
     def sites(self) -> tuple[str, ...]:
-        """The homepages that people hold, most frequent first."""
+        """The homepages that people hold, the most frequent first."""
         return tuple(_dice(self.seed, "sites").sample(_every_site(), _SITES))
 
     def chunk(self, number: int) -> Iterator[Person]:
-        """The people of one chunk, numbered from 0 on."""
-        many = min(CHUNK, self.people - number * CHUNK)
-        return self._draw(f"chunk {number}", many, number * CHUNK)
+        """The people of one chunk; chunks are numbered from 0."""
+        size = min(CHUNK, self.people - number * CHUNK)
+        return self._draw(f"chunk {number}", size, number * CHUNK)
 
-    def devices(self, many: int) -> Iterator[Person]:
-        """Other people, who are in no chunk, each asked everything."""
-        return self._draw("devices", many, None)
+    def devices(self, count: int) -> Iterator[Person]:
+        """People who are in no chunk and report to every collection."""
+        return self._draw("devices", count, None)
 
-    def _draw(self, about: str, many: int, first: int | None) -> Iterator[Person]:
-        """People; `first` is the number of the first one, None where all are asked everything."""
+    def _draw(self, about: str, count: int, first: int | None) -> Iterator[Person]:
+        """Draw people; `first` numbers the first one; None: all report to every collection."""
         dice = _dice(self.seed, about)
         weights = [_DECAY**rank for rank in range(_SITES)]
-        countries = dice.choices([*COUNTRIES], [*COUNTRIES.values()], k=many)
-        homepages = dice.choices(self.sites, weights, k=many)
-        themes = dice.choices([*THEMES], [*THEMES.values()], k=many)
+        countries = dice.choices([*COUNTRIES], [*COUNTRIES.values()], k=count)
+        homepages = dice.choices(self.sites, weights, k=count)
+        themes = dice.choices([*THEMES], [*THEMES.values()], k=count)
         for place, country in enumerate(countries):
             alone = dice.random() < _UNLISTED_SHARE
             also = first is None or (first + place) % ALSO == 0
@@ -134,7 +134,7 @@ class DemoPopulation:
 
 @functools.cache
 def candidates() -> tuple[str, ...]:
-    """What an analyst would look for: known sites, and hijackers seen elsewhere; sorted.
+    """The strings an analyst would look for: known sites and known hijackers, sorted.
 
     >>> len(candidates()), HIJACKER in candidates()
     (200, True)
@@ -143,7 +143,7 @@ def candidates() -> tuple[str, ...]:
 
 
 def named(homepage: str) -> str:
-    """The truth's name for a homepage.
+    """The name of a homepage in the truth.
 
     >>> named(HIJACKER), named("intranet-1.example")
     ('search.hijack-bar.example', '(on no list)')

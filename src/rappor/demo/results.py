@@ -1,6 +1,6 @@
-"""What can be learnt from the store, beside what is true: the path of `rappor decode`.
+"""Decode the demo's store as `rappor decode` does, and compare the results with the truth.
 
-Counts come from the store that the server wrote, read only; the truth from the demo itself.
+The counts come from the server's store, opened for reading only; the truth from the demo itself.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from rappor.simulate.judge import Judgement, judge
 from rappor.store import StoredCounts, open_store
 
 
-class Beside(NamedTuple):
-    """An estimate and the truth.
+class EstimateAndTruth(NamedTuple):
+    """An estimate and the true share.
 
     Attributes:
         label: a string, category, range, day or country.
         row: the decoded row.
         truth: the true share of the reports.
-        verdict: found, missed, false, or absent: rightly not found.
+        verdict: found, missed, false (nobody holds it), or absent (rightly not found).
     """
 
     label: str
@@ -42,41 +42,44 @@ class Beside(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DemoResults:
-    """All that the demo found.
+    """All results of the demo.
 
     Attributes:
-        homepages: all days and countries together.
-        judged: the same beside the truth.
+        homepages: the homepages of all days and countries together.
+        judged: how they compare with the truth.
         rows: every candidate that was detected or held, the largest first.
         unlisted: the true share of reports whose homepage is on no list.
         by_day: the hijacker on each day.
         by_country: the hijacker in each country, all days together.
         themes: every category.
         starts: the histogram of start times.
-        start_ranges: its ranges.
+        start_ranges: the ranges of the histogram.
     """
 
     homepages: Decoded
     judged: Judgement
-    rows: tuple[Beside, ...]
+    rows: tuple[EstimateAndTruth, ...]
     unlisted: float
-    by_day: tuple[Beside, ...]
-    by_country: tuple[Beside, ...]
-    themes: tuple[Beside, ...]
+    by_day: tuple[EstimateAndTruth, ...]
+    by_country: tuple[EstimateAndTruth, ...]
+    themes: tuple[EstimateAndTruth, ...]
     starts: Histogram
-    start_ranges: tuple[Beside, ...]
+    start_ranges: tuple[EstimateAndTruth, ...]
 
     @property
-    def hijacker(self) -> Beside:
+    def hijacker(self) -> EstimateAndTruth:
         """The hijacker over all days and countries."""
-        return next(each for each in self.rows if each.label == HIJACKER)
+        return next(row for row in self.rows if row.label == HIJACKER)
 
 
-def find(data: Path, collections: Sequence[Collection], truth: Truth) -> DemoResults:
-    """Decode what the store holds, and set it beside the truth."""
+def decode_and_compare(data: Path, collections: Sequence[Collection], truth: Truth) -> DemoResults:
+    """Decode the counts in the store and compare the results with the truth."""
     homepage, theme, start = (_named(collections, name) for name in (HOMEPAGE, THEME, START))
     with closing(open_store(data, read_only=True)) as store:
-        cells = {each.name: store.counts(each.name, each.version) for each in collections}
+        cells = {
+            collection.name: store.counts(collection.name, collection.version)
+            for collection in collections
+        }
     whole = _strings(homepage, cells[HOMEPAGE])
     held = truth.of(HOMEPAGE)
     judged = judge(whole, held)
@@ -105,38 +108,42 @@ def find(data: Path, collections: Sequence[Collection], truth: Truth) -> DemoRes
 
 
 def _named(collections: Sequence[Collection], name: str) -> Collection:
-    return next(each for each in collections if each.name == name)
+    return next(collection for collection in collections if collection.name == name)
 
 
 def _strings(collection: Collection, cells: Sequence[StoredCounts]) -> Decoded:
-    found = decode(sum_cells(cells, collection), candidates())
-    if not isinstance(found, Decoded):
+    decoded = decode(sum_cells(cells, collection), candidates())
+    if not isinstance(decoded, Decoded):
         raise TypeError("a histogram of strings")
-    return found
+    return decoded
 
 
-def _rows(whole: Decoded, held: Mapping[str, int], judged: Judgement) -> tuple[Beside, ...]:
-    named = {each.string for each in judged.rows} | {HIJACKER}
+def _rows(
+    whole: Decoded, held: Mapping[str, int], judged: Judgement
+) -> tuple[EstimateAndTruth, ...]:
+    named = {row.string for row in judged.rows} | {HIJACKER}
     rows = (row for row in whole.rows if row.string in named)
-    return tuple(_beside(row.string, row, held, whole.reports) for row in rows)
+    return tuple(_compare(row.string, row, held, whole.reports) for row in rows)
 
 
-def _every(found: Decoded, held: Mapping[str, int], labels: Sequence[str]) -> tuple[Beside, ...]:
+def _every(
+    decoded: Decoded, held: Mapping[str, int], labels: Sequence[str]
+) -> tuple[EstimateAndTruth, ...]:
     """Every bit of a basic collection, in the order of its definition."""
-    by_name = {row.string: row for row in found.rows}
-    return tuple(_beside(label, by_name[label], held, found.reports) for label in labels)
+    by_name = {row.string: row for row in decoded.rows}
+    return tuple(_compare(label, by_name[label], held, decoded.reports) for label in labels)
 
 
-def _hijacker(label: str, found: Decoded, held: Mapping[str, int]) -> Beside:
-    beside = _beside(HIJACKER, found.row(HIJACKER), held, found.reports)
-    return beside._replace(label=label)
+def _hijacker(label: str, decoded: Decoded, held: Mapping[str, int]) -> EstimateAndTruth:
+    compared = _compare(HIJACKER, decoded.row(HIJACKER), held, decoded.reports)
+    return compared._replace(label=label)
 
 
-def _beside(label: str, row: Row, held: Mapping[str, int], reports: int) -> Beside:
+def _compare(label: str, row: Row, held: Mapping[str, int], reports: int) -> EstimateAndTruth:
     times = held.get(label, 0)
     verdict = (
         ("found" if row.detected else "missed")
         if times
         else ("false" if row.detected else "absent")
     )
-    return Beside(label, row, times / max(reports, 1), verdict)
+    return EstimateAndTruth(label, row, times / max(reports, 1), verdict)

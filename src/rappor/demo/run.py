@@ -1,4 +1,4 @@
-"""The demo from one end to the other: server, crowd, devices, decoding."""
+"""The demo from start to end: server, crowd, devices, decoding."""
 
 from __future__ import annotations
 
@@ -12,31 +12,30 @@ from dataclasses import dataclass
 from rappor import csv_cells
 from rappor.collection import Collection, period_of
 from rappor.demo import definitions, devices
-from rappor.demo.crowd import Task
+from rappor.demo.crowd import CrowdWorkers, Task
 from rappor.demo.folder import DemoFolder
 from rappor.demo.interrupts import Interrupts
 from rappor.demo.population import DAYS, DemoPopulation
-from rappor.demo.results import DemoResults, find
+from rappor.demo.results import DemoResults, decode_and_compare
 from rappor.demo.server import DemoServer
 from rappor.demo.truth import Truth
-from rappor.demo.workers import CrowdWorkers
 
 PROCESSES = 2
-Progress = Callable[[str, int, int], None]  # what is being done, how much of it, of how much
+Progress = Callable[[str, int, int], None]  # the step, how much of it is done, how much there is
 
 
 @dataclass(frozen=True, slots=True)
 class DemoOutcome:
-    """A demo that has run.
+    """A finished demo.
 
     Attributes:
-        collections: what was asked.
-        population: who was asked.
-        devices: how many reported through `rappor.Client`.
+        collections: the collections that people reported to.
+        population: the people.
+        devices: how many people reported through `rappor.Client`.
         periods: the days.
-        truth: what the stored reports held.
-        seconds: of sending, and of decoding.
-        found: what was learnt.
+        truth: the values behind the stored reports.
+        seconds: the time that sending took, and decoding.
+        results: what decoding found.
     """
 
     collections: tuple[Collection, ...]
@@ -45,11 +44,11 @@ class DemoOutcome:
     periods: tuple[str, ...]
     truth: Truth
     seconds: tuple[float, float]
-    found: DemoResults
+    results: DemoResults
 
 
 def days(today: datetime.date) -> tuple[str, ...]:
-    """The periods of the demo, the last one today.
+    """The periods of the demo; the last one is today.
 
     >>> days(datetime.date(2026, 11, 16))[0]
     '2026-11-10'
@@ -61,10 +60,10 @@ def days(today: datetime.date) -> tuple[str, ...]:
 def prepare(
     where: DemoFolder, population: DemoPopulation, today: datetime.date
 ) -> tuple[Collection, ...]:
-    """Write the definitions that the server is started with."""
-    made = definitions.definitions(population.people, today)
-    definitions.write(made, where.collections)
-    return made
+    """Write the definitions with which the server starts."""
+    collections = definitions.definitions(population.people, today)
+    definitions.write(collections, where.collections)
+    return collections
 
 
 def collect(
@@ -76,7 +75,7 @@ def collect(
     progress: Progress,
     interrupts: Interrupts,
 ) -> DemoOutcome:
-    """Have everyone report, then decode.
+    """Send the reports of the whole population, then decode.
 
     Raises:
         DemoError: the server or a process failed.
@@ -91,7 +90,7 @@ def collect(
             number,
             steps,
             server.url,
-            tuple(each.to_toml() for each in collections),
+            tuple(collection.to_toml() for collection in collections),
             periods,
             server.gateway_key,
         )
@@ -112,19 +111,19 @@ def collect(
         with interrupts.held():
             workers = started.enter_context(CrowdWorkers(tasks))
         stored(0)
-        real = devices.report_all(
+        real_clients = devices.report_all(
             where.clients, collections, population, server.url, truth, interrupts, check
         )
         workers.listen(truth, stored, check)
     sent = time.monotonic()
     progress("decoding", 0, 0)
-    found = find(where.data, collections, truth)
-    took = (sent - began, time.monotonic() - sent)
-    return DemoOutcome(collections, population, real, periods, truth, took, found)
+    results = decode_and_compare(where.data, collections, truth)
+    seconds = (sent - began, time.monotonic() - sent)
+    return DemoOutcome(collections, population, real_clients, periods, truth, seconds, results)
 
 
 def write_truth(where: DemoFolder, truth: Truth) -> None:
-    """What the reports on homepages held, as `rappor decode --truth` reads it."""
-    held = sorted(truth.of(definitions.HOMEPAGE).items(), key=lambda each: (-each[1], each[0]))
+    """Write the true homepages in the format that `rappor decode --truth` reads."""
+    held = sorted(truth.of(definitions.HOMEPAGE).items(), key=lambda item: (-item[1], item[0]))
     with where.truth.open("w", encoding="utf-8", newline="") as file:
         file.writelines(["string,count\n", *map(csv_cells.line, held)])

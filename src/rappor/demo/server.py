@@ -1,7 +1,7 @@
 """The real server of the demo: `rappor serve` on loopback, over a folder of its own.
 
-Its log goes to a file, which says where it listens and why it ended. It ends with this process,
-however that one ends: on SIGTERM in the usual case, by the kernel where this one was killed.
+Its log goes to a file, which says where it listens and why it ended. The server never outlives this
+process: it usually gets SIGTERM; if this process is killed, the kernel kills the server (Linux).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from rappor.collector.keys import new_key
-from rappor.demo.errors import DemoError
+from rappor.demo import DemoError
 from rappor.demo.folder import DemoFolder
 from rappor.host import LOOPBACK, die_with_parent, free_port
 
@@ -29,13 +29,13 @@ class DemoServer:
     """One server; a context that stops it.
 
     Attributes:
-        gateway_key: sends batches of many people's reports; each start has a new one.
+        gateway_key: lets a sender upload batches of many people's reports; new at each start.
     """
 
     def __init__(self, where: DemoFolder, port: int = 0, dashboard_port: int = 0) -> None:
-        """Start it; ports of 0 are chosen here, so that a part that restarts has the same one."""
+        """Start the server; ports of 0 are chosen here, so that a restarted part keeps its port."""
         self.port, self.dashboard_port = port or free_port(), dashboard_port or free_port()
-        self._log = where.log
+        self._where = where
         options = ["--data", str(where.data), "--collections", str(where.collections)]
         options += ["--host", HOST, "--port", str(self.port)]
         where.keys.unlink(missing_ok=True)  # of an earlier demo in the same folder
@@ -49,8 +49,19 @@ class DemoServer:
                 stdout=subprocess.DEVNULL,
                 stderr=file,
                 preexec_fn=die_with_parent,
-                process_group=0,  # Ctrl-C is for the demo, which then stops the server
+                process_group=0,  # Ctrl-C goes to the demo, which then stops the server
             )
+
+    def login_link(self) -> str:
+        """An address that logs one browser into the dashboard as an analyst, once."""
+        from rappor.dashboard.auth.roles import Role
+        from rappor.dashboard.settings import STATE_FILE, login_link
+        from rappor.dashboard.state import DashboardState
+
+        file = self._where.data / STATE_FILE
+        with contextlib.closing(DashboardState(file, self._where.collections)) as state:
+            secret = state.new_link("demo", "rappor demo", Role.ANALYST)
+        return login_link(self.dashboard_url, secret)
 
     @property
     def url(self) -> str:
@@ -63,12 +74,12 @@ class DemoServer:
         return f"http://{HOST}:{self.dashboard_port}"
 
     def wait(self, port: int) -> None:
-        """Return when a port is listened on; DemoError, with the reason, where it never is."""
+        """Return when the server listens on a port; raise DemoError, with the reason, otherwise."""
         until = time.monotonic() + START_SECONDS
         while not self._listens(port):
             self.check()
             reason = self._reason()
-            if reason and any(each.get("event") == "ended" for each in self._events()):
+            if reason and any(event.get("event") == "ended" for event in self._events()):
                 raise DemoError(f"the server did not start: {reason}")
             if time.monotonic() > until:
                 raise DemoError(
@@ -77,7 +88,7 @@ class DemoServer:
             time.sleep(_TICK_SECONDS)
 
     def check(self) -> None:
-        """DemoError where the server has ended."""
+        """Raise DemoError if the server has ended."""
         code = self._process.poll()
         if code is not None:
             how = f"with code {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
@@ -85,14 +96,14 @@ class DemoServer:
             raise DemoError(f"the server ended {how}" + (f": {reason}" if reason else ""))
 
     def stop(self) -> None:
-        """End it, with all that it started; what waits is committed first."""
+        """Stop the server and its processes; waiting batches are committed first."""
         if self._process.poll() is not None:
             return
         self._process.terminate()
         try:
             self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()  # the kernel then ends its children
+            self._process.kill()  # the kernel then kills its children
             self._process.wait()
 
     def __enter__(self) -> DemoServer:
@@ -108,22 +119,22 @@ class DemoServer:
 
     def _listens(self, port: int) -> bool:
         return any(
-            str(each.get("event")).endswith("listening") and each.get("port") == port
-            for each in self._events()
+            str(event.get("event")).endswith("listening") and event.get("port") == port
+            for event in self._events()
         )
 
     def _lines(self) -> list[str]:
-        return self._log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return self._where.log.read_text(encoding="utf-8", errors="replace").splitlines()
 
     def _events(self) -> list[dict[str, Any]]:
-        found = []
+        events = []
         for line in self._lines():
             with contextlib.suppress(ValueError):
-                said = json.loads(line)
-                found += [said] if isinstance(said, dict) else []
-        return found
+                document = json.loads(line)
+                events += [document] if isinstance(document, dict) else []
+        return events
 
     def _reason(self) -> str:
-        """The last line for people in its log, "" where there is none: it logs JSON."""
+        """The last line of the log that is not JSON but for people; "" if there is none."""
         plain = (line for line in self._lines() if line.strip() and not line.startswith("{"))
         return "".join(list(plain)[-1:])

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import ExitStack
 from pathlib import Path
 
 from rappor import csv_cells
-from rappor.charts.render import render
+from rappor.charts.render import to_png, to_svg
 from rappor.errors import ParamsError
-from rappor.experiments.experiment import Outcome, Table
+from rappor.experiments.experiment import Figure, Outcome, Table
 from rappor.experiments.page import experiment_page, index_page
 from rappor.experiments.style import darkened
 from rappor.experiments.summary import FILE, Document, RunRecord, merged
-from rappor.files import replacing
+from rappor.files import write_bytes, write_text
 
 _TAKEN = ("index", "remarks", "verdicts")
 _STEM = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -24,21 +23,14 @@ def write_experiment(done: RunRecord, directory: Path) -> Path:
     """Write DIRECTORY/NAME/ and return its page."""
     folder = directory / done.name
     folder.mkdir(parents=True, exist_ok=True)
+    if done.outcome is not None:
+        check_names(done.outcome)
+        for figure in done.outcome.figures:
+            _write_figure(figure, folder)
+        for table in done.outcome.tables:
+            _write_table(table, folder)
     page = folder / "index.html"
-    with ExitStack() as stack:  # the files of a run before stay until all of these are complete
-
-        def new(name: str) -> Path:
-            return stack.enter_context(replacing(folder / name))
-
-        if done.outcome is not None:
-            check_names(done.outcome)
-            for figure in done.outcome.figures:
-                render(figure.spec, new(f"{figure.name}.png"))
-                render(figure.spec, new(f"{figure.name}.svg"))
-                render(darkened(figure.spec), new(f"{figure.name}-dark.svg"))
-            for table in done.outcome.tables:
-                _write_table(table, new(f"{table.name}.csv"))
-        new(page.name).write_text(experiment_page(done), encoding="utf-8")
+    write_text(page, experiment_page(done))
     return page
 
 
@@ -47,10 +39,9 @@ def write_summary(directory: Path, entries: Document) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     document = merged(directory, entries)
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(directory / FILE, text + "\n")
     page = directory / "index.html"
-    with replacing(directory / FILE) as summary_draft, replacing(page) as page_draft:
-        summary_draft.write_text(text + "\n", encoding="utf-8")
-        page_draft.write_text(index_page(document), encoding="utf-8")
+    write_text(page, index_page(document))
     return page
 
 
@@ -64,7 +55,12 @@ def check_names(outcome: Outcome) -> None:
             )
 
 
-def _write_table(table: Table, path: Path) -> None:
-    with path.open("w", encoding="utf-8", newline="") as handle:
-        handle.write(csv_cells.line(table.columns))
-        handle.writelines(map(csv_cells.line, table.rows))
+def _write_figure(figure: Figure, folder: Path) -> None:
+    write_bytes(folder / f"{figure.name}.png", to_png(figure.spec))
+    write_text(folder / f"{figure.name}.svg", to_svg(figure.spec))
+    write_text(folder / f"{figure.name}-dark.svg", to_svg(darkened(figure.spec)))
+
+
+def _write_table(table: Table, folder: Path) -> None:
+    lines = map(csv_cells.line, [table.columns, *table.rows])
+    write_text(folder / f"{table.name}.csv", "".join(lines))

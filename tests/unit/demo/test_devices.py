@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from rappor.demo import devices
+from rappor.demo import DemoError, devices
 from rappor.demo.devices import stored
-from rappor.demo.errors import DemoError
 
 
 class Refused:

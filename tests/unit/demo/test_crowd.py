@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from rappor.demo.errors import DemoError
+from rappor.demo import DemoError
+from rappor.demo.crowd import BatchSender
 from rappor.demo.interrupts import Interrupts
-from rappor.demo.sending import Mail
 from rappor.wire import PROBLEM_JSON, PROBLEMS, problem_json
 
 
@@ -48,7 +48,7 @@ def answering(*codes: str | None) -> Iterator[tuple[str, list[bytes]]]:
 def test_a_batch_is_sent_again_until_it_is_stored() -> None:
     slept: list[float] = []
     with answering("overloaded", "shutting-down", None) as (url, got):
-        Mail(url, sleep=slept.append).post(b"batch")
+        BatchSender(url, sleep=slept.append).post(b"batch")
     assert got == [b"batch"] * 3
     assert len(slept) == 2
 
@@ -56,7 +56,7 @@ def test_a_batch_is_sent_again_until_it_is_stored() -> None:
 @pytest.mark.parametrize("code", ["malformed-batch", "wrong-params", "store-full"])
 def test_what_waiting_does_not_help_is_said_at_once(code: str) -> None:
     with answering(code) as (url, got), pytest.raises(DemoError, match=code) as caught:
-        Mail(url).post(b"batch")
+        BatchSender(url).post(b"batch")
     assert PROBLEMS[code].title in str(caught.value)
     assert len(got) == 1
 
@@ -64,13 +64,13 @@ def test_what_waiting_does_not_help_is_said_at_once(code: str) -> None:
 @pytest.mark.slow
 def test_patience_has_an_end() -> None:
     with answering(*["overloaded"] * 50) as (url, _), pytest.raises(DemoError, match="503"):
-        Mail(url, patience=0.3).post(b"batch")
+        BatchSender(url, patience=0.3).post(b"batch")
 
 
 def test_nobody_there_is_an_error_in_words() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))  # nobody else gets this port, and nobody listens
-        mail = Mail(f"http://127.0.0.1:{bound.getsockname()[1]}", patience=0.2)
+        mail = BatchSender(f"http://127.0.0.1:{bound.getsockname()[1]}", patience=0.2)
         with pytest.raises(DemoError, match=r"no answer from the server: .*refused"):
             mail.post(b"batch")
 
