@@ -253,16 +253,16 @@ class Recorder:
 
     def _fingerprint(self, collection: Collection, secret: bytes, value: object) -> str:
         keyed = fingerprints(secret, collection.name, collection.memo_digest)
-        memo = signal_of(
+        signal = signal_of(
             collection.params,
             collection.kind,
             collection.dialect,
             0,
             collection.categories,
             collection.ranges,
-            then=lambda _bits, data: data,
         )
-        return keyed(memo(value))
+        _, memo = signal(value)
+        return keyed(memo)
 
     def _close(self, ledger: Ledger, collection: Collection, day: datetime.date) -> None:
         """Tell `report()` if further calls in this period change nothing."""

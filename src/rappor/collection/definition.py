@@ -108,9 +108,8 @@ class Collection:
         check_params(self.params)
         for name, check in fields.CHECKS.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
-        categories = self.categories
-        shape = (self.params, self.kind, self.dialect, 0, categories, self.ranges)
-        signal_of(*shape, then=lambda bits, _memo: bits)  # refuses parts that do not fit
+        # Refuses parts that do not fit together.
+        signal_of(self.params, self.kind, self.dialect, 0, self.categories, self.ranges)
         if self.ranges is not None:
             fields.check_edges(self.ranges)
         object.__setattr__(self, "schedule", self._checked_schedule())
