@@ -1,4 +1,4 @@
-"""The fields of a collection, each with its check: wrong types and ranges are refused by name."""
+"""The fields of a collection, each with its check; errors name the field."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _GROUP = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 
 
 def one_of(*allowed: str) -> Check:
-    """A check that a field is one of some words."""
+    """A check that a field is one of these words."""
 
     def check(name: str, value: Any) -> str:
         if not isinstance(value, str) or value not in allowed:
@@ -51,7 +51,7 @@ def count(low: int, high: int) -> Check:
 
 
 def matching(pattern: re.Pattern[str], about: str) -> Check:
-    """A check that a field is a text of a given form."""
+    """A check that a field is a text that matches a pattern."""
 
     def check(name: str, value: Any) -> str:
         if not isinstance(value, str) or not pattern.fullmatch(value):
@@ -62,12 +62,12 @@ def matching(pattern: re.Pattern[str], about: str) -> Check:
 
 
 def optional(check: Check) -> Check:
-    """The same check, for a field that may be left out."""
+    """The same check, for an optional field."""
     return lambda name, value: None if value is None else check(name, value)
 
 
 def some_text(name: str, value: Any) -> str:
-    """A text without control characters but new lines, possibly empty."""
+    """A text, possibly empty, without control characters other than new line and tab."""
     if not isinstance(value, str) or not encodable(value) or len(value) > MAX_TEXT:
         raise ParamsError(
             f"{name} must be a text of at most {MAX_TEXT} characters, got {show(value)}"
@@ -92,7 +92,7 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
 
 
 def categories(name: str, value: Any) -> tuple[str, ...] | None:
-    """A list of strings, one for each bit; their being distinct is checked with the kind."""
+    """A list of strings, one for each bit; `signal_of` checks that they are distinct."""
     if value is None:
         return None
     if not isinstance(value, (list, tuple)) or not value:
@@ -111,7 +111,7 @@ def day(name: str, value: Any) -> datetime.date:
 
 
 def number_from_0(name: str, value: Any) -> float:
-    """A finite number from 0 on, where 0 stands for "left out"."""
+    """A finite number, at least 0; 0 stands for "not given"."""
     if not is_real(value) or not math.isfinite(value) or value < 0:
         raise ParamsError(f"{name} must be a number above 0, got {show(value)}")
     return float(value)
@@ -132,7 +132,7 @@ def ranges(name: str, value: Any) -> Ranges | None:
 
 
 def check_edges(made: Ranges) -> None:
-    """Refuse edges that no file could hold."""
+    """Refuse edges that are too large for a file."""
     for number, edge in enumerate(made.edges):
         if max(abs(edge.numerator), edge.denominator).bit_length() > MAX_EDGE_BITS:
             raise ParamsError(f"ranges.edges[{number}] must have at most {MAX_EDGE_BITS} bits")
