@@ -30,11 +30,11 @@ MAX_EDGE_BITS = 1024
 MAX_TEXT = 4096
 MAX_COUNT = 10**12
 
-Check = Callable[[str, Any], Any]
+FieldCheck = Callable[[str, Any], Any]
 _GROUP = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 
 
-def one_of(*allowed: str) -> Check:
+def one_of(*allowed: str) -> FieldCheck:
     """A check that a field is one of these words."""
 
     def check(name: str, value: Any) -> str:
@@ -45,12 +45,12 @@ def one_of(*allowed: str) -> Check:
     return check
 
 
-def count(low: int, high: int) -> Check:
+def count(low: int, high: int) -> FieldCheck:
     """A check that a field is a whole number in a range."""
     return lambda name, value: whole(name, value, low, high)
 
 
-def matching(pattern: re.Pattern[str], about: str) -> Check:
+def matching(pattern: re.Pattern[str], about: str) -> FieldCheck:
     """A check that a field is a text that matches a pattern."""
 
     def check(name: str, value: Any) -> str:
@@ -61,7 +61,7 @@ def matching(pattern: re.Pattern[str], about: str) -> Check:
     return check
 
 
-def optional(check: Check) -> Check:
+def optional(check: FieldCheck) -> FieldCheck:
     """The same check, for an optional field."""
     return lambda name, value: None if value is None else check(name, value)
 
@@ -172,7 +172,7 @@ def phases(name: str, value: Any) -> Iterator[tuple[Any, Any, Any]]:
         yield each[0], each[1], each[2]
 
 
-CHECKS: dict[str, Check] = {
+CHECKS: dict[str, FieldCheck] = {
     "name": matching(COLLECTION_NAME, "1 to 63 of a-z, 0-9, _ and -, a letter first"),
     "version": count(1, MAX_VERSION),
     "kind": lambda _, value: check_kind(value),
