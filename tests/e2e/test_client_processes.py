@@ -33,7 +33,7 @@ def test_opting_out_in_one_process_ends_the_uploads_of_another(
 ) -> None:
     collector.release.clear()
     code = """
-    clearing.AT_EXIT = float(sys.argv[3])
+    consent.AT_EXIT = float(sys.argv[3])
     client = Client.open(sys.argv[1], [homepage()], consent=True, upload_to=sys.argv[2])
     print(json.dumps([client.opt_out(), client.status().waiting]))
     """

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from rappor.client import Client, outbox_clearing, processes
+from rappor.client import Client, consent, processes
 from rappor.client import client as client_module
 from rappor.client.charging import Caps
+from rappor.client.client import Parts
 from rappor.client.identity import LEDGER
 from rappor.client.ledger_file import parse_ledger
 from rappor.client.outbox import OUTBOX, Outbox, parse_batch
-from rappor.client.parts import Parts
 from rappor.client.recorder import Recorder
 from rappor.client.sender import Sender, Withdrawn
 from rappor.params import Params
@@ -227,7 +227,7 @@ class Life:
 
     def on_the_wire(self, body: bytes) -> None:
         reported, made = self.made[decode_batch(body).token]
-        on_its_way = self.disk.held_since[outbox_clearing.SENDING_LOCK]
+        on_its_way = self.disk.held_since[consent.SENDING_LOCK]
         self.left.append(body)
         for each in self.promises:
             if each.returned == NEVER or each.kept is None:
@@ -326,6 +326,6 @@ def test_the_search_finds_a_planted_bug(bug: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 def test_the_search_finds_an_opt_out_that_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "is_quiet", lambda _: True)
+    monkeypatch.setattr(client_module, "nothing_is_sending", lambda _: True)
     with pytest.raises(AssertionError, match="left"):
         live(range(10_000))
