@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from html import escape
 
-from rappor.experiments.style import whole_page
+from rappor.experiments.pages import whole_page
 from rappor.simulate import Judgement
 from regression.measure import Counted, Figures
 

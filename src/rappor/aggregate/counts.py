@@ -14,7 +14,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rappor.aggregate import counts_csv, counts_files
+from rappor.aggregate import counts_formats
 from rappor.checks import show, whole
 from rappor.errors import DecodeError, ParamsError
 from rappor.mechanism.dialects import DIALECTS
@@ -110,32 +110,32 @@ class Counts:
             DecodeError: the file, the line, what was expected and what is there.
         """
         check_params(params)
-        totals, ones = counts_csv.read_counts(path, params)
+        totals, ones = counts_formats.read_counts(path, params)
         return cls(params, totals, ones, kind, dialect, collection, version, reports_per_client)
 
     def to_csv(self, path: str | PathLike[str] | TextIO) -> None:
         """Write google/rappor's counts.csv (also to an open text stream)."""
-        counts_csv.write_counts(path, self.totals, self.ones)
+        counts_formats.write_counts(path, self.totals, self.ones)
 
     @classmethod
     def from_parquet(cls, path: str | PathLike[str]) -> Counts:
         """The counts that `to_parquet` wrote."""
-        totals, ones, about = counts_files.read_parquet(path)
+        totals, ones, about = counts_formats.read_parquet(path)
         return cls(totals=totals, ones=ones, **about)
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
         """Write a Parquet file with all that belongs to the counts."""
-        counts_files.write_parquet(path, self.totals, self.ones, self._about())
+        counts_formats.write_parquet(path, self.totals, self.ones, self._about())
 
     @classmethod
     def from_npz(cls, path: str | PathLike[str]) -> Counts:
         """The counts that `to_npz` wrote."""
-        totals, ones, about = counts_files.read_npz(path)
+        totals, ones, about = counts_formats.read_npz(path)
         return cls(totals=totals, ones=ones, **about)
 
     def to_npz(self, path: str | PathLike[str]) -> None:
         """Write an npz file with all that belongs to the counts."""
-        counts_files.write_npz(path, self.totals, self.ones, self._about())
+        counts_formats.write_npz(path, self.totals, self.ones, self._about())
 
     def _about(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in (*_MUST_AGREE, "reports_per_client")}

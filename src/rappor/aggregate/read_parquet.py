@@ -13,7 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from rappor.aggregate.part import WRONG_BITS, FilePart, ReadJob, Wrong, wrong_cohort, wrong_length
+from rappor.aggregate.file_parts import (
+    WRONG_BITS,
+    FilePart,
+    MalformedLines,
+    ReadJob,
+    wrong_cohort,
+    wrong_length,
+)
 from rappor.errors import DecodeError, MissingExtraError
 from rappor.params import Params
 from rappor.typing import BoolArray, ByteArray, IntArray
@@ -97,7 +104,7 @@ def _parse_piece(cohort: Any, reports: Any, params: Params) -> FilePart:
     good = fits.copy()
     good[fits] = clean
     taken = good & in_range
-    wrong = Wrong()
+    wrong = MalformedLines()
     for index in np.flatnonzero(~taken).tolist():
         wrong.add(index + 1, _reason(int(lengths[index]), in_range[index], text, params))
     return FilePart(packed[taken[fits]], cohorts[taken], len(lengths), wrong)

@@ -16,11 +16,9 @@ import math
 
 import numpy as np
 
-from rappor.attack.binomials import binomial_sum
-from rappor.attack.draw import ones_of_memo, permanent
-from rappor.attack.finding import AttackFigure, AttackResult, Bound, percent
-from rappor.attack.scores import (
+from rappor.attack.evidence import (
     ScorePart,
+    binomial_sum,
     counted,
     difference,
     mixed,
@@ -28,7 +26,9 @@ from rappor.attack.scores import (
     sum_law,
     whole_scores,
 )
+from rappor.attack.result import AttackFigure, AttackResult, Bound, percent
 from rappor.attack.settings import batches, check_trials, generator, telling_bits
+from rappor.attack.simulated_bits import ones_of_memo, permanent
 from rappor.attack.two_values import decide
 from rappor.checks import whole
 from rappor.mechanism.prr import flip_probability
@@ -36,9 +36,9 @@ from rappor.params import Params
 from rappor.privacy.loss import add_up, epsilon_n
 from rappor.typing import BoolArray, FloatArray, IntArray
 
-MOST_REPORTS = 400  # the table of pairs of counts has (n+1)² entries
+MAX_REPORTS = 400  # the table of pairs of counts has (n+1)² entries
 SHOWN = (1, 3, 7, 14, 30)
-LEAST_STEPS = 1024  # many bits of faint evidence decide together: none may be rounded away
+MIN_STEPS = 1024  # many bits of faint evidence decide together: none may be rounded away
 
 
 def same_scores(params: Params, reports: int, set_share: float) -> FloatArray:
@@ -61,7 +61,7 @@ def rule(params: Params, reports: int) -> IntArray:
     """The attacker's whole-number scores w(c, c') for every bit, knowing neither value."""
     flip = float(flip_probability(params))
     set_share = flip + (1 - 2 * flip) * params.h / params.k
-    return whole_scores(same_scores(params, reports, set_share), params.k, least=LEAST_STEPS)[0]
+    return whole_scores(same_scores(params, reports, set_share), params.k, least=MIN_STEPS)[0]
 
 
 def rates(params: Params, reports: int) -> tuple[float, float]:
@@ -101,7 +101,7 @@ def by_noise_alone(params: Params, reports: int) -> float:
     0.955
     """
     flip = float(flip_probability(params))
-    scores, _ = whole_scores(same_scores(params, reports, flip), params.k, least=LEAST_STEPS)
+    scores, _ = whole_scores(same_scores(params, reports, flip), params.k, least=MIN_STEPS)
     pair, alone = pair_laws(params, reports, flip)
     unchanged = sum_law([ScorePart(scores, pair, params.k)]).above()
     changed = sum_law([ScorePart(scores, np.outer(alone, alone), params.k)]).above()
@@ -157,7 +157,7 @@ def attack(
     >>> round(attack(Params.preset("windows"), reports=7, trials=100).exact, 3)
     0.958
     """
-    n = whole("reports", reports, 1, MOST_REPORTS)
+    n = whole("reports", reports, 1, MAX_REPORTS)
     count = check_trials(trials)
     kept, changed = rates(params, n)
     figure = balanced_figure(params, n, count, seed, "balanced accuracy")

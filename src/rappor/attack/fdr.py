@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from rappor.attack.draw import ones
-from rappor.attack.finding import (
+from rappor.attack.posterior import chances, given_ones
+from rappor.attack.result import (
     AttackFigure,
     AttackResult,
     Bound,
-    most_believed,
+    max_belief,
     percent,
     share_figure,
 )
-from rappor.attack.posterior import chances, given_ones
 from rappor.attack.settings import batches, check_frequency, check_trials, generator
+from rappor.attack.simulated_bits import ones
 from rappor.checks import exact
 from rappor.params import Params, check_params
 from rappor.privacy.loss import epsilon_one
@@ -84,7 +84,7 @@ def attack(
             share_figure(label, rate, false, picked) if picked else AttackFigure(label, rate),
             share_figure("share of all who are picked", picked_share(params, share), picked, count),
         ),
-        bound=Bound("ε1", epsilon, 1 - most_believed(epsilon, share), least=True),
+        bound=Bound("ε1", epsilon, 1 - max_belief(epsilon, share), least=True),
         meaning=(
             f"Of those picked, {percent(rate)} do not hold v, where picking blindly would give "
             f"{percent(1 - share)}: "

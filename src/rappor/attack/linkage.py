@@ -22,18 +22,18 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from rappor.attack.change import pair_laws, same_scores
-from rappor.attack.draw import ones, ones_of_memo, permanent
-from rappor.attack.finding import AttackFigure, AttackResult, Bound, percent
-from rappor.attack.scores import ScorePart, sum_law, whole_scores
+from rappor.attack.evidence import ScorePart, sum_law, whole_scores
+from rappor.attack.result import AttackFigure, AttackResult, Bound, percent
 from rappor.attack.settings import check_trials, generator
+from rappor.attack.simulated_bits import ones, ones_of_memo, permanent
 from rappor.checks import whole
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params, check_params
 from rappor.privacy.loss import epsilon_n
 from rappor.typing import BoolArray, FloatArray, IntArray
 
-MOST_CLIENTS = 10_000
-MOST_REPORTS = 100
+MAX_CLIENTS = 10_000
+MAX_REPORTS = 100
 SHOWN = (7, 14)
 _STEPS = 64  # whole numbers up to the largest score of one bit
 _WINDOWS = 128  # first windows over which the exact figure is averaged ...
@@ -246,8 +246,8 @@ def attack(
 ) -> AttackResult:
     """Link the two windows of every client; a trial is a world of N clients."""
     check_params(params)
-    many = whole("clients", clients, 2, MOST_CLIENTS)
-    n = whole("reports", reports, 1, MOST_REPORTS)
+    many = whole("clients", clients, 2, MAX_CLIENTS)
+    n = whole("reports", reports, 1, MAX_REPORTS)
     worlds = check_trials(trials)
     share, error = linked_share(params, n, many)
     alone = pairwise(params, n)

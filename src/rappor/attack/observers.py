@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from rappor.attack import change
-from rappor.attack.draw import ones, ones_without_memo
-from rappor.attack.finding import AttackResult, Bound, most_believed, percent, share_figure
-from rappor.attack.scores import MOST_REPORTS, evidence, whole_scores
+from rappor.attack.evidence import MAX_REPORTS, evidence, whole_scores
+from rappor.attack.result import AttackResult, Bound, max_belief, percent, share_figure
 from rappor.attack.settings import batches, check_trials, generator, telling_bits
+from rappor.attack.simulated_bits import ones, ones_without_memo
 from rappor.attack.two_values import (
     accuracy,
     decide,
@@ -28,7 +28,7 @@ from rappor.privacy.survey import averaging_posterior
 def single(params: Params, *, trials: int = 100_000, seed: int = 0) -> AttackResult:
     """Guess which of two values one report holds.
 
-    >>> round(attack(Params.preset("windows"), trials=1000).exact, 4)
+    >>> round(single(Params.preset("windows"), trials=1000).exact, 4)
     0.5952
     """
     count = check_trials(trials)
@@ -44,7 +44,7 @@ def single(params: Params, *, trials: int = 100_000, seed: int = 0) -> AttackRes
         params=params,
         settings={"trials": count, "seed": seed},
         figures=(share_figure("accuracy", exact, int(hits.sum()), count),),
-        bound=Bound("ε1", epsilon, most_believed(epsilon)),
+        bound=Bound("ε1", epsilon, max_belief(epsilon)),
         meaning=(
             f"From a single report the better guess between two values is right "
             f"{percent(exact)} of the time, where a coin is right 50 %."
@@ -65,10 +65,10 @@ def window(
 ) -> AttackResult:
     """Guess which of two values n reports of one client hold, by the count of ones of each bit.
 
-    >>> round(attack(Params.preset("windows"), reports=7, trials=1000).exact, 4)
+    >>> round(window(Params.preset("windows"), reports=7, trials=1000).exact, 4)
     0.7297
     """
-    n = whole("reports", reports, 1, MOST_REPORTS)
+    n = whole("reports", reports, 1, MAX_REPORTS)
     count = check_trials(trials)
     exact = accuracy(params, n)
     hits = guesses(params, n, 1, count, generator(seed))
@@ -82,7 +82,7 @@ def window(
         params=params,
         settings={"reports": n, "trials": count, "seed": seed},
         figures=(share_figure("accuracy", exact, int(hits.sum()), count),),
-        bound=Bound(f"ε_{n}", epsilon, most_believed(epsilon)),
+        bound=Bound(f"ε_{n}", epsilon, max_belief(epsilon)),
         meaning=(
             f"After {n} reports the better guess between two values is right {percent(exact)} "
             f"of the time; reports without end would make it {percent(float(majority(params)))}."
@@ -94,7 +94,7 @@ def window(
 def unlimited(params: Params, *, trials: int = 100_000, seed: int = 0) -> AttackResult:
     """Guess which of two values a client holds, knowing its B'.
 
-    >>> attack(Params.preset("windows"), trials=1000).exact
+    >>> unlimited(Params.preset("windows"), trials=1000).exact
     0.84375
     """
     exact = float(majority(params))
@@ -110,7 +110,7 @@ def unlimited(params: Params, *, trials: int = 100_000, seed: int = 0) -> Attack
         params=params,
         settings={"trials": count, "seed": seed},
         figures=(share_figure("accuracy", exact, int(hits.sum()), count),),
-        bound=Bound("ε∞", epsilon, most_believed(epsilon)),
+        bound=Bound("ε∞", epsilon, max_belief(epsilon)),
         meaning=(
             f"Whoever collects for ever learns B' and still guesses wrong between two values "
             f"{percent(1 - exact)} of the time, because B' is itself noisy."
@@ -142,11 +142,11 @@ def averaging(
 ) -> AttackResult:
     """Average n reports of one client that keeps its B', and of one that does not.
 
-    >>> found = attack(Params.preset("windows"), trials=1000)
+    >>> found = averaging(Params.preset("windows"), trials=1000)
     >>> [round(figure.exact, 4) for figure in found.figures]
     [0.8437, 0.9999]
     """
-    n = whole("reports", reports, 1, MOST_REPORTS)
+    n = whole("reports", reports, 1, MAX_REPORTS)
     count = check_trials(trials)
     fresh = without_memo(params)
     kept, redrawn = accuracy(params, n), accuracy(fresh, n)
@@ -164,7 +164,7 @@ def averaging(
             share_figure("accuracy against a client with a memo", kept, int(hits.sum()), count),
             share_figure("accuracy if B' were drawn anew", redrawn, int(free.sum()), count),
         ),
-        bound=Bound(f"ε_{n}", epsilon, most_believed(epsilon)),
+        bound=Bound(f"ε_{n}", epsilon, max_belief(epsilon)),
         meaning=(
             f"Who averages {n} reports guesses right between two values {percent(kept)} of the "
             f"time; without the memo it would be {percent(redrawn)}, and with it never more than "
@@ -203,11 +203,11 @@ def alternating(
 ) -> AttackResult:
     """Learn both B' of a client that alternates, n reports of each value.
 
-    >>> found = attack(Params.preset("windows"), trials=1000)
+    >>> found = alternating(Params.preset("windows"), trials=1000)
     >>> [round(figure.exact, 3) for figure in found.figures[:3]]
     [0.929, 0.844, 0.712]
     """
-    n = whole("reports", reports, 1, change.MOST_REPORTS)
+    n = whole("reports", reports, 1, change.MAX_REPORTS)
     count = check_trials(trials)
     order, each = accuracy(params, n, 2), accuracy(params, n)
     ordered = _orders(params, n, count, generator(seed, 1))
@@ -232,7 +232,7 @@ def alternating(
             ),
             seen,
         ),
-        bound=Bound(f"2 ε_{n}", epsilon, most_believed(epsilon)),
+        bound=Bound(f"2 ε_{n}", epsilon, max_belief(epsilon)),
         meaning=(
             f"Both B' are learnt, so the two values cost the sum of their ε: which of two comes "
             f"first is guessed right {percent(order)} of the time instead of {percent(each)}, and "

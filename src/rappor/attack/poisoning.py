@@ -15,8 +15,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from rappor.attack.binomials import binomial_sum
-from rappor.attack.finding import AttackFigure, AttackResult, percent, share_figure
+from rappor.attack.evidence import binomial_sum
+from rappor.attack.result import AttackFigure, AttackResult, percent, share_figure
 from rappor.attack.settings import check_frequency, check_trials, generator
 from rappor.checks import whole
 from rappor.errors import ParamsError
@@ -26,7 +26,7 @@ from rappor.simulate.drawn_counts import reported_ones
 from rappor.typing import FloatArray, IntArray
 
 ALPHA = 0.01
-MOST_REPORTS = 10**8
+MAX_REPORTS = 10**8
 SHOWN = (0.001, 0.005, 0.01, 0.05)
 
 
@@ -130,7 +130,7 @@ def attack(
     check_params(params)
     if params.h >= params.k:
         raise ParamsError(f"poisoning needs h below k = {params.k}, got h = {params.h}")
-    many = whole("reports", reports, 1, MOST_REPORTS)
+    many = whole("reports", reports, 1, MAX_REPORTS)
     share = check_frequency("frequency", frequency)
     liars = round(many * check_frequency("forged", forged))
     count = check_trials(trials)

@@ -14,16 +14,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from rappor.attack.draw import ones
-from rappor.attack.finding import (
+from rappor.attack.result import (
     AttackFigure,
     AttackResult,
     Bound,
-    most_believed,
+    max_belief,
     percent,
     share_figure,
 )
 from rappor.attack.settings import batches, check_frequency, check_trials, generator
+from rappor.attack.simulated_bits import ones
 from rappor.attack.targeting import guess_accuracy
 from rappor.checks import exact, show, whole
 from rappor.errors import ParamsError
@@ -127,7 +127,7 @@ def attack(
         params=params,
         settings={"frequency": share, "trials": count, "seed": seed},
         figures=tuple(figures),
-        bound=Bound("ε1", epsilon, most_believed(epsilon, share)),
+        bound=Bound("ε1", epsilon, max_belief(epsilon, share)),
         meaning=(
             f"Even a report with all bits of v set makes v only {percent(believed[-1])} "
             f"probable; v is the better guess only if more than {percent(cross)} of all "

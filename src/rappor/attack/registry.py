@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rappor.attack import change, fdr, linkage, observers, poisoning, posterior, secrets, targeting
-from rappor.attack.finding import AttackResult
+from rappor.attack.result import AttackResult
 from rappor.checks import show
 from rappor.errors import ParamsError
 from rappor.params import Params

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rappor.attack.finding import (
+from rappor.attack.result import (
     AttackFigure,
     AttackResult,
     Bound,
-    most_believed,
+    max_belief,
     percent,
     share_figure,
 )
@@ -19,7 +19,7 @@ from rappor.params import Params
 from rappor.privacy.loss import add_up, epsilon_infinity
 
 SHOWN = (1, 2, 3, 5)
-MOST_SECRETS = 100
+MAX_SECRETS = 100
 
 
 def attack(
@@ -30,7 +30,7 @@ def attack(
     >>> round(attack(Params.preset("windows"), secrets=3, trials=1000).exact, 3)
     0.966
     """
-    looks = whole("secrets", secrets, 1, MOST_SECRETS)
+    looks = whole("secrets", secrets, 1, MAX_SECRETS)
     count = check_trials(trials)
     apart, shared = float(majority(params, looks)), float(majority(params))
     hits = majority_guesses(params, looks, False, count, generator(seed, 1))
@@ -49,7 +49,7 @@ def attack(
             share_figure("accuracy if all share one secret", shared, int(same.sum()), count),
             *_one_time(params, looks, count, seed),
         ),
-        bound=Bound(f"{looks} ε∞", epsilon, most_believed(epsilon)),
+        bound=Bound(f"{looks} ε∞", epsilon, max_belief(epsilon)),
         meaning=(
             f"A person with {looks} secret{'s' * (looks > 1)} is guessed right {percent(apart)} "
             f"of the time; one secret shared by the account brings that back to "

@@ -11,8 +11,8 @@ from rappor.checks import is_real, is_whole, show, whole
 from rappor.errors import ParamsError
 from rappor.params import Params, check_params
 
-MOST_TRIALS = 10**8
-MOST_SEED = 2**63 - 1
+MAX_TRIALS = 10**8
+MAX_SEED = 2**63 - 1
 
 
 def telling_bits(params: Params) -> int:
@@ -33,7 +33,7 @@ def telling_bits(params: Params) -> int:
 
 def check_trials(trials: object) -> int:
     """The number of simulated trials, from 2 on."""
-    return whole("trials", trials, 2, MOST_TRIALS)
+    return whole("trials", trials, 2, MAX_TRIALS)
 
 
 def check_frequency(name: str, frequency: object) -> float:
@@ -51,8 +51,8 @@ def _as_float(value: Any) -> float | None:
 def generator(seed: object, *labels: int) -> np.random.Generator:
     """Numpy's generator for a seed; labels keep the figures of one attack independent."""
     if not is_whole(seed):
-        raise ParamsError(f"seed must be a whole number from 0 to {MOST_SEED}, got {show(seed)}")
-    return np.random.default_rng([whole("seed", seed, 0, MOST_SEED), *labels])
+        raise ParamsError(f"seed must be a whole number from 0 to {MAX_SEED}, got {show(seed)}")
+    return np.random.default_rng([whole("seed", seed, 0, MAX_SEED), *labels])
 
 
 def batches(trials: int, numbers_each: int, most: int = 4_000_000) -> Iterable[int]:

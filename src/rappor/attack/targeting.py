@@ -15,24 +15,24 @@ import math
 
 import numpy as np
 
-from rappor.attack.draw import ones
-from rappor.attack.finding import (
-    AttackFigure,
-    AttackResult,
-    Bound,
-    most_believed,
-    percent,
-    share_figure,
-)
-from rappor.attack.scores import (
-    MOST_REPORTS,
+from rappor.attack.evidence import (
+    MAX_REPORTS,
     ScorePart,
     count_laws,
     evidence,
     sum_law,
     whole_scores,
 )
+from rappor.attack.result import (
+    AttackFigure,
+    AttackResult,
+    Bound,
+    max_belief,
+    percent,
+    share_figure,
+)
 from rappor.attack.settings import batches, check_frequency, check_trials, generator
+from rappor.attack.simulated_bits import ones
 from rappor.checks import whole
 from rappor.decoding.repeats import shared_noise
 from rappor.mechanism.channel import channel
@@ -40,7 +40,7 @@ from rappor.params import Params, check_params
 from rappor.privacy.deniability import deniability
 from rappor.privacy.loss import epsilon_n
 
-MOST_CLIENTS = 10**6
+MAX_CLIENTS = 10**6
 
 
 def estimate_error(params: Params, clients: int, frequency: float, reports: int = 1) -> float:
@@ -131,9 +131,9 @@ def attack(
 ) -> AttackResult:
     """Estimate how many of a small group hold v, and guess whether one person does."""
     check_params(params)
-    group = whole("clients", clients, 1, MOST_CLIENTS)
+    group = whole("clients", clients, 1, MAX_CLIENTS)
     share = check_frequency("frequency", frequency)
-    n = whole("reports", reports, 1, MOST_REPORTS)
+    n = whole("reports", reports, 1, MAX_REPORTS)
     count = check_trials(trials)
     exact = estimate_error(params, group, share, n)
     accuracy = guess_accuracy(params, share, n)
@@ -178,7 +178,7 @@ def attack(
             "error of a guess without reports, in clients": blind,
             "error of the best mix of both, in clients": combined,
             "accuracy about one person without reports": plain,
-            "probability of v for one person, at most": most_believed(epsilon, share),
+            "probability of v for one person, at most": max_belief(epsilon, share),
             "chance that coins alone decided all bits of the value": float(all_replaced),
             "chance that the permanent step cleared all bits of the value": float(none_left),
         },

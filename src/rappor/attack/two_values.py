@@ -14,9 +14,9 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from rappor.attack.draw import ones, permanent
-from rappor.attack.scores import ScorePart, count_laws, evidence, sum_law, whole_scores
+from rappor.attack.evidence import ScorePart, count_laws, evidence, sum_law, whole_scores
 from rappor.attack.settings import batches, telling_bits
+from rappor.attack.simulated_bits import ones, permanent
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params
 from rappor.typing import BoolArray, IntArray

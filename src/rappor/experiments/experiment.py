@@ -1,7 +1,7 @@
 """What an experiment of the paper is, and what running it gives.
 
 An experiment is described by an `Experiment` and gives an `Outcome`: published numbers beside ours,
-figures, tables and words. It draws no page itself: `rappor.experiments.write` and `page` do.
+figures, tables and words. It draws no page itself: `rappor.experiments.reproduce` and `page` do.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rappor.charts.theme import Spec
-from rappor.experiments.replicate import Progress
+from rappor.experiments.seeds import Progress
 
 
 @dataclass(frozen=True, slots=True)

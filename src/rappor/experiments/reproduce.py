@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
 
+from rappor import csv_cells
+from rappor.charts.render import to_png, to_svg
 from rappor.checks import whole
+from rappor.errors import ParamsError
 from rappor.experiments import check_name, load
-from rappor.experiments.experiment import Experiment
-from rappor.experiments.replicate import Progress
-from rappor.experiments.summary import RunRecord, entry
-from rappor.experiments.write import write_experiment, write_summary
+from rappor.experiments.experiment import Experiment, Figure, Outcome, Table
+from rappor.experiments.pages import darkened, experiment_page, index_page
+from rappor.experiments.seeds import Progress
+from rappor.experiments.summary import FILE, Document, RunRecord, entry, merged
+from rappor.files import write_bytes, write_text
 
 FEWEST_SEEDS = 2
+_TAKEN = ("index", "remarks", "verdicts")
+_STEM = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 def run(name: str, seeds: int, progress: Progress) -> RunRecord:
@@ -71,3 +79,50 @@ def _written(done: RunRecord, directory: Path) -> RunRecord:
         done = replace(done, outcome=None, error=error)
         write_experiment(done, directory)
     return done
+
+
+def write_experiment(done: RunRecord, directory: Path) -> Path:
+    """Write DIRECTORY/NAME/ and return its page."""
+    folder = directory / done.name
+    folder.mkdir(parents=True, exist_ok=True)
+    if done.outcome is not None:
+        check_names(done.outcome)
+        for figure in done.outcome.figures:
+            _write_figure(figure, folder)
+        for table in done.outcome.tables:
+            _write_table(table, folder)
+    page = folder / "index.html"
+    write_text(page, experiment_page(done))
+    return page
+
+
+def write_summary(directory: Path, entries: Document) -> Path:
+    """Write DIRECTORY/summary.json and index.html, keeping experiments of earlier runs there."""
+    directory.mkdir(parents=True, exist_ok=True)
+    document = merged(directory, entries)
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(directory / FILE, text + "\n")
+    page = directory / "index.html"
+    write_text(page, index_page(document))
+    return page
+
+
+def check_names(outcome: Outcome) -> None:
+    """Refuse names that would not do as a file's, or that two things share."""
+    names = [figure.name for figure in outcome.figures] + [table.name for table in outcome.tables]
+    for name in names:
+        if not _STEM.fullmatch(name) or names.count(name) > 1 or name in _TAKEN:
+            raise ParamsError(
+                f"a figure or table needs a name of its own in small letters, got {name!r}"
+            )
+
+
+def _write_figure(figure: Figure, folder: Path) -> None:
+    write_bytes(folder / f"{figure.name}.png", to_png(figure.spec))
+    write_text(folder / f"{figure.name}.svg", to_svg(figure.spec))
+    write_text(folder / f"{figure.name}-dark.svg", to_svg(darkened(figure.spec)))
+
+
+def _write_table(table: Table, folder: Path) -> None:
+    lines = map(csv_cells.line, [table.columns, *table.rows])
+    write_text(folder / f"{table.name}.csv", "".join(lines))

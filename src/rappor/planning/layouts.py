@@ -14,7 +14,7 @@ from rappor.errors import ParamsError
 from rappor.mechanism.channel import channel
 from rappor.params import MAX_M, Params
 from rappor.planning.expected_detections import ExpectedCrowd
-from rappor.planning.noise import Goal, least_noise
+from rappor.planning.noise import Goal, min_noise
 from rappor.planning.power import Detector, detector
 from rappor.planning.request import PlanRequest
 from rappor.privacy import critical_value
@@ -24,7 +24,7 @@ HASHES = (1, 2, 3, 4)
 LENGTHS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 GOOD_COHORTS = 64  # from here on, tests by random placement are as sharp as tests by noise
 FEW_COHORTS = 16
-LEAST_ONES = 5  # expected in a bit of a cohort
+MIN_ONES = 5  # expected in a bit of a cohort
 _NEARLY = 1.008  # the price of fewer cohorts
 ALIKE = 1.01  # frequencies this near are the same to a person: the shorter report wins
 
@@ -44,7 +44,7 @@ class Layout:
     frequency: float
 
 
-def designs(
+def rank_layouts(
     request: PlanRequest, crowd: ExpectedCrowd, goal: Goal, reports: float, quick: bool = False
 ) -> list[Layout]:
     """Every design, the rarest string detected first.
@@ -102,7 +102,7 @@ def _design(
         of = Detector(p_star, q_star, k, h, shape.m, reports, critical, request.kind == "string")
         return of.detectable(request.power).frequency
 
-    noise = least_noise(goal, shape, request.kind, score)
+    noise = min_noise(goal, shape, request.kind, score)
     made = []
     p_star, q_star = (float(each) for each in channel(noise))
     ones = reports * (p_star + (q_star - p_star) * h / k)
@@ -123,7 +123,7 @@ def cohort_options(request: PlanRequest, reports: float, ones: float = math.inf)
     if request.kind != "string":
         return (1,)
     powers = [2**power for power in range(MAX_M.bit_length()) if 2**power <= MAX_M]
-    filled = [m for m in powers if m <= max(ones / LEAST_ONES, FEW_COHORTS)]
+    filled = [m for m in powers if m <= max(ones / MIN_ONES, FEW_COHORTS)]
     found = [1]
     for least in (SMALL_COHORT, LEAST_COHORT):
         found = [m for m in filled if reports >= least * m * request.cells] or [1]

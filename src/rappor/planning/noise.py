@@ -34,16 +34,16 @@ class Goal:
     epsilon_infinity: float
 
 
-def least_noise(goal: Goal, shape: Params, kind: str, score: Score) -> Params:
+def min_noise(goal: Goal, shape: Params, kind: str, score: Score) -> Params:
     """The parameters of this k, h and m whose p* and q* score least, with ε never above the goal.
 
     >>> def spread(p_star, q_star):
     ...     return p_star * (1 - p_star) / (q_star - p_star) ** 2
     >>> shape = Params(128, 1, 16, 0.5, 0.5, 0.75)
-    >>> least_noise(Goal(1.0743, 4.3944), shape, "string", spread)
+    >>> min_noise(Goal(1.0743, 4.3944), shape, "string", spread)
     Params(k=128, h=1, m=16, f=0.2001, p=0.2239, q=0.5307)
     """
-    f = least_f(goal.epsilon_infinity, shape, kind)
+    f = min_f(goal.epsilon_infinity, shape, kind)
 
     def at(middle: float) -> float:
         half = widest(goal.epsilon_one, middle, f, shape, kind) / 2
@@ -54,7 +54,7 @@ def least_noise(goal: Goal, shape: Params, kind: str, score: Score) -> Params:
     return _rounded(goal, shape, kind, f, middle, width)
 
 
-def least_f(epsilon: float, shape: Params, kind: str) -> float:
+def min_f(epsilon: float, shape: Params, kind: str) -> float:
     """The smallest f that keeps ε∞: ε = (u+d) ln((1-f/2)/(f/2)), rounded up to four digits."""
     if epsilon == math.inf:
         return 0.0

@@ -17,10 +17,10 @@ from rappor.charts.plans import plans as draw
 from rappor.checks import called_with
 from rappor.params import Params
 from rappor.planning.cautions import Caution, cautions, refuse_unsound
-from rappor.planning.check import PlanCheck, Simulations, simulate_promise
 from rappor.planning.expected_detections import ExpectedCrowd, ExpectedDetections, expected
-from rappor.planning.layouts import Layout, best_first, designs
+from rappor.planning.layouts import Layout, best_first, rank_layouts
 from rappor.planning.power import Detector
+from rappor.planning.power_check import PlanCheck, Simulations, simulate_promise
 from rappor.planning.refusals import Settled, refuse_impossible, settle
 from rappor.planning.request import PlanRequest, Progress
 from rappor.privacy import Detectable, epsilon_n
@@ -48,7 +48,7 @@ def plan(request: PlanRequest) -> Plans:
     crowd = ExpectedCrowd.of(request.shape)
     refuse_unsound(request)
     settled = settle(request, crowd, say)
-    made = designs(request, crowd, settled.goal, settled.reports)
+    made = rank_layouts(request, crowd, settled.goal, settled.reports)
     made = best_first(made, request.frequency or math.inf)
     best, *others = (_plan(request, crowd, settled, each) for each in _worth_showing(made))
     best, checked = _confirmed(best, request, settled, say)

@@ -25,7 +25,7 @@ from rappor.params import Params
 from rappor.privacy import Detectable
 
 NORMAL = NormalDist()
-_STEPS, _LEAST_STEP = 200, 1e-6
+_STEPS, _MIN_STEP = 200, 1e-6
 _HALF_NORMAL = 1 / math.sqrt(2 * math.pi)  # the mean of max(0, X), X standard normal
 
 
@@ -111,7 +111,7 @@ class Detector:
             missing = self.critical - self._deviate(z)
             if missing <= 0:
                 return z
-            z += max(missing, _LEAST_STEP)
+            z += max(missing, _MIN_STEP)
         return math.inf  # too few bits for anything to stand out
 
     def detectable(self, power: float) -> Detectable:

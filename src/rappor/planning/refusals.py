@@ -35,13 +35,13 @@ def settle(request: PlanRequest, crowd: ExpectedCrowd, say: Progress) -> Settled
     goal, reports, frequency = request.goal, request.reports, request.frequency
     if reports is None and goal is not None and frequency is not None:
         say("finding out how many reports it takes")
-        fewest = solver.least_reports(goal, frequency)
+        fewest = solver.min_reports(goal, frequency)
         if fewest is None:
             raise ParamsError(_too_rare(solver, goal, frequency))
         return Settled(goal, fewest, frequency, "reports")
     if goal is None and reports is not None and frequency is not None:
         say("finding out how small ε can be")
-        smallest = solver.least_epsilon(reports, frequency, request.epsilon_infinity)
+        smallest = solver.min_epsilon(reports, frequency, request.epsilon_infinity)
         if smallest is None:
             raise ParamsError(_no_epsilon_enough(solver, reports, frequency))
         return Settled(smallest, reports, frequency, "epsilon")
@@ -93,7 +93,7 @@ def _no_epsilon(name: str, given: PlanRequest) -> str:
     if solver is None or solver.request.reports is None:
         return said + "The nearest is a small number above 0; values in use go from 0.01 to 10"
     reports = solver.request.reports
-    found = solver.least_epsilon(reports, frequency, solver.request.epsilon_infinity)
+    found = solver.min_epsilon(reports, frequency, solver.request.epsilon_infinity)
     return said + (
         f"The nearest that lets {_count(reports)} reports detect {_percent(frequency)} of them: "
         + (_epsilons(found) if found else "none; it takes more reports or a larger frequency")
@@ -107,7 +107,7 @@ def _no_reports(given: PlanRequest) -> str:
     if solver is None or solver.request.goal is None:
         return said + "The nearest: leave reports out, and give ε and a frequency to be told"
     goal = solver.request.goal
-    found = solver.least_reports(goal, frequency)
+    found = solver.min_reports(goal, frequency)
     return said + (
         f"The nearest: to detect {_percent(frequency)} of them with {_epsilons(goal)} "
         + (f"it takes {_count(found)}" if found else f"not even {MAX_REPORTS:.0e} are enough")
@@ -123,7 +123,7 @@ def _less_than_one(given: PlanRequest, frequency: float, reports: int) -> str:
     if solver is None or solver.request.goal is None:
         return said + f"The nearest: at least {_count(math.ceil(1 / frequency))} reports"
     goal = solver.request.goal
-    reachable, needed = solver.rarest(goal, reports), solver.least_reports(goal, frequency)
+    reachable, needed = solver.rarest(goal, reports), solver.min_reports(goal, frequency)
     these = f"these detect {_percent(reachable)}" if reachable <= 1 else "these detect nothing"
     return said + (
         f"The nearest: with {_epsilons(goal)} {these}, and "
@@ -149,17 +149,17 @@ def _contradiction(
         f"them with {100 * request.power:g} % chance among {request.candidates:,} candidates. ",
         f"Nearest: {_percent(reachable)}" if reachable <= 1 else "They detect nothing",
     ]
-    fewest = solver.least_reports(goal, frequency)
+    fewest = solver.min_reports(goal, frequency)
     if fewest is not None:
         said.append(f"; or {_count(fewest)} reports")
-    smallest = solver.least_epsilon(reports, frequency, math.inf if request.one_time else None)
+    smallest = solver.min_epsilon(reports, frequency, math.inf if request.one_time else None)
     if smallest is not None:
         said.append(f"; or {_epsilons(smallest)}")
     return "".join(said)
 
 
 def _nothing(solver: Solver, goal: Goal, reports: int) -> str:
-    fewest = solver.least_reports(goal, _EVERYBODY)
+    fewest = solver.min_reports(goal, _EVERYBODY)
     more = "no number of reports is enough" if fewest is None else f"it takes {_count(fewest)}"
     return (
         f"{_count(reports)} reports with {_epsilons(goal)} detect nothing among "

@@ -15,7 +15,7 @@ from rappor.checks import show, whole
 from rappor.csv_cells import original
 from rappor.errors import ParamsError
 from rappor.formats import read_text
-from rappor.simulate.populations import MOST, Population, with_list
+from rappor.simulate.populations import MAX_STRINGS, Population, with_list
 
 HEADER = ["string", "frequency"]
 
@@ -46,12 +46,12 @@ def read_population(
         weights = dict(Counter(line for line in content.splitlines() if line))
     if not weights:
         raise ParamsError(f"{path}: no strings in it")
-    if len(weights) > MOST:
-        raise ParamsError(f"{path}: more than {MOST:,} different strings")
+    if len(weights) > MAX_STRINGS:
+        raise ParamsError(f"{path}: more than {MAX_STRINGS:,} different strings")
     ranked = sorted(weights, key=lambda each: (-weights[each], each))
     if not any(weights.values()):
         raise ParamsError(f"{path}: all frequencies are 0")
-    number = whole("absent", absent, 0, MOST)
+    number = whole("absent", absent, 0, MAX_STRINGS)
     fresh = (each for i in itertools.count(1) if (each := f"{prefix}{i}") not in weights)
     nobody = list(itertools.islice(fresh, number))
     return with_list(name, ranked, [weights[each] for each in ranked], nobody, unlisted)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from rappor.checks import is_real, positive, show, text, whole
 from rappor.errors import ParamsError
 
-MOST = 10**7  # strings of one population, absent ones included
+MAX_STRINGS = 10**7  # strings of one population, absent ones included
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def uniform(
     >>> uniform(4).shares
     (0.25, 0.25, 0.25, 0.25)
     """
-    number = whole("strings", strings, 1, MOST)
+    number = whole("strings", strings, 1, MAX_STRINGS)
     return _made("uniform", [1.0] * number, absent, unlisted, prefix)
 
 
@@ -102,7 +102,7 @@ def normal(
     >>> round(normal().shares[49], 5)  # v50: the chance of a number that rounds to 50
     0.03988
     """
-    number = whole("strings", strings, 1, MOST)
+    number = whole("strings", strings, 1, MAX_STRINGS)
     centre, spread = _number("mean", mean), positive("sd", sd) * math.sqrt(2)
     shares = []
     for i in range(1, number + 1):
@@ -130,7 +130,7 @@ def exponential(
     >>> round(exponential().shares[0], 5)
     0.04981
     """
-    number = whole("strings", strings, 1, MOST)
+    number = whole("strings", strings, 1, MAX_STRINGS)
     ratio = positive("decay", decay)
     if ratio > 1:
         raise ParamsError(f"decay must be a number above 0 and at most 1, got {show(decay)}")
@@ -151,7 +151,7 @@ def zipf(
     >>> [round(share, 4) for share in zipf(3).shares]
     [0.5455, 0.2727, 0.1818]
     """
-    number = whole("strings", strings, 1, MOST)
+    number = whole("strings", strings, 1, MAX_STRINGS)
     steep, moved = positive("power", power), _number("shift", shift)
     if not moved > -1:
         raise ParamsError(f"shift must be a number above -1, got {show(shift)}")
@@ -170,7 +170,7 @@ def google_shape(
     >>> round(google_shape("exp").shares[0], 5)
     0.0491
     """
-    number = whole("strings", strings, 1, MOST)
+    number = whole("strings", strings, 1, MAX_STRINGS)
     ranks = range(1, number + 1)
     match shape:
         case "unif":
@@ -199,7 +199,7 @@ def _made(
     if not isinstance(prefix, str):
         raise ParamsError(f"prefix must be a string, got {show(prefix)}")
     number = len(shares)
-    more = whole("absent", absent, 0, MOST - number)
+    more = whole("absent", absent, 0, MAX_STRINGS - number)
     strings = [f"{prefix}{i}" for i in range(1, number + 1)]
     nobody = [f"{prefix}{i}" for i in range(number + 1, number + more + 1)]
     return with_list(name, strings, shares, nobody, unlisted)

@@ -4,7 +4,7 @@ import pytest
 
 from rappor.charts.render import to_svg
 from rappor.experiments.posterior import experiment as module
-from rappor.experiments.write import check_names
+from rappor.experiments.reproduce import check_names
 from support.outcomes import by_what
 
 

@@ -288,7 +288,7 @@ def test_the_check_counts_what_the_decoder_detects():
 
 
 def test_a_false_promise_would_be_noticed():
-    from rappor.planning.check import Checked, PlanCheck
+    from rappor.planning.power_check import Checked, PlanCheck
 
     good = Checked(0.8, 0.01, 0.79, 0.01, 1600)
     assert PlanCheck(100, (good,)).holds

@@ -14,7 +14,7 @@ def python_code(view: View, collection: Collection) -> str:
         "from pathlib import Path",
         "",
         "import rappor",
-        "from rappor.aggregate.stored import sum_cells",
+        "from rappor.aggregate.stored_counts import sum_cells",
         "from rappor.collection import Collection",
         *(["from rappor.dashboard.state import State"] if strings else []),
         "from rappor.store import open_store",

@@ -27,7 +27,7 @@ from rappor.experiments.chrome.runs import (
     zipf_shares,
 )
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table, extra
-from rappor.experiments.replicate import Progress, mean_sd, replicate, spread
+from rappor.experiments.seeds import Progress, mean_sd, replicate, spread
 from rappor.privacy.limits import standard_error
 
 # §5.4: "less than 0.5 % out of 8,616 candidate URLs provide enough statistical evidence for their

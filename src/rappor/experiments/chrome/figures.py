@@ -18,9 +18,8 @@ from rappor.experiments.chrome.runs import (
     best_possible,
     zipf_shares,
 )
-from rappor.experiments.detection_figure import detection_chart
 from rappor.experiments.experiment import Figure
-from rappor.experiments.plots import legend, named
+from rappor.experiments.shared_charts import detection_chart, legend, named
 from rappor.privacy.limits import standard_error
 from rappor.typing import FloatArray
 

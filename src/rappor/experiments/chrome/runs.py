@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.experiments.best_test import discovery_level, power
-from rappor.experiments.decoded import decode_strings, places
+from rappor.experiments.detected_strings import decode_strings, places
 from rappor.params import Params
 from rappor.privacy.limits import standard_error
 from rappor.simulate import Population, exponential, simulate, zipf

@@ -13,7 +13,7 @@ import numpy as np
 
 from rappor.charts.numbers import show_p
 from rappor.experiments.best_test import discovery_level, number_found, sd_found
-from rappor.experiments.decoded import errors_in_words
+from rappor.experiments.detected_strings import errors_in_words
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, extra
 from rappor.experiments.exponential import figures as figures
 from rappor.experiments.exponential import tables as tables
@@ -32,7 +32,7 @@ from rappor.experiments.exponential.runs import (
     one_seed,
 )
 from rappor.experiments.published_tables import TABLE_1, explain_p_values
-from rappor.experiments.replicate import Progress, mean_sd, replicate, root_mean_square, spread
+from rappor.experiments.seeds import Progress, mean_sd, replicate, root_mean_square, spread
 from rappor.privacy.limits import critical_value, standard_error
 from rappor.typing import FloatArray
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rappor.charts.marks import percent_axis, wrapped
 from rappor.charts.theme import Spec, colours, whole_chart
 from rappor.experiments.experiment import Figure
-from rappor.experiments.plots import legend, named
+from rappor.experiments.shared_charts import legend, named
 from rappor.typing import FloatArray
 
 _COLOUR = colours()

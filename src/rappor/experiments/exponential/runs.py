@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.experiments.best_test import power
-from rappor.experiments.decoded import decode_strings, detected, places
+from rappor.experiments.detected_strings import decode_strings, detected, places
 from rappor.params import Params
 from rappor.privacy.limits import standard_error
 from rappor.simulate import simulate

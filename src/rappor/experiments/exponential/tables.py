@@ -19,7 +19,7 @@ from rappor.experiments.exponential.runs import (
     best_possible,
 )
 from rappor.experiments.published_tables import TABLE_1
-from rappor.experiments.replicate import spread
+from rappor.experiments.seeds import spread
 
 _COLUMNS = ("Est.", "Stdev", "P.value", "Truth", "Prop.", "SNR")
 

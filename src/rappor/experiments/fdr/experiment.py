@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from rappor.attack.fdr import attack, false_discovery_rate
-from rappor.attack.finding import AttackFigure as Simulated
+from rappor.attack.result import AttackFigure as Simulated
 from rappor.charts.marks import wrapped
 from rappor.charts.theme import Spec, colours, whole_chart
-from rappor.experiments.beside_exact import AttackPoint, beside_exact, compared
+from rappor.experiments.attack_agreement import AttackPoint, agreement, attack_point
 from rappor.experiments.experiment import Comparison, Experiment, Figure, Outcome, Table
-from rappor.experiments.plots import legend, named, share_axis
-from rappor.experiments.replicate import Progress, replicate
+from rappor.experiments.seeds import Progress, replicate
+from rappor.experiments.shared_charts import legend, named, share_axis
 from rappor.params import Params
 
 PARAMS = Params.preset("exponential")  # p = .5, q = .75, h = 2
@@ -45,13 +45,13 @@ def one_seed(seed: int) -> dict[Cell, Simulated]:
 def run(seeds: int, progress: Progress) -> Outcome:
     """The exact curves, and the attack simulated beside them."""
     runs = replicate(one_seed, seeds, progress, "fdr")
-    points = {cell: beside_exact([each[cell] for each in runs]) for cell in runs[0]}
+    points = {cell: attack_point([each[cell] for each in runs]) for cell in runs[0]}
     return Outcome(
         comparisons=(
             _share(points, RARE, seeds),
             _share(points, FREQUENT, seeds),
             _proportional(),
-            compared(points.values(), seeds, TRIALS),
+            agreement(points.values(), seeds, TRIALS),
         ),
         figures=(_figure(points, seeds),),
         tables=(_table(points),),

@@ -21,7 +21,7 @@ from rappor.experiments.learnable.runs import (
     run_all,
     strings_at,
 )
-from rappor.experiments.replicate import Progress, mean_sd, spread
+from rappor.experiments.seeds import Progress, mean_sd, spread
 from rappor.params import Params
 from rappor.privacy import critical_value, detectable, learnable_strings, standard_error
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table
 from rappor.experiments.life_of_a_report.figure import draw
-from rappor.experiments.replicate import Progress, mean_sd, replicate
+from rappor.experiments.seeds import Progress, mean_sd, replicate
 from rappor.mechanism import Encoder, Trace
 from rappor.mechanism.channel import expected_ones, ones_variance
 from rappor.params import Params

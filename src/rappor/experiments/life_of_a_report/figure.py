@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rappor.charts.theme import Spec, colours, whole_chart
 from rappor.experiments.experiment import Figure
-from rappor.experiments.plots import legend, named
+from rappor.experiments.shared_charts import legend, named
 from rappor.mechanism import Trace
 from rappor.params import Params
 

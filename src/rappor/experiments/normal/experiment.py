@@ -14,7 +14,7 @@ from rappor.decoding.ordinal import decode_ordinal
 from rappor.decoding.smoothing import smooth
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table, extra
 from rappor.experiments.normal.figures import NormalPanel, draw, draw_smooth
-from rappor.experiments.replicate import Progress, mean_sd, replicate, root_mean_square, spread
+from rappor.experiments.seeds import Progress, mean_sd, replicate, root_mean_square, spread
 from rappor.params import Params
 from rappor.privacy import epsilon_one, standard_error
 from rappor.simulate import Population, normal, simulate

@@ -9,10 +9,10 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from rappor.experiments.decoded import decode_strings, detected
+from rappor.experiments.detected_strings import decode_strings, detected
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table
 from rappor.experiments.recall_precision.figures import RecallPoint, draw
-from rappor.experiments.replicate import Progress, mean_sd, replicate, spread
+from rappor.experiments.seeds import Progress, mean_sd, replicate, spread
 from rappor.params import Params
 from rappor.privacy import learnable_strings, solve_q, standard_error
 from rappor.simulate import Population, exponential, simulate

@@ -8,10 +8,10 @@ import numpy as np
 
 from rappor.decoding.repeats import design_effect
 from rappor.experiments.best_test import count_for, discovery_level, power, sd_found
-from rappor.experiments.decoded import errors_in_words
+from rappor.experiments.detected_strings import errors_in_words
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table, extra
 from rappor.experiments.published_tables import TABLE_2, explain_p_values
-from rappor.experiments.replicate import Progress, mean_sd, replicate, spread
+from rappor.experiments.seeds import Progress, mean_sd, replicate, spread
 from rappor.experiments.windows import figures as figures
 from rappor.experiments.windows.runs import (
     ALPHA,

@@ -9,11 +9,10 @@ import numpy as np
 from rappor.charts.marks import percent_axis, wrapped
 from rappor.charts.theme import MONO, Spec, colours, whole_chart
 from rappor.experiments.best_test import count_for, power
-from rappor.experiments.detection_figure import WHY_BELOW, detection_chart
 from rappor.experiments.experiment import Figure
-from rappor.experiments.plots import legend, named
 from rappor.experiments.published_tables import TABLE_2
-from rappor.experiments.replicate import spread
+from rappor.experiments.seeds import spread
+from rappor.experiments.shared_charts import WHY_BELOW, detection_chart, legend, named
 from rappor.experiments.windows.runs import PARAMS, REPORTS, SHARES, WindowsRun
 from rappor.privacy.limits import standard_error
 

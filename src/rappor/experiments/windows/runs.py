@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rappor.experiments.decoded import decode_strings, places
+from rappor.experiments.detected_strings import decode_strings, places
 from rappor.experiments.published_tables import TABLE_2
 from rappor.params import Params
 from rappor.privacy.limits import critical_value

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rappor.aggregate import _engine, kernel, read_csv, read_jsonl, read_parquet
 from rappor.aggregate.counts import Counts
-from rappor.aggregate.part import SHOWN, ReadJob, Wrong
+from rappor.aggregate.file_parts import SHOWN, MalformedLines, ReadJob
 from rappor.errors import DecodeError
 from rappor.params import Params
 from rappor.typing import IntArray
@@ -75,7 +75,7 @@ class _CountedPart(NamedTuple):
     totals: IntArray
     ones: IntArray
     lines: int
-    wrong: Wrong
+    wrong: MalformedLines
 
 
 def aggregate_files(

@@ -11,11 +11,13 @@ that the law of a sum is an exact convolution, and ties are ties in a simulation
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy import fft
+from scipy.signal import fftconvolve
 from scipy.stats import binom
 
 from rappor.mechanism.prr import flip_probability
@@ -23,8 +25,9 @@ from rappor.params import Params
 from rappor.typing import FloatArray, IntArray
 
 GRID = 2**18  # points of the law of a sum: what rounding costs is far below a simulation's error
-MOST_REPORTS = 10**6  # a bit's table has one entry for each count
+MAX_REPORTS = 10**6  # a bit's table has one entry for each count
 _CERTAIN = 50.0  # evidence that would be infinite counts as e^50
+_WIDTH = 12.0  # standard deviations on either side; beyond lies less than 1e-30
 
 
 class Counted(NamedTuple):
@@ -140,3 +143,24 @@ def sum_law(parts: Sequence[ScorePart]) -> SumLaw:
         product *= fft.rfft(law) ** part.bits
     chances = fft.irfft(product, size)[: high - low + 1]
     return SumLaw(low, chances)
+
+
+def binomial_sum(parts: Iterable[tuple[int, float]], fixed: int = 0) -> SumLaw:
+    """The law of `fixed` plus a sum of binomials (n, p).
+
+    Args:
+        parts: number of trials and chance of each binomial.
+        fixed: what is added to every sum.
+
+    >>> binomial_sum([(1, 0.5), (1, 0.5)]).chances.round(6).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    low, chances = fixed, np.ones(1)
+    for trials, chance in parts:
+        middle = trials * chance
+        reach = _WIDTH * math.sqrt(middle * (1 - chance)) + _WIDTH**2
+        first, last = max(0, math.floor(middle - reach)), min(trials, math.ceil(middle + reach))
+        law = binom.pmf(np.arange(first, last + 1), trials, chance)
+        low += first
+        chances = np.maximum(fftconvolve(chances, law), 0.0)
+    return SumLaw(low, chances / chances.sum())

@@ -10,7 +10,8 @@ import pytest
 
 import rappor
 from rappor.aggregate import aggregate_files
-from rappor.aggregate.stored import ImportedReports, counts_of, split, sum_cells
+from rappor.aggregate.imported_reports import ImportedReports
+from rappor.aggregate.stored_counts import counts_of, split, sum_cells
 from rappor.aggregate.write_reports import write_csv, write_parquet
 from rappor.collection import Phase
 from rappor.errors import DecodeError

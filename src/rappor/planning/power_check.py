@@ -18,11 +18,11 @@ from rappor.planning.request import PlanRequest
 from rappor.privacy import Detectable
 from rappor.simulate import counts
 
-_MOST_PROBES = 8  # strings of one frequency in a collection
+_MAX_PROBES = 8  # strings of one frequency in a collection
 _PROBED_MASS = 0.25
-_MOST_LISTED = 400  # candidates of a simulated decoding; α is scaled to the number requested
+_MAX_LISTED = 400  # candidates of a simulated decoding; α is scaled to the number requested
 _SMALL = 10  # times as many collections where each holds one probe only, and decodes at once
-_LEAST_DEVIATES = 30
+_MIN_DEVIATES = 30
 _DISAGREES = 0.001
 _SEED = 20_141_103
 
@@ -92,7 +92,7 @@ class Simulations:
         """The deviates' law where it is not the promised one (χ², p < .001), else None."""
         shares = np.concatenate([[each.frequency] * len(z) for each, z in self.deviates.items()])
         deviates = np.concatenate([np.asarray(z) for z in self.deviates.values()])
-        if len(self.deviates) < 2 or len(deviates) < _LEAST_DEVIATES:
+        if len(self.deviates) < 2 or len(deviates) < _MIN_DEVIATES:
             return None
         slope, start = np.polyfit(shares, deviates, 1)
         spread = float(np.std(deviates - start - slope * shares, ddof=2))
@@ -121,7 +121,7 @@ def simulate_promise(
     """
     mass = sum(each.frequency for each in promised)
     room = request.candidates // (2 * len(promised))
-    probes = min(_MOST_PROBES, room, math.floor(_PROBED_MASS / mass))
+    probes = min(_MAX_PROBES, room, math.floor(_PROBED_MASS / mass))
     together = probes > 0 and request.kind != "boolean"
     times = collections if together else collections * _SMALL
     made: dict[Detectable, list[float]] = {each: [] for each in promised}
@@ -167,7 +167,7 @@ def _population(
     shape = request.shape
     room = 1 - sum(each.frequency for each in planted.values())
     others = dict(zip(shape.strings, shape.shares, strict=True))
-    listed = [*planted, *shape.candidates][:_MOST_LISTED]
+    listed = [*planted, *shape.candidates][:_MAX_LISTED]
     if request.kind == "category":  # every bit has its name, and a report sets one of them
         listed = [*planted, *shape.candidates][: request.candidates]
         listed += [f"none of them {place}" for place in range(request.candidates - len(listed))]

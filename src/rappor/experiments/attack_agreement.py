@@ -6,9 +6,9 @@ import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from rappor.attack.finding import AttackFigure
+from rappor.attack.result import AttackFigure
 from rappor.experiments.experiment import Comparison, extra
-from rappor.experiments.replicate import spread
+from rappor.experiments.seeds import spread
 
 _CLOSE = 4  # standard errors of the mean of seeds
 
@@ -25,10 +25,10 @@ class AttackPoint(NamedTuple):
     sigmas: float
 
 
-def beside_exact(figures: Sequence[AttackFigure]) -> AttackPoint:
+def attack_point(figures: Sequence[AttackFigure]) -> AttackPoint:
     """The figures of one attack under several seeds as a point.
 
-    >>> point = beside_exact([AttackFigure("", 0.5, 0.52, 0.02), AttackFigure("", 0.5, 0.51, 0.02)])
+    >>> point = attack_point([AttackFigure("", 0.5, 0.52, 0.02), AttackFigure("", 0.5, 0.51, 0.02)])
     >>> round(point.mean, 3), round(point.sigmas, 2)
     (0.515, 1.06)
     """
@@ -40,7 +40,7 @@ def beside_exact(figures: Sequence[AttackFigure]) -> AttackPoint:
     return AttackPoint(exact, mean, sd, (mean - exact) / error)
 
 
-def compared(points: Collection[AttackPoint], seeds: int, trials: int) -> Comparison:
+def agreement(points: Collection[AttackPoint], seeds: int, trials: int) -> Comparison:
     """Whether the simulation agrees with the curves everywhere."""
     off = [point.sigmas for point in points]
     most = max(map(abs, off))

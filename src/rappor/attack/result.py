@@ -178,13 +178,13 @@ def share_figure(label: str, exact: float, hits: int, trials: int) -> AttackFigu
     return AttackFigure(label, exact, hits / trials, spread, p_value=p_value)
 
 
-def most_believed(epsilon: float, prior: float = 0.5) -> float:
+def max_belief(epsilon: float, prior: float = 0.5) -> float:
     """The largest probability that ε allows a value to reach, from a prior x.
 
     Odds can change at most by e^ε, so x becomes at most x e^ε / (x e^ε + 1 - x). From even odds it
     is e^ε / (1 + e^ε), which also limits how often a guess between two values is right.
 
-    >>> round(most_believed(1.0743), 4), round(most_believed(1.0743, 0.1), 4)
+    >>> round(max_belief(1.0743), 4), round(max_belief(1.0743, 0.1), 4)
     (0.7454, 0.2455)
     """
     if not prior:

@@ -24,7 +24,7 @@ class NotAReport(Exception):
 
 
 @dataclass(slots=True)
-class Wrong:
+class MalformedLines:
     """Malformed lines: how many, for which reasons, and the first few with their numbers."""
 
     count: int = 0
@@ -54,7 +54,7 @@ class FilePart:
     packed: ByteArray
     cohorts: IntArray
     lines: int
-    wrong: Wrong
+    wrong: MalformedLines
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ import pytest
 from rappor.charts.theme import TOKENS
 from rappor.experiments import load
 from rappor.experiments.experiment import Comparison, Outcome
-from rappor.experiments.page import experiment_page, index_page
-from rappor.experiments.style import darkened, style_sheet
+from rappor.experiments.pages import darkened, experiment_page, index_page, style_sheet
 from rappor.experiments.summary import RunRecord, document, entry, verdict_words
 from support.fake_experiments import SPEC, an_experiment, an_outcome, done
 

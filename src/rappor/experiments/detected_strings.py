@@ -12,7 +12,7 @@ from rappor.aggregate.counts import Counts
 from rappor.decoding.decode import decode
 from rappor.decoding.result import Decoded
 from rappor.decoding.significance import adjust
-from rappor.experiments.replicate import mean_sd, spread
+from rappor.experiments.seeds import mean_sd, spread
 
 
 def decode_strings(counts: Counts, candidates: Sequence[str], method: str = "auto") -> Decoded:
