@@ -1,4 +1,4 @@
-"""Seeing that a value changed between two windows of reports (R30): memoization does not hide it.
+"""Seeing that a value changed between two windows of reports: memoization does not hide it (§6).
 
 Unchanged, both windows come from one B'; changed, from two independent ones. The attacker knows
 neither value, so every bit has the same chance of being set in B', π = f/2 + (1-f) h/k, and the
@@ -6,8 +6,8 @@ evidence of a bit with c ones in the first window and c' in the second is
 
     w(c, c') = ln[π M1(c) M1(c') + (1-π) M0(c) M0(c')] - ln P(c) - ln P(c'),   P = π M1 + (1-π) M0.
 
-Whoever finds the sum over all k bits above 0 says "unchanged". The true bits follow the values: of
-two that share no bit, unless k < 2h.
+The attacker says "unchanged" if the sum over all k bits is above 0. The two values share no bit,
+unless k < 2h.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from rappor.typing import BoolArray, FloatArray, IntArray
 
 MAX_REPORTS = 400  # the table of pairs of counts has (n+1)² entries
 SHOWN = (1, 3, 7, 14, 30)
-MIN_STEPS = 1024  # many bits of faint evidence decide together: none may be rounded away
+MIN_STEPS = 1024  # many bits of faint evidence decide together: rounding must keep all of them
 
 
 def same_scores(params: Params, reports: int, set_share: float) -> FloatArray:
-    """w(c, c') for bits of B' that are set with probability π; shape (n+1, n+1)."""
+    """w(c, c') for bits that B' sets with probability π; shape (n+1, n+1)."""
     law = counted(params, reports)
     both_set = law.if_set[:, None] + law.if_set
     both_clear = law.if_clear[:, None] + law.if_clear
@@ -51,7 +51,7 @@ def same_scores(params: Params, reports: int, set_share: float) -> FloatArray:
 
 
 def pair_laws(params: Params, reports: int, set_share: float) -> tuple[FloatArray, FloatArray]:
-    """P(c, c') for one B' seen twice, where it is set with probability π; and P(c) for one look."""
+    """P(c, c') for a bit of one B' in both windows, set with probability π; and P(c) for one."""
     law = counted(params, reports)
     both = mixed(law.if_set[:, None] + law.if_set, law.if_clear[:, None] + law.if_clear, set_share)
     return normalised(both), normalised(mixed(*law, set_share))
@@ -95,9 +95,9 @@ def balanced_accuracy(params: Params, reports: int) -> float:
 
 
 def by_noise_alone(params: Params, reports: int) -> float:
-    """Balanced accuracy from k bits that neither value has: what the permanent noise gives away.
+    """Balanced accuracy from k bits that neither value sets: what the permanent noise reveals.
 
-    >>> round(by_noise_alone(Params.preset("windows"), 7), 3)  # R30
+    >>> round(by_noise_alone(Params.preset("windows"), 7), 3)
     0.955
     """
     flip = float(flip_probability(params))
@@ -111,7 +111,7 @@ def by_noise_alone(params: Params, reports: int) -> float:
 def simulate(
     params: Params, reports: int, changed: bool, trials: int, generator: np.random.Generator
 ) -> int:
-    """Simulate clients that all keep, or all change, their value; how many are seen rightly."""
+    """Simulate clients that all keep, or all change, their value; how many are judged rightly."""
     scores = rule(params, reports)
     before, after = signals(params)
     right = 0
@@ -172,8 +172,10 @@ def attack(
         figures=(figure,),
         bound=Bound(f"2 ε_{n}", epsilon),
         meaning=(
-            f"That a value changed is seen {percent(figure.exact)} of the time from two windows of "
-            f"{n} reports: memoization protects which values they were, not that they differ."
+            f"The attacker tells rightly whether the value changed in {percent(figure.exact)} of "
+            "the "
+            f"cases, from two windows of {n} reports: memoization hides which values a client has "
+            "had, not that they differ."
         ),
         table={
             "unchanged values seen as such": kept,

@@ -1,6 +1,6 @@
-"""Picking the clients that hold v by their reports: how many of those picked do not (§6, R61).
+"""Picking the clients that hold v by their reports: how many of those picked do not (§6, Figure 7).
 
-The attacker takes every report with all h bits of v set. Of frequency x, the false share is
+The attacker picks every report with all h bits of v set. At frequency x, the false share is
 
     FDR = (1-x) p*^h / [(1-x) p*^h + x q*^h] = 1 - P(v | all h bits set).
 
@@ -58,7 +58,7 @@ def picked_share(params: Params, frequency: float) -> float:
 def attack(
     params: Params, *, frequency: float = 0.1, trials: int = 100_000, seed: int = 0
 ) -> AttackResult:
-    """Pick the reports with all h bits of v set, and count the innocent among them."""
+    """Pick the reports with all h bits of v set, and count those of clients without v."""
     check_params(params)
     share = check_frequency("frequency", frequency)
     count = check_trials(trials)
@@ -86,12 +86,13 @@ def attack(
         ),
         bound=Bound("ε1", epsilon, 1 - max_belief(epsilon, share), least=True),
         meaning=(
-            f"Of those picked, {percent(rate)} do not hold v, where picking blindly would give "
+            f"Of those picked, {percent(rate)} do not hold v; of clients picked at random it "
+            "would be "
             f"{percent(1 - share)}: "
             + (
-                "who is picked probably does not hold it."
+                "a picked client probably does not hold it."
                 if rate > 0.5
-                else "who is picked probably holds it."
+                else "a picked client probably holds it."
             )
         ),
         table={f"false share at frequency {x:g}": false_discovery_rate(params, x) for x in SHOWN},

@@ -1,4 +1,4 @@
-"""An attack's own numbers, checked before anything is drawn."""
+"""The settings of an attack, checked before anything is drawn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_SEED = 2**63 - 1
 
 
 def telling_bits(params: Params) -> int:
-    """How many bits two values can have that the other does not: h, or k - h where k < 2h.
+    """How many bits each of two values sets that the other does not: h, or k - h if k < 2h.
 
     >>> telling_bits(Params.preset("windows"))
     2
@@ -56,7 +56,7 @@ def generator(seed: object, *labels: int) -> np.random.Generator:
 
 
 def batches(trials: int, numbers_each: int, most: int = 4_000_000) -> Iterable[int]:
-    """Trials in portions whose arrays hold at most so many numbers, so that memory stays bounded.
+    """Trials in batches whose arrays hold at most `most` numbers, so that memory stays bounded.
 
     >>> list(batches(10, 3, most=12))
     [4, 4, 2]

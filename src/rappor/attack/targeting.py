@@ -1,12 +1,12 @@
-"""Singling out one person or a small group (§6, R60): what the estimate about them is worth.
+"""Singling out one person or a small group (§6): how good the estimate about them is.
 
-Of g clients, each holds v with probability x. From n reports each, the count is estimated as for
+Each of g clients holds v with probability x. From n reports of each, the count is estimated as for
 any collection, T = Σ over clients and bits of (c/n - p*) / (q*-p*) / h. Its squared error is
 
     g [x V1 + (1-x) V0] / h,   V = noise/n + (n-1)/n κ,
 
-noise = p*(1-p*)/(q*-p*)² or q*(1-q*)/(q*-p*)², κ what reports that share B' have in common. Clients
-that do not hold v are assumed to hold strings that share no bit with it.
+noise = p*(1-p*)/(q*-p*)² or q*(1-q*)/(q*-p*)², κ the noise that reports with the same B' share.
+Clients that do not hold v are assumed to hold strings that share no bit with it.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def attack(
         title="singling out one person or a small group",
         sees=f"{n} report{'s' * (n > 1)} of each of {group} chosen clients, and that "
         f"{share:.3g} of all clients hold v",
-        does="estimates how many of them hold v, and guesses for one of them whether it is so",
+        does="estimates how many of them hold v, and guesses whether one of them does",
         params=params,
         settings={
             "clients": group,
@@ -164,7 +164,7 @@ def attack(
         ),
         bound=Bound(f"ε_{n}" if n > 1 else "ε1", epsilon),
         meaning=(
-            f"The estimate for {group} people is off by {exact:.3g} of them where a guess from the "
+            f"The estimate for {group} people is off by {exact:.3g} of them; a guess from the "
             f"frequency alone is off by {blind:.3g}; "
             + (
                 f"about a single person the reports raise the accuracy of a guess from "

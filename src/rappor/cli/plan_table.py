@@ -58,8 +58,7 @@ def _plan_document(plan: Plan) -> dict[str, Any]:
         "bytes_per_report": plan.bytes_per_report,
         "cohort_size": plan.cohort_size,
         "cautions": [
-            {"code": each.code, "requirement": each.requirement, "text": each.text}
-            for each in plan.cautions
+            {"code": each.code, "source": each.source, "text": each.text} for each in plan.cautions
         ],
     }
 
@@ -87,7 +86,7 @@ def describe(found: Plans) -> list[str]:
     lines += [f"  {line}" for line in table(_trade_off(found), left=0)]
     lines += ["", *_check_lines(found)]
     for caution in best.cautions:
-        words = f"Caution ({caution.code}, {caution.requirement}): {caution.text}"
+        words = f"Caution ({caution.code}, {caution.source}): {caution.text}"
         lines += ["", *textwrap.wrap(words, _WIDTH)]
     return lines
 

@@ -1,8 +1,8 @@
-"""From a privacy goal to f, p and q: the least noise that keeps it (§4.1, R9, R44).
+"""From a privacy goal to f, p and q: the least noise that keeps it (§3, §4.1).
 
-f follows from ε∞ alone, because only p* and q* matter to whoever decodes single reports. What is
-left is one number, the middle c of p* and q*: the signal w = q*-p* is the widest that ε1 allows.
-Strings and categories change as many bits up as down, so ε1 bounds an odds ratio O = e^(ε1/h):
+f follows from ε∞ alone, because decoding sees only p* and q*. One number is left to choose, the
+middle c of p* and q*: the signal w = q*-p* is the widest that ε1 allows. A change of a string or
+category sets h bits and clears h, so ε1 bounds an odds ratio O = e^(ε1/h):
 
     (c + w/2)(1 - c + w/2) = O (c - w/2)(1 - c - w/2),   w = R - √(R² - 4c(1-c)),  R = (O+1)/(O-1).
 
@@ -20,7 +20,7 @@ from rappor.mechanism.kinds import extreme_changes
 from rappor.params import Params
 from rappor.privacy import epsilon_infinity, epsilon_one
 
-Score = Callable[[float, float], float]  # p*, q* -> what to make small
+Score = Callable[[float, float], float]  # p*, q* -> the number to minimise
 
 _MIDDLES = 60  # of a search by golden section
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -28,7 +28,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a client may give away at most: in one report, and for ever (∞: reported once)."""
+    """The largest ε of one report, and of all reports on one value (∞: reported once)."""
 
     epsilon_one: float
     epsilon_infinity: float
