@@ -1,4 +1,4 @@
-"""Reports to counts: a commutative monoid (§4, R20, R35)."""
+"""Reports to counts: a commutative monoid (§4)."""
 
 from rappor.aggregate.counts import Counts
 from rappor.aggregate.kernel import count

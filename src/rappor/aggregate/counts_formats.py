@@ -44,8 +44,8 @@ def write_npz(
 
 
 def read_npz(path: str | PathLike[str]) -> tuple[IntArray, IntArray, dict[str, Any]]:
-    """Totals, ones and the rest by name; nothing is ever unpickled."""
-    # Opened here: numpy leaves files that it cannot read open.
+    """Totals, ones and the rest by name; nothing is unpickled."""
+    # Opened here, because numpy does not close a file that it cannot read.
     with _reading(path), Path(path).expanduser().open("rb") as file:
         found = np.load(file, allow_pickle=False)
         if not isinstance(found, np.lib.npyio.NpzFile):
@@ -106,12 +106,12 @@ def _from_json(text: str, path: str | PathLike[str]) -> dict[str, Any]:
     except DecodeError:
         raise
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise DecodeError(f"{path}: what the counts are about cannot be read") from None
+        raise DecodeError(f"{path}: the description of the counts cannot be read") from None
 
 
 @contextlib.contextmanager
 def _reading(path: str | PathLike[str]) -> Iterator[None]:
-    """Turn whatever a damaged file makes the libraries raise into DecodeError."""
+    """Turn every error that the libraries raise for a damaged file into DecodeError."""
     try:
         yield
     except DecodeError:
@@ -123,7 +123,7 @@ def _reading(path: str | PathLike[str]) -> Iterator[None]:
         ValueError,
         KeyError,
         EOFError,
-        NotImplementedError,  # what zipfile raises on a compression it does not know
+        NotImplementedError,  # from zipfile, for an unknown compression
         zipfile.BadZipFile,
         zlib.error,
     ) as error:
@@ -194,7 +194,7 @@ def _number(cell: str, where: str, column: int) -> int:
 
 
 def write_counts(target: str | PathLike[str] | TextIO, totals: IntArray, ones: IntArray) -> None:
-    """Write counts.csv to a file, or to a text stream that is open."""
+    """Write counts.csv to a file, or to an open text stream."""
     if isinstance(target, (str, PathLike)):
         with (
             replacing(Path(target).expanduser().resolve()) as draft,

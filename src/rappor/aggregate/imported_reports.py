@@ -25,9 +25,9 @@ class ImportedReports:
 
     Attributes:
         path: the file.
-        collection: what its reports are about.
-        cell: where they go.
-        malformed: lines that are no reports, after `folds` has been read to its end.
+        collection: the collection of its reports.
+        cell: the cell that they are added to.
+        malformed: how many lines are not reports; complete when `folds` has ended.
         examples: the first 20 of them.
     """
 
@@ -38,7 +38,7 @@ class ImportedReports:
     examples: list[Malformed] = field(default_factory=list)
 
     def digest(self) -> bytes:
-        """A digest of the file's bytes and the collection: what makes the import happen once."""
+        """A digest of the file's bytes and the collection, so that a file is imported only once."""
         state = hashlib.blake2b(digest_size=32, person=b"rappor-import")
         state.update(f"{self.collection.name}\n{self.collection.version}\n".encode())
         with Path(self.path).expanduser().open("rb") as file:
@@ -47,7 +47,7 @@ class ImportedReports:
         return state.digest()
 
     def folds(self) -> Iterator[Fold]:
-        """The reports: piece by piece where the collection keeps them, else one sum a cohort."""
+        """The reports: in pieces if the collection keeps them, else one sum for each cohort."""
         params = self.collection.params_for(self.cell.period)
         parts = (
             (part, count(part.packed, part.cohorts, params))
@@ -58,7 +58,7 @@ class ImportedReports:
             for part, counts in parts:
                 yield from self._fold(counts, part)
         else:
-            yield from self._fold(sum((each for _, each in parts), Counts.zero(params)))
+            yield from self._fold(sum((counts for _, counts in parts), Counts.zero(params)))
 
     def _parts(self, params: Params) -> Iterator[FilePart]:
         path, reader = reader_of(self.path)

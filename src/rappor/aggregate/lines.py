@@ -22,11 +22,11 @@ from rappor.errors import DecodeError
 from rappor.params import Params
 from rappor.typing import ByteArray, IntArray
 
-LONGEST = 100_000  # characters; a report of 4096 bits in three columns takes 12,300
+LONGEST = 100_000  # characters in a line; a report of 4096 bits in three columns takes 12,300
 _ODD_AT_ONCE = 2**14
 
-Careful = Callable[[str, Params], tuple[int, int]]  # cohort and bits, or NotAReport
-Columns = tuple[int, int, int]  # columns, the cohort's, the bits'
+Careful = Callable[[str, Params], tuple[int, int]]  # a line -> cohort and bits, or NotAReport
+Columns = tuple[int, int, int]  # number of columns, the cohort's column, the bits' column
 NO_COLUMNS: Columns = (0, 0, 0)  # JSON
 CHUNK = 8 * 2**20
 _HEADER = 2**16
@@ -65,7 +65,7 @@ def parse_lines(data: bytes, params: Params, careful: Careful, columns: Columns)
 
 
 def _all_carefully(data: bytes, params: Params, careful: Careful) -> FilePart:
-    """Every line with the careful reader."""
+    """Parse every line with the careful reader."""
     reports, wrong = PackedReports(params), MalformedLines()
     lines = data.removesuffix(b"\n").split(b"\n")
     for number, line in enumerate(lines, 1):
@@ -76,8 +76,8 @@ def _all_carefully(data: bytes, params: Params, careful: Careful) -> FilePart:
 def _take(
     line: bytes, number: int, careful: Careful, reports: PackedReports, wrong: MalformedLines
 ) -> None:
-    """One line into the reports, or into the account of those that are none; or blank: neither."""
-    text = line.removesuffix(b"\r").decode("latin-1")  # what matters in it is ASCII
+    """Add one line to the reports or to the malformed lines; a blank line to neither."""
+    text = line.removesuffix(b"\r").decode("latin-1")  # the parts that are read are ASCII
     if not text.strip(" \t"):
         return
     try:
@@ -102,7 +102,7 @@ class LineFile:
         self._file: IO[bytes] = gzip.GzipFile(fileobj=raw) if packed else raw  # type: ignore[assignment]
 
     def header(self) -> bytes:
-        """The first line, without what marks its end."""
+        """The first line, without its line end."""
         with self._reading():
             line = self._file.readline(_HEADER)
         if not line:
@@ -110,7 +110,7 @@ class LineFile:
         return line.removeprefix(_BOM).removesuffix(b"\n").removesuffix(b"\r")
 
     def chunks(self) -> Iterator[tuple[int, bytes]]:
-        """The rest, as (bytes of the file behind it, whole lines)."""
+        """The rest, as pairs of (bytes read from the file, whole lines)."""
         rest = b""
         while True:
             with self._reading():

@@ -1,7 +1,7 @@
 """google/rappor's reports.csv, in both its forms, to packed reports.
 
-`client,cohort,bloom,prr,irr` (the irr column counts) and `client,cohort,rappor`: the header says
-which. Of the other columns nothing is kept. One report a line: a quoted field ends where it does.
+The header says which: `client,cohort,bloom,prr,irr` (irr is counted) or `client,cohort,rappor`.
+Other columns are ignored. A report is one line: a quoted field may not continue on the next.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def columns_of(header: bytes, path: Path) -> CsvColumns:
 
 
 def _header(params: Params) -> FilePart:
-    """The header's line: no report, but the lines after it count from 2."""
+    """The header: no report, but the lines after it are numbered from 2."""
     return FilePart(*PackedReports(params).arrays(), 1, MalformedLines())
 
 

@@ -1,7 +1,7 @@
 """Reports as JSON lines: {"cohort": 3, "bits": "0101..."} or {"cohort": 3, "packed": base64}.
 
-Text has bit k-1 first, as in CSV; `rappor` and `irr` are other names for `bits`, as `rappor encode`
-and google/rappor have them. Other members are not kept.
+Text has bit k-1 first, as in CSV. `rappor` and `irr` are other names for `bits`, which `rappor
+encode` and google/rappor use. Other members are ignored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Counts from a store, ready to decode; reports from files, ready to be stored (R20, R32, R35).
+"""Counts from a store, ready to decode (§4).
 
-Cells of one period add up as parts of one population. Over periods a client's reports on one value
-add up too, which `reports_per_client` keeps track of. Each (p, q) of a schedule stays by itself.
+Cells of one period add up as parts of one population. Over periods, a client's reports on one value
+add up too, and `reports_per_client` says how many. Each (p, q) of a schedule has its own Counts.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from rappor.errors import DecodeError
 from rappor.params import Params
 from rappor.store import StoredCounts
 
-BY_PERIOD = "period"  # a split like that by a dimension
+BY_PERIOD = "period"  # splits by period, as a dimension does by its values
 
 
 def counts_of(stored: StoredCounts, collection: Collection) -> Counts:
-    """The counts of one cell, with all that its definition says about them.
+    """The counts of one cell, with everything that its definition says about them.
 
     Raises:
-        DecodeError: the cell is not one of this collection, or was made with other parameters.
+        DecodeError: the cell is of another collection, or was made with other parameters.
     """
     key = stored.cell
     if (key.collection, key.version) != (collection.name, collection.version):
-        raise DecodeError(f"{key} is no cell of {collection.name} v{collection.version}")
+        raise DecodeError(f"{key} is not a cell of {collection.name} v{collection.version}")
     params = collection.params_for(key.period)
     if params.digest != stored.params_digest:
         raise DecodeError(f"{key} was made with other parameters than its definition says")
@@ -46,10 +46,10 @@ def counts_of(stored: StoredCounts, collection: Collection) -> Counts:
 def sum_cells(cells: Iterable[StoredCounts], collection: Collection) -> list[Counts]:
     """One Counts for each (p, q) that the cells were made with, in the order of their periods.
 
-    `reports_per_client` is reports_per_period times the periods, and 1 where a client reports once.
+    `reports_per_client` is reports_per_period times the periods, or 1 if a client reports once.
     """
     periods: dict[tuple[Params, str], Counts] = {}
-    for cell in sorted(cells, key=lambda each: each.cell):
+    for cell in sorted(cells, key=lambda stored: stored.cell):
         found = counts_of(cell, collection)
         key = (found.params, cell.cell.period)
         periods[key] = periods[key] + found if key in periods else found
@@ -58,7 +58,7 @@ def sum_cells(cells: Iterable[StoredCounts], collection: Collection) -> list[Cou
         groups.setdefault(params, []).append(found)
     summed = [Counts.sum_periods(group) for group in groups.values()]
     if collection.one_time:
-        return [replace(each, reports_per_client=1) for each in summed]
+        return [replace(counts, reports_per_client=1) for counts in summed]
     return summed
 
 
@@ -66,7 +66,7 @@ def split(cells: Iterable[StoredCounts], by: str) -> dict[str, list[StoredCounts
     """Cells by the value of a dimension, or by period.
 
     Raises:
-        DecodeError: a cell without that dimension.
+        DecodeError: a cell does not have that dimension.
     """
     found: dict[str, list[StoredCounts]] = {}
     for cell in cells:
@@ -79,7 +79,7 @@ def split(cells: Iterable[StoredCounts], by: str) -> dict[str, list[StoredCounts
 
 
 def within(period: str, first: date | None, last: date | None) -> bool:
-    """Whether a period lies between two days; it may touch neither from outside.
+    """Whether a whole period lies between two days, both included.
 
     >>> within("2026-W47", date(2026, 11, 16), None), within("2026-W47", date(2026, 11, 17), None)
     (True, False)

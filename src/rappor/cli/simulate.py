@@ -150,7 +150,7 @@ def _add_clients(parser: argparse.ArgumentParser) -> None:
         "--change",
         type=float,
         metavar="C",
-        help="chance that a changing value is drawn anew before each further report",
+        help="chance that a changing value is drawn again before each further report",
     )
     group.add_argument(
         "--random-cohorts",
