@@ -119,7 +119,7 @@ def in_fifty_threads(directory: str, url: str, calls: int) -> list:
     return times
 
 
-def beside_other_processes(directory: str, url: str, calls: int) -> list:
+def with_other_processes(directory: str, url: str, calls: int) -> list:
     client = opened(directory, url)
     print("ready", flush=True)
     sys.stdin.readline()
@@ -136,7 +136,7 @@ REPORTS: dict[str, tuple[Callable[[str, str, int], list], int, str]] = {
     "unusable directory": (with_no_directory, 1, "down"),
     "a value of 3 MB": (with_a_huge_value, 1, "down"),
     "50 threads, 100 calls/s each": (in_fifty_threads, 1, "answers"),
-    "4 processes, one directory": (beside_other_processes, 4, "answers"),
+    "4 processes, one directory": (with_other_processes, 4, "answers"),
 }
 
 
@@ -258,7 +258,7 @@ def seconds_to_opt_out(directory: Path, url: str) -> float:
     return took
 
 
-def seconds_to_opt_out_beside(directory: Path, url: str) -> float:
+def seconds_to_opt_out_during_upload(directory: Path, url: str) -> float:
     """While another process, here another client, is in the middle of an upload."""
     other = opened(str(directory), url, 1)
     other.report("c0", "a.org")
@@ -305,8 +305,8 @@ def measure(rounds: int, calls: int) -> tuple[dict[str, dict[str, float]], dict[
                 note(f"end of a process, {flood}", took, MAX_END)
             took = seconds_to_opt_out(folder / "out", urls["silence"])
             note("opt_out() in the middle of an upload", took, MAX_OPT_OUT)
-            took = seconds_to_opt_out_beside(folder / "beside", urls["silence"])
-            note("opt_out() beside another's upload", took, MAX_OPT_OUT)
+            took = seconds_to_opt_out_during_upload(folder / "shared", urls["silence"])
+            note("opt_out() during another process's upload", took, MAX_OPT_OUT)
             for flood in FLOODS:
                 took, spent = seconds_of_an_answer(urls[flood])
                 note(f"answer without end, {flood}", took, MAX_ANSWER)

@@ -192,7 +192,7 @@ def describe(result: dict) -> str:
     lines.append(f"  {'reading memory':<24} {result['read_bytes_per_second'] / 1e9:8.1f} GB/s")
     for name, share in result["share_of_reading"].items():
         lines.append(f"  {name:<24} {rates[name] / 1e6:8.1f} M/s   {share:6.1%} of reading")
-    lines += ["", "Mixed order beside other ways", ""]
+    lines += ["", "Mixed order compared with other ways", ""]
     for name, ratio in result["mixed_over_others"].items():
         lines.append(f"  {name:<24} {rates[name] / 1e6:8.3f} M/s   rappor is {ratio:,.0f} x faster")
     if "multi-freq-ldpy" not in rates:

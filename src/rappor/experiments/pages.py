@@ -1,6 +1,8 @@
-"""Pages: published number, our number and the verdict side by side, with figures and tables.
+"""The pages of `rappor reproduce`: published numbers, ours, verdicts, figures and tables.
 
-Every word from an outcome is escaped; a page refers to nothing but files beside it.
+Every word from an outcome is escaped. A page has no script and refers only to files in its folder.
+`make regtest` uses the same style sheet, made from the tokens of `rappor.charts.theme`. Light or
+dark follows the reader's system; paper is always light.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def index_page(document: Document) -> str:
     failed = sum(item["failed"] is not None for item in items.values())
     extra = verdicts.count("extra")
     total = (
-        f"{len(verdicts) - extra} published figures and statements were set beside ours: "
+        f"{len(verdicts) - extra} published figures and statements are compared with ours: "
         f"{verdicts.count('agrees')} agree and {verdicts.count('differs')} differ, each with the "
         f"reason. {extra} more are not in the paper, or agree by construction (marked: extra)."
         + f" {failed} of the experiments failed."
@@ -184,7 +186,7 @@ def _is_number(cell: object) -> bool:
 
 
 def shown(cell: Any) -> str:
-    """A cell of a table as a person reads it.
+    """A cell of a table, written for people.
 
     >>> shown(186792), shown(0.6339745962), shown(True), shown("V_1")
     ('186,792', '0.634', 'yes', 'V_1')

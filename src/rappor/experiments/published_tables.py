@@ -1,6 +1,6 @@
-"""Tables 1 and 2 of the paper as data, and what their p-values say about the test behind them.
+"""Tables 1 and 2 of the paper as data, and which test explains their p-values.
 
-Everything here but the two functions is copied from the paper (§5.2, §5.3); nothing is ours.
+All numbers are copied from the paper (§5.2, §5.3).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _worst(computed: FloatArray, published: FloatArray) -> float:
 
 
 def explain_p_values(z: ArrayLike, p_values: ArrayLike, max_freedom: int) -> list[Fitted]:
-    """Four tests beside published p-values, the best first.
+    """How well each of four tests explains published p-values, the best first.
 
     Args:
         z: estimates over their standard errors, shape (n,).
@@ -116,4 +116,4 @@ def explain_p_values(z: ArrayLike, p_values: ArrayLike, max_freedom: int) -> lis
         worst = [_worst(sides * stats.t.sf(score, each), published) for each in freedom]
         best = int(np.argmin(worst))
         found.append(Fitted(f"{word} t", freedom[best], worst[best]))
-    return sorted(found, key=lambda each: each.factor)
+    return sorted(found, key=lambda fitted: fitted.factor)

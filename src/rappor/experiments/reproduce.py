@@ -1,4 +1,7 @@
-"""Run one experiment and write its files; one that fails is a result as well."""
+"""Run one experiment and write its files: figures, tables, pages and summary.json.
+
+An experiment that fails is a result too.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _STEM = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 def run(name: str, seeds: int, progress: Progress) -> RunRecord:
-    """Run one experiment; whatever goes wrong inside it becomes part of the result."""
+    """Run one experiment; an error in it becomes part of the result."""
     check_name(name)
     whole("seeds", seeds, FEWEST_SEEDS)
     began = time.monotonic()
@@ -43,12 +46,12 @@ def reproduce(name: str, directory: Path, seeds: int, progress: Progress) -> Run
 
     Args:
         name: one of `rappor.experiments.NAMES`.
-        directory: made if need be; other experiments in it are kept.
-        seeds: how many, 2 or more; 20 or more for figures that are to be believed.
+        directory: created if missing; other experiments in it are kept.
+        seeds: how many, 2 or more; use 20 or more for reliable figures.
         progress: called with a line of text now and then.
     """
-    new = [each for each in (directory, *directory.parents) if not each.exists()]
-    directory.mkdir(parents=True, exist_ok=True)  # before the work: it may be forbidden
+    new = [folder for folder in (directory, *directory.parents) if not folder.exists()]
+    directory.mkdir(parents=True, exist_ok=True)  # before the work, because it may fail
     try:
         done = run(name, seeds, progress)
         progress("drawing")
@@ -62,15 +65,15 @@ def reproduce(name: str, directory: Path, seeds: int, progress: Progress) -> Run
 
 def _remove_empty(directories: list[Path]) -> None:
     """Remove the directories that hold nothing, innermost first."""
-    for each in directories:
+    for directory in directories:
         try:
-            each.rmdir()
+            directory.rmdir()
         except OSError:
             return
 
 
 def _written(done: RunRecord, directory: Path) -> RunRecord:
-    """The same, with its files written; or failed, where a figure or table cannot be."""
+    """Write the files of a run; if a figure or table cannot be written, the run has failed."""
     try:
         write_experiment(done, directory)
     except OSError:
@@ -108,7 +111,7 @@ def write_summary(directory: Path, entries: Document) -> Path:
 
 
 def check_names(outcome: Outcome) -> None:
-    """Refuse names that would not do as a file's, or that two things share."""
+    """Refuse names that are not fit for a file, or that two figures or tables share."""
     names = [figure.name for figure in outcome.figures] + [table.name for table in outcome.tables]
     for name in names:
         if not _STEM.fullmatch(name) or names.count(name) > 1 or name in _TAKEN:

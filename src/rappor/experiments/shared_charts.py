@@ -1,4 +1,4 @@
-"""Pieces that several figures share: legends with room, log axes, scales by name."""
+"""Parts of charts that several figures share: legends, axes, scales, and the detection chart."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rappor.experiments.best_test import power
 
 _COLOUR = colours()
 WHY_BELOW = (
-    "Most dots lie a little below the line: it is for a test that knows the noise, every other "
-    "string and the level at which the false discovery rate settles; a decoder has to learn all "
-    "three from the same counts."
+    "Most dots lie a little below the line: the line is for a test that knows the noise, every "
+    "other string and the level at which the false discovery rate settles; a decoder has to learn "
+    "all three from the same counts."
 )
 
 
 def legend(title: str | None = None, **more: object) -> Spec:
-    """A horizontal legend below the chart; wide gaps, as readers' fonts differ from ours."""
+    """A horizontal legend below the chart, with wide gaps: readers' fonts differ from ours."""
     colour = colours()
     return {
         "title": title,
@@ -74,7 +74,7 @@ def powers_of_ten(field: str, title: str, low: int, high: int) -> Spec:
 
 
 def in_words(number: float) -> str:
-    """A round number as people say it; raised digits are missing from many fonts.
+    """A round number in words, because many fonts lack superscript digits.
 
     >>> in_words(10_000), in_words(10**6), in_words(10**10)
     ('10,000', '1 million', '10 billion')
@@ -96,7 +96,7 @@ def detection_chart(
     claimed: float,
     claim: Sequence[str],
     most: float,
-    beside: str = "right",
+    side: str = "right",
 ) -> Spec:
     """A chart of the chance of detection against the true share.
 
@@ -110,7 +110,7 @@ def detection_chart(
         claimed: a share that was said to be detectable.
         claim: words for it, a line each.
         most: the largest share drawn.
-        beside: on which side of the rule the words stand, "left" or "right".
+        side: the side of the rule on which the words stand, "left" or "right".
     """
     grid = np.linspace(0, most, 201)
     curve = power(reports * grid, error, level)
@@ -152,9 +152,9 @@ def detection_chart(
             "data": {"values": mark},
             "mark": {
                 "type": "text",
-                "align": "left" if beside == "right" else "right",
+                "align": "left" if side == "right" else "right",
                 "baseline": "top",
-                "dx": 6 if beside == "right" else -6,
+                "dx": 6 if side == "right" else -6,
                 "dy": 4,
                 "color": _COLOUR["threshold"],
                 "text": list(claim),

@@ -46,7 +46,7 @@ def test_what_the_paper_does_not_have_is_counted_apart() -> None:
     item = entry(done(Outcome(rows, (), ())))
     assert [each["verdict"] for each in item["comparisons"]] == ["agrees", "differs", "extra"]
     page = index_page(document({"fdr": item}))
-    assert "2 published figures and statements were set beside ours: 1 agree and 1 differ" in page
+    assert "2 published figures and statements are compared with ours: 1 agree and 1 differ" in page
     assert "1 more are not in the paper" in page
     assert '<span class="verdict extra">+ extra</span>' in page
 

@@ -1,4 +1,4 @@
-"""The simulated collections behind Table 1 and Figure 5 (§5.2, R52): one seed, every rule."""
+"""The simulated collections behind Table 1 and Figure 5 (§5.2): one seed, every rule."""
 
 from __future__ import annotations
 

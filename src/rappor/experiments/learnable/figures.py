@@ -1,4 +1,4 @@
-"""The drawings of Figure 3: seven lines of the bound, its rule of thumb, its power (R46-R47)."""
+"""The drawings of Figure 3: seven lines of the bound, its rule of thumb, its power."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulated collections that check the bound on learnable strings (§4.2, R46, R49)."""
+"""Simulated collections that check the bound on learnable strings (§4.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The drawing of Figure 1: a value's bits on their way through B and B' into the report S (R10)."""
+"""The drawing of Figure 1: a value's bits on their way through B and B' into the report S."""
 
 from __future__ import annotations
 

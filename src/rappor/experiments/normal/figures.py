@@ -1,4 +1,4 @@
-"""The drawings of Figure 4: true and estimated shares of a hundred numbers (R51)."""
+"""The drawings of Figure 4: true and estimated shares of a hundred numbers."""
 
 from __future__ import annotations
 

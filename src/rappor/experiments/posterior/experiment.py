@@ -1,4 +1,4 @@
-"""Figure 8: how probable v is, given its two bits in one report (§6, R62)."""
+"""Figure 8: how probable v is, given its two bits in one report (§6)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _claim() -> Comparison:
         '"those with less than 10 % frequency"',
         f"all with less than {100 * at:.1f} %, those below {100 * NAMED:g} % among them",
         at >= NAMED,
-        "What the paper says is true, and less than could be said: see the next row.",
+        "The paper's statement is true, and a stronger one holds: see the next row.",
     )
 
 

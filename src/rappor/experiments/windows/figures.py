@@ -1,4 +1,4 @@
-"""Table 2 as a chart, and how likely a share is to be detected (§5.3, R53)."""
+"""Table 2 as a chart, and how likely a share is to be detected (§5.3)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PUBLISHED, _OURS = "published, ± 1.96 standard errors", "stand-in: mean of see
 
 
 def estimates(runs: Sequence[WindowsRun]) -> Figure:
-    """Each name's published estimate with its interval, beside the spread of ours."""
+    """Each name's published estimate with its interval, and the spread of ours."""
     values: list[Spec] = []
     for at, row in enumerate(TABLE_2):
         ours = spread([float(each.estimate[at]) for each in runs])
@@ -113,7 +113,7 @@ def detection(runs: Sequence[WindowsRun], level: float, expected: float) -> Figu
             f"{expected * REPORTS / error:.1f} standard errors",
         ),
         most=0.05,
-        beside="left",
+        side="left",
     )
     return Figure(
         "windows-detection",

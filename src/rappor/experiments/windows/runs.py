@@ -1,4 +1,4 @@
-"""The stand-in for the Windows collection (§5.3, R53), and the same machines repeating themselves.
+"""The stand-in for the Windows collection (§5.3), and the same machines repeating themselves.
 
 The process names of the paper's collection are private but for the ten it prints. The stand-in has
 those ten with their published shares, 990 made-up names that share out the rest, and 1,000
