@@ -22,8 +22,8 @@ class TruthRow(NamedTuple):
 
     string: str
     estimate: float
-    low: float
-    high: float
+    low_95: float
+    high_95: float
     truth: int
     verdict: str  # "found", "false" or "missed"
 
@@ -107,8 +107,8 @@ def judge_shares(found: Found, listed: Iterable[str], truth: Mapping[str, int]) 
         TruthRow(
             string=name,
             estimate=reports * share,
-            low=reports * low,
-            high=reports * high,
+            low_95=reports * low,
+            high_95=reports * high,
             truth=truth.get(name, 0),
             verdict="found" if name in present else "false",
         )

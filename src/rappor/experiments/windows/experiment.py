@@ -120,7 +120,7 @@ def _bad_apple(runs: Sequence[WindowsRun]) -> Comparison:
     row = TABLE_2[BAD]
     estimates = [float(each.estimate[BAD]) for each in runs]
     found = [bool(each.detected[BAD]) for each in runs]
-    covered = [each.low[BAD] <= each.truth[BAD] <= each.high[BAD] for each in runs]
+    covered = [each.low_95[BAD] <= each.truth[BAD] <= each.high_95[BAD] for each in runs]
     return Comparison(
         f"{row.process}",
         f"{row.estimate} reports, {100 * row.estimate / REPORTS:.1f} %",
