@@ -144,7 +144,7 @@ class Catalogue:
         dimensions: Mapping[str, str] | None = None,
     ) -> list[Counts]:
         """One Counts for each (p, q) of these periods and dimensions; empty without reports."""
-        from rappor.aggregate.stored import sum_cells
+        from rappor.aggregate.stored_counts import sum_cells
 
         return sum_cells(self._cells(name, version, periods, dimensions), self.get(name, version))
 
@@ -156,7 +156,7 @@ class Catalogue:
         dimensions: Mapping[str, str] | None = None,
     ) -> dict[str, list[Counts]]:
         """What `counts` says of each period by itself, in one reading; those without are absent."""
-        from rappor.aggregate.stored import BY_PERIOD, split, sum_cells
+        from rappor.aggregate.stored_counts import BY_PERIOD, split, sum_cells
 
         collection = self.get(name, version)
         cells = split(self._cells(name, version, periods, dimensions), BY_PERIOD)

@@ -183,7 +183,7 @@ def python_code(query: PageQuery, collection: Collection) -> str:
         "from pathlib import Path",
         "",
         "import rappor",
-        "from rappor.aggregate.stored import sum_cells",
+        "from rappor.aggregate.stored_counts import sum_cells",
         "from rappor.collection import Collection",
         *(["from rappor.dashboard.state import DashboardState"] if strings else []),
         "from rappor.store import open_store",
