@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rappor.charts.marks import reports_up
-from rappor.charts.panel import Panel
+from rappor.charts.marks import Panel, reports_up
 from rappor.charts.theme import Spec, colours
 from rappor.checks import plural
 

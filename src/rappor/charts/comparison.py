@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from rappor.charts.marks import Panel
 from rappor.charts.numbers import show_difference
-from rappor.charts.panel import Panel
 from rappor.charts.rows import (
     FIELDS,
     ROWS_WIDTH,

@@ -6,9 +6,8 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from rappor.charts.marks import percent_axis, whiskers
+from rappor.charts.marks import FILE_WIDTH, Panel, percent_axis, whiskers
 from rappor.charts.numbers import show_count, show_share
-from rappor.charts.panel import FILE_WIDTH, Panel
 from rappor.charts.theme import Spec, colours, message
 
 _RULES = (0.5, 0.9)

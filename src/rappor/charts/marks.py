@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
 
-from rappor.charts.theme import Spec
+from rappor.charts.theme import SCHEMA, Spec, config, whole_chart
 
 PERCENT_LABELS = "format(datum.value * 100, '.3~g') + '\u00a0%'"
 
@@ -54,3 +56,67 @@ def whiskers(along: str, across: str, colour: str, ends: bool = True) -> list[Sp
 def wrapped(sentences: Iterable[str], width: int = 100) -> list[str]:
     """Sentences as lines that fit under a title."""
     return [line for sentence in sentences for line in textwrap.wrap(sentence, width)]
+
+
+FILE_WIDTH = 640
+ON_PHONE = "windowSize()[0] <= 720"  # where words right of a chart have no room
+_PAGE_PADDING = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One chart.
+
+    Attributes:
+        title: what it shows, in one sentence without its full stop.
+        words: further sentences.
+        parts: data, layers and height; without width, title and theme.
+        height: pixels that it takes in a page, axes and labels counted in.
+        width: pixels of the plot in a file.
+    """
+
+    title: str
+    words: tuple[str, ...]
+    parts: Spec = field(repr=False)
+    height: int
+    width: int = FILE_WIDTH
+
+    @property
+    def sentence(self) -> str:
+        """Title and words as a page writes them above the chart."""
+        return " ".join([f"{self.title}.", *self.words])
+
+    def in_file(self, theme: str = "light") -> Spec:
+        """A specification with its words above it, as wide as it likes."""
+        parts = {"width": self.width, **self.parts}
+        return whole_chart(parts, self.title, wrapped(self.words), theme)
+
+    def in_page(self, theme: str = "light") -> Spec:
+        """A specification as wide as the page has room, whose words the page writes itself."""
+        return {
+            "$schema": SCHEMA,
+            "description": self.sentence,
+            "width": "container",
+            "autosize": {"type": "fit-x", "contains": "padding"},
+            "padding": _PAGE_PADDING,
+            **self.parts,
+            "config": {name: part for name, part in config(theme).items() if name != "padding"},
+        }
+
+
+def unless_phone(value: Any, otherwise: Any) -> Spec:
+    """A property that is another where the page is narrow; files have room."""
+    return {"expr": f"{ON_PHONE} ? {otherwise} : {value}"}
+
+
+def both(make: Callable[[str], Spec]) -> dict[str, Any]:
+    """What the macro `chart` takes: the light specification, and what dark has different.
+
+    >>> both(lambda theme: {"data": [1, 2], "config": theme})
+    {'light': {'data': [1, 2], 'config': 'light'}, 'dark': {'config': 'dark'}}
+    """
+    light, dark = make("light"), make("dark")
+    return {
+        "light": light,
+        "dark": {name: part for name, part in dark.items() if light.get(name) != part},
+    }

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from rappor.charts.marks import percent_axis, whiskers, wrapped
+from rappor.charts.marks import Panel, percent_axis, whiskers, wrapped
 from rappor.charts.numbers import ShownNumber, show_share
-from rappor.charts.panel import Panel
 from rappor.charts.rows import MAX_ROWS, ROWS_WIDTH, bars, chosen, either, said
 from rappor.charts.theme import Spec, colours, message, whole_chart
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rappor.charts.marks import percent_axis, whiskers
+from rappor.charts.marks import ON_PHONE, Panel, percent_axis, unless_phone, whiskers
 from rappor.charts.numbers import show_count, show_p, show_percent, show_share
-from rappor.charts.panel import ON_PHONE, Panel, unless_phone
 from rappor.charts.theme import MONO, Spec, colours
 
 MAX_ROWS = 30  # of a chart in a file

@@ -10,9 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rappor.charts.marks import percent_axis, reports_up
+from rappor.charts.marks import Panel, percent_axis, reports_up
 from rappor.charts.numbers import show_share
-from rappor.charts.panel import Panel
 from rappor.charts.theme import SCHEMA, Spec, colours, config, message, whole_chart
 from rappor.checks import plural
 

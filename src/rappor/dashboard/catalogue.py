@@ -10,7 +10,7 @@ a restarted collector from inspecting its log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Set
 from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from rappor.checks import show
 from rappor.collection import Collection
 from rappor.dashboard.background_cache import BackgroundCache, Stamp
 from rappor.dashboard.snapshot import (
+    Dimensions,
     Entry,
     PeriodCount,
     Snapshot,
@@ -70,28 +71,28 @@ class Catalogue:
         self.data, self.folder, self.today = data, collections, today
         self._stored, self._last_stored = stored, frozenset[VersionKey]()
         self._file = data / FILE_NAME
-        self._painter, self._seen = SnapshotBuilder(), SeenCells()
+        self._builder, self._seen = SnapshotBuilder(), SeenCells()
         self._released = Released(data)
-        self._pictures = BackgroundCache(self._stamp, self._look)
+        self._snapshots = BackgroundCache(self._stamp, self._look)
         self._audit: tuple[Stamp, list[AuditEntry]] | None = None
 
     # What the pages ask.
 
     def collections(self) -> list[Entry]:
         """The newest version of each collection, by name."""
-        picture, today = self.picture(), self.today()
+        snapshot, today = self.snapshot(), self.today()
         return [
-            picture.entry(versions[max(versions)], today)
-            for versions in picture.collections.values()
+            snapshot.entry(versions[max(versions)], today)
+            for versions in snapshot.collections.values()
         ]
 
     def entry(self, name: str) -> Entry:
         """The newest version of one collection, or ParamsError."""
-        return self.picture().entry(self.get(name), self.today())
+        return self.snapshot().entry(self.get(name), self.today())
 
     def get(self, name: str, version: int | None = None) -> Collection:
         """A collection, the newest version where none is named, or ParamsError."""
-        versions = self.picture().collections.get(name)
+        versions = self.snapshot().collections.get(name)
         if not versions:
             raise ParamsError(f"there is no collection {show(name)}")
         if version is None:
@@ -104,18 +105,18 @@ class Catalogue:
     def versions(self, name: str) -> list[int]:
         """The versions of a collection, oldest first; ParamsError where there is none."""
         self.get(name)
-        return list(self.picture().collections[name])
+        return list(self.snapshot().collections[name])
 
     def periods(self, name: str, version: int | None = None) -> list[PeriodCount]:
         """Stored periods of a version (of all, where None), oldest first."""
-        return list(self.picture().periods(name, version))
+        return list(self.snapshot().periods(name, version))
 
     def values(self, name: str, version: int, dimension: str) -> list[str]:
         """The values of a dimension that were stored."""
         found = {
             value
-            for cell in self.picture().slices.get((name, version), ())
-            for key, value in cell.pairs
+            for cell in self.snapshot().slices.get((name, version), ())
+            for key, value in cell.dimensions
             if key == dimension
         }
         return sorted(found)
@@ -125,15 +126,15 @@ class Catalogue:
         name: str,
         version: int,
         periods: Iterable[str] | None = None,
-        dimensions: Mapping[str, str] | None = None,
+        dimensions: Dimensions = (),
     ) -> int:
         """How many reports were counted in these periods and dimensions."""
         wanted = None if periods is None else set(periods)
-        asked = set((dimensions or {}).items())
+        asked = set(dimensions)
         return sum(
             cell.reports
-            for cell in self.picture().slices.get((name, version), ())
-            if (wanted is None or cell.period in wanted) and asked <= set(cell.pairs)
+            for cell in self.snapshot().slices.get((name, version), ())
+            if (wanted is None or cell.period in wanted) and asked <= set(cell.dimensions)
         )
 
     def counts(
@@ -141,7 +142,7 @@ class Catalogue:
         name: str,
         version: int,
         periods: Iterable[str] | None = None,
-        dimensions: Mapping[str, str] | None = None,
+        dimensions: Dimensions = (),
     ) -> list[Counts]:
         """One Counts for each (p, q) of these periods and dimensions; empty without reports."""
         from rappor.aggregate.stored import sum_cells
@@ -153,7 +154,7 @@ class Catalogue:
         name: str,
         version: int,
         periods: Iterable[str],
-        dimensions: Mapping[str, str] | None = None,
+        dimensions: Dimensions = (),
     ) -> dict[str, list[Counts]]:
         """What `counts` says of each period by itself, in one reading; those without are absent."""
         from rappor.aggregate.stored import BY_PERIOD, split, sum_cells
@@ -167,16 +168,16 @@ class Catalogue:
         name: str,
         version: int,
         periods: Iterable[str] | None,
-        dimensions: Mapping[str, str] | None,
+        dimensions: Dimensions,
     ) -> list[StoredCounts]:
-        asked = set((dimensions or {}).items())
+        asked = set(dimensions)
         with self._opened() as store:
             cells = self._released.counts(store, self.today(), name, version, periods)
         return [cell for cell in cells if asked <= set(cell.cell.pairs)]
 
     def unreadable(self) -> tuple[UnreadableDefinition, ...]:
         """Files in the folder of collections that are no definition."""
-        return self.picture().unreadable
+        return self.snapshot().unreadable
 
     def audit_log(self) -> list[AuditEntry]:
         """The store's audit log, oldest first."""
@@ -200,23 +201,23 @@ class Catalogue:
 
     # How it stays fresh.
 
-    def picture(self) -> Snapshot:
+    def snapshot(self) -> Snapshot:
         """What the store holds: the present state, or that of a moment ago while it is read.
 
         Raises:
             StoreError: it cannot be read.
         """
-        return self._pictures.get()
+        return self._snapshots.get()
 
     def prepare(self) -> None:
         """Read what there is in the background, before a page asks for it."""
-        self._pictures.begin()
+        self._snapshots.begin()
 
     def _look(self) -> Snapshot:
         try:
             drafts, wrong = ([], []) if self.folder is None else read_folder(self.folder)
             if not self.has_store:
-                return self._painter.paint((), (), drafts, wrong)
+                return self._builder.build((), (), drafts, wrong)
             with self._opened() as store:
                 definitions = store.definitions()
                 live = store.cells(self._seen)
@@ -224,7 +225,7 @@ class Catalogue:
         except OSError as error:
             raise StoreError(f"{self.data}: cannot be read ({error.strerror})") from error
         self._tell({each.cell[:2] for each in live})
-        return self._painter.paint(definitions, cells, drafts, wrong)
+        return self._builder.build(definitions, cells, drafts, wrong)
 
     def _tell(self, stored: Set[VersionKey]) -> None:
         if stored != self._last_stored:

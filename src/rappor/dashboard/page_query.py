@@ -8,16 +8,29 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from starlette.requests import Request
+from starlette.responses import Response
+
 from rappor.charts.numbers import show_percent
 from rappor.checks import show
 from rappor.collection import Collection
 from rappor.collection.periods import check_period
+from rappor.dashboard.auth.roles import Visitor
+from rappor.dashboard.catalogue import Catalogue
+from rappor.dashboard.context import Context
+from rappor.dashboard.jobs.queue import TooManyJobs
+from rappor.dashboard.problems import problem
+from rappor.dashboard.routing import Endpoint
+from rappor.dashboard.snapshot import Dimensions
+from rappor.dashboard.state import DashboardState
+from rappor.dashboard.state.candidates import CandidateVersion
+from rappor.dashboard.templating import as_sentence
 from rappor.errors import ParamsError
 
 UNITS = {"share": "Share", "count": "Count"}
@@ -66,7 +79,7 @@ class Selection(NamedTuple):
     """Which reports are decoded: some periods, and some values of dimensions."""
 
     periods: tuple[str, ...]
-    dimensions: tuple[tuple[str, str], ...]
+    dimensions: Dimensions
 
     @property
     def words(self) -> str:
@@ -113,7 +126,7 @@ class PageQuery:
     first: str = ""
     last: str = ""
     periods: tuple[str, ...] = ()
-    dimensions: tuple[tuple[str, str], ...] = ()
+    dimensions: Dimensions = ()
     vs: str = ""
     against: Selection | None = None
     unit: str = "share"
@@ -130,11 +143,13 @@ class PageQuery:
     usual: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def of(cls, params: Mapping[str, str], catalogue: Any, state: Any, name: str) -> PageQuery:
-        """The view that an address asks for.
+    def of(
+        cls, params: Mapping[str, str], catalogue: Catalogue, state: DashboardState, name: str
+    ) -> PageQuery:
+        """Read the query of an address, and check each part of it.
 
         Args:
-            params: what stands after the ? of the address.
+            params: the parameters after the ? of the address.
             catalogue: what is stored.
             state: the lists of candidates.
             name: the collection.
@@ -142,10 +157,10 @@ class PageQuery:
         Raises:
             ParamsError: names the field, what was given and what is allowed.
         """
-        return read_query(params, catalogue, state, name)
+        return _read(params, catalogue, state, name)
 
     @property
-    def side(self) -> Selection:
+    def selection(self) -> Selection:
         """The reports that are decoded."""
         return Selection(self.periods, self.dimensions)
 
@@ -170,13 +185,8 @@ class PageQuery:
         """The parts of its address, in order, without what is usual.
 
         Args:
-            changes: other values, by attribute; `dimensions` as a mapping or pairs. Where `page` is
-                not among them it goes back to the first.
+            changes: other values, by attribute. Any change but one of `page` goes back to page 1.
         """
-        if "dimensions" in changes:
-            given = changes["dimensions"]
-            pairs = given.items() if isinstance(given, Mapping) else given
-            changes["dimensions"] = tuple(sorted((key, value) for key, value in pairs if value))
         query = replace(self, **({"page": 1} | changes)) if changes else self
         said = {
             "from": query.first,
@@ -203,7 +213,7 @@ class PageQuery:
         """What stands after the ? of its address, with changes as in `fields`; "" where nothing.
 
         >>> shown = PageQuery("homepage", 1, "2026-W27", "2026-W28", usual={"version": "1"})
-        >>> shown.query_string(unit="count", dimensions={"country": "NZ"})
+        >>> shown.query_string(unit="count", dimensions=(("country", "NZ"),))
         'from=2026-W27&to=2026-W28&country=NZ&unit=count'
         """
         return urlencode(self.fields(**changes))
@@ -254,8 +264,9 @@ def between(periods: Iterable[str], first: str, last: str) -> tuple[str, ...]:
     return tuple(period for period in periods if first <= period <= last)
 
 
-def read_query(params: Mapping[str, str], catalogue: Any, state: Any, name: str) -> PageQuery:
-    """See `View.of`."""
+def _read(
+    params: Mapping[str, str], catalogue: Catalogue, state: DashboardState, name: str
+) -> PageQuery:
     collection = _collection(params, catalogue, name)
     stored = [each.period for each in catalogue.periods(name, collection.version)]
     newest = stored[-1] if stored else ""
@@ -274,7 +285,7 @@ def read_query(params: Mapping[str, str], catalogue: Any, state: Any, name: str)
     }
     # Ranges are read from low to high, all else from large to small.
     usual["sort"] = "place" if collection.kind == "ordinal" else DEFAULT_SORT
-    method = _one_of(params, "method", METHODS)
+    method = one_of(params, "method", METHODS)
     if collection.kind != "string":
         method = "auto"
     return PageQuery(
@@ -286,9 +297,9 @@ def read_query(params: Mapping[str, str], catalogue: Any, state: Any, name: str)
         dimensions=dimensions,
         vs=vs,
         against=_against(vs, side, stored, collection) if vs else None,
-        unit=_one_of(params, "unit", UNITS),
-        scale=_one_of(params, "scale", SCALES),
-        correction=_one_of(params, "correction", CORRECTIONS),
+        unit=one_of(params, "unit", UNITS),
+        scale=one_of(params, "scale", SCALES),
+        correction=one_of(params, "correction", CORRECTIONS),
         alpha=_alpha(params.get("alpha", "")),
         method=method,
         candidates=candidates,
@@ -301,17 +312,16 @@ def read_query(params: Mapping[str, str], catalogue: Any, state: Any, name: str)
     )
 
 
-def _newest(catalogue: Any, name: str) -> int:
+def _newest(catalogue: Catalogue, name: str) -> int:
     """The newest version that has reports, or the newest of all."""
-    versions: list[int] = catalogue.versions(name)
+    versions = catalogue.versions(name)
     with_reports = [each for each in versions if catalogue.periods(name, each)]
     return (with_reports or versions)[-1]
 
 
-def _collection(params: Mapping[str, str], catalogue: Any, name: str) -> Collection:
+def _collection(params: Mapping[str, str], catalogue: Catalogue, name: str) -> Collection:
     version = _whole(params, "version") if params.get("version") else _newest(catalogue, name)
-    found: Collection = catalogue.get(name, version)
-    return found
+    return catalogue.get(name, version)
 
 
 def _whole(params: Mapping[str, str], field: str) -> int:
@@ -331,10 +341,13 @@ def _period(params: Mapping[str, str], field: str, collection: Collection, usual
         raise ParamsError(f"{field}: {error}") from None
 
 
-def _one_of(params: Mapping[str, str], field: str, allowed: Mapping[str, str]) -> str:
+def one_of(
+    params: Mapping[str, str], field: str, allowed: Mapping[str, str] | Sequence[str]
+) -> str:
+    """The value of a field of an address; the first that is allowed if it is not given."""
     text = params.get(field, "") or next(iter(allowed))
     if text not in allowed:
-        raise ParamsError(f"{field} must be one of {', '.join(allowed)}; got {show(text)}")
+        raise AddressError(f"{field} must be one of {', '.join(allowed)}; got {show(text)}")
     return text
 
 
@@ -365,8 +378,8 @@ def _sort(text: str) -> str:
 
 
 def _dimensions(
-    params: Mapping[str, str], collection: Collection, catalogue: Any
-) -> tuple[tuple[str, str], ...]:
+    params: Mapping[str, str], collection: Collection, catalogue: Catalogue
+) -> Dimensions:
     found = []
     for name in sorted(collection.dimensions):
         value = params.get(parameter(name), "")
@@ -375,7 +388,9 @@ def _dimensions(
     return tuple(found)
 
 
-def _value(name: str, value: str, collection: Collection, catalogue: Any = None) -> str:
+def _value(
+    name: str, value: str, collection: Collection, catalogue: Catalogue | None = None
+) -> str:
     allowed = {*collection.dimensions[name], "other"}
     if catalogue is not None:
         allowed.update(catalogue.values(collection.name, collection.version, name))
@@ -406,7 +421,7 @@ def _against(vs: str, side: Selection, stored: Sequence[str], collection: Collec
     return Selection(periods, side.dimensions)
 
 
-def _lists(state: Any, collection: Collection) -> list[int]:
+def _lists(state: DashboardState, collection: Collection) -> list[int]:
     """The versions of the list of candidates, oldest first."""
     if collection.kind != "string":
         return []
@@ -448,3 +463,93 @@ def moved(query: PageQuery, stored: Sequence[str], by: int, page: str = "") -> s
         return ""
     vs = query.vs if "=" in query.vs else ""  # a period that it is compared with may be among them
     return query.path(page, first=places[first], last=places[last], vs=vs)
+
+
+class Dimension(NamedTuple):
+    """A dimension to choose from."""
+
+    name: str
+    parameter: str
+    values: Sequence[str]
+    chosen: str
+
+
+class Choices(NamedTuple):
+    """Everything there is to choose.
+
+    Attributes:
+        periods: stored ones, newest first.
+        dimensions: with their stored values.
+        lists: versions of the list of candidates, newest first.
+        corrections: names by value.
+        methods: names by value; empty where there is one.
+        before: the address of as many periods, one earlier; empty where there are none.
+        after: the same, one later.
+    """
+
+    periods: Sequence[str]
+    dimensions: Sequence[Dimension]
+    lists: Sequence[CandidateVersion]
+    corrections: dict[str, str]
+    methods: dict[str, str]
+    before: str
+    after: str
+
+
+def choices(context: Context, query: PageQuery, periods: Sequence[str], page: str) -> Choices:
+    """What can be chosen for a view on a page ("/trends"), of these stored periods."""
+    collection = context.catalogue.get(query.collection, query.version)
+    chosen = dict(query.dimensions)
+    named = []
+    for name in sorted(collection.dimensions):
+        stored = context.catalogue.values(query.collection, query.version, name)
+        here = chosen.get(name, "")
+        values = list(dict.fromkeys([*stored, here] if here else stored))
+        named.append(Dimension(name, parameter(name), values, here))
+    is_string = collection.kind == "string"
+    lists = context.state.candidate_versions(query.collection) if is_string else []
+    return Choices(
+        list(periods)[::-1],
+        named,
+        lists,
+        CORRECTIONS,
+        METHODS if is_string else {},
+        moved(query, periods, -1, page),
+        moved(query, periods, 1, page),
+    )
+
+
+Answer = Callable[[Context, Request, Visitor, PageQuery], Response]
+
+
+class AddressError(ParamsError):
+    """A part of an address that cannot be read."""
+
+
+def with_query(answer: Answer, *, ignored: Container[str] = ()) -> Endpoint:
+    """An endpoint that reads the query of its address; it says what is wrong with the address.
+
+    Args:
+        answer: answers with the query.
+        ignored: fields of the address that mean nothing on this page.
+    """
+
+    def endpoint(context: Context, request: Request, visitor: Visitor) -> Response:
+        name = request.path_params["name"]
+        context.catalogue.get(name)  # ParamsError: not there
+        params = {
+            field: text for field, text in request.query_params.items() if field not in ignored
+        }
+        try:
+            try:
+                query = PageQuery.of(params, context.catalogue, context.state, name)
+            except ParamsError as error:
+                raise AddressError(str(error)) from None
+            return answer(context, request, visitor, query)
+        except AddressError as error:
+            title = "This address cannot be read"
+            return problem(context, request, visitor, 400, title, as_sentence(str(error)))
+        except TooManyJobs as error:
+            return problem(context, request, visitor, 503, "Too much at once", f"{error}.")
+
+    return endpoint

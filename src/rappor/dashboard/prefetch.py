@@ -16,13 +16,8 @@ from rappor.dashboard.auth.roles import Visitor
 from rappor.dashboard.context import Context
 from rappor.dashboard.jobs.queue import Job
 from rappor.dashboard.page_query import PageQuery
-from rappor.dashboard.page_state import (
-    NO_PERMISSION,
-    arguments_of,
-    kind_of,
-    label_of,
-    look,
-)
+from rappor.dashboard.page_state import PageStatus, begin, page_state
+from rappor.dashboard.results.page_context import decode_work
 from rappor.dashboard.snapshot import Entry, Standing
 from rappor.errors import RapporError
 
@@ -101,17 +96,12 @@ class Prefetcher:
         if held is not None:
             held.tried, held.looks = held.reports, 0
         query = PageQuery.of({}, context.catalogue, context.state, name)
-        if look(context, query, _NOBODY, start=False).state != NO_PERMISSION:
+        work = decode_work(context, query)
+        if page_state(context, work, query, _NOBODY, start=False).status != (
+            PageStatus.NO_PERMISSION
+        ):
             return None
-        return context.jobs.start(
-            kind_of(query),
-            lambda: arguments_of(context, query),
-            query.key,
-            label=label_of(context, query),
-            actor=ACTOR,
-            collection=name,
-            unasked=True,
-        )
+        return begin(context, work, ACTOR, unasked=True)
 
     def _is_due(self, entry: Entry) -> bool:
         newest, of = entry.periods[-1], (entry.collection.version, entry.periods[-1].period)

@@ -19,6 +19,7 @@ from rappor.store import CellSummary, Definition
 from rappor.store.cells import dimensions_pairs
 
 VersionKey = tuple[str, int]
+Dimensions = tuple[tuple[str, str], ...]  # (name, value) by name: one shape from store to page
 _DEFINITIONS = 1024
 
 
@@ -42,7 +43,7 @@ class Slice(NamedTuple):
     """Reports of one cell: a period and one combination of dimensions."""
 
     period: str
-    pairs: tuple[tuple[str, str], ...]
+    dimensions: Dimensions
     reports: int
 
 
@@ -146,7 +147,7 @@ class SnapshotBuilder:
         self._parsed = lru_cache(_DEFINITIONS)(Collection.from_toml)
         self._pairs = lru_cache(_DEFINITIONS)(dimensions_pairs)
 
-    def paint(
+    def build(
         self,
         definitions: Iterable[Definition],
         cells: Sequence[CellSummary],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -26,13 +25,18 @@ from rappor.dashboard.candidates.candidate_upload import (
 )
 from rappor.dashboard.context import Context
 from rappor.dashboard.forms import FORM_BYTES, LIST_BYTES
-from rappor.dashboard.page_query import PageQuery
-from rappor.dashboard.page_state import DECODERS, EMPTY, arguments_of
+from rappor.dashboard.page_messages import message_of
+from rappor.dashboard.page_query import Answer, PageQuery, with_query
+from rappor.dashboard.page_state import (
+    DECODERS,
+    Freshness,
+    PageWork,
+    begin,
+    page_state,
+    task_arguments,
+)
 from rappor.dashboard.problems import problem, refusal
-from rappor.dashboard.routing import Page
-from rappor.dashboard.stage import Needed, Stage, begin, stage
-from rappor.dashboard.stage_messages import careful, said
-from rappor.dashboard.state.records import SavedResult
+from rappor.dashboard.routing import Endpoint, Page
 from rappor.dashboard.tables import csv_response, json_response
 from rappor.errors import ParamsError
 
@@ -41,14 +45,13 @@ _DIGEST = frozenset("0123456789abcdef")
 _PATH = "/collections/{name}/candidates"
 
 
-def page(context: Context, request: Request, visitor: Visitor) -> Response:
+def page(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
     """The page."""
-    return _show(context, request, visitor)
+    return _show(context, request, visitor, query)
 
 
-def check(context: Context, request: Request, visitor: Visitor) -> Response:
+def check(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
     """Read what was pasted or uploaded, and show what it would explain."""
-    query = _view(context, request)
     form = request.state.form
     try:
         if context.catalogue.get(query.collection, query.version).kind != "string":
@@ -56,13 +59,14 @@ def check(context: Context, request: Request, visitor: Visitor) -> Response:
         draft = read_upload(_data(form), _text(form, "form", "lines"))
         digest = save_pending(context, query.collection, draft, _text(form, "how", ADD))
     except ParamsError as error:
-        return _show(context, request, visitor, wrong=str(error), typed=_text(form, "text", ""))
+        return _show(
+            context, request, visitor, query, wrong=str(error), typed=_text(form, "text", "")
+        )
     return RedirectResponse(f"{query.path('/candidates')}{_joint(query)}draft={digest}", 303)
 
 
-def save(context: Context, request: Request, visitor: Visitor) -> Response:
+def save(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
     """Save a draft as the next version; then stay, or decode with it at once."""
-    query = _view(context, request)
     form = request.state.form
     draft = _draft(context, query.collection, _text(form, "draft", ""))
     if draft is None:
@@ -73,19 +77,17 @@ def save(context: Context, request: Request, visitor: Visitor) -> Response:
     return RedirectResponse(query.path(page, candidates=None), 303)  # that is: the newest
 
 
-def again(context: Context, request: Request, visitor: Visitor) -> Response:
+def again(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
     """Decode a draft again."""
-    query = _view(context, request)
     digest = request.query_params.get("draft", "")
     draft = _draft(context, query.collection, digest)
     if draft is not None and query.periods:
-        begin(context, _needed(context, query, draft), visitor)
+        begin(context, _work(context, query, draft), visitor.actor)
     return RedirectResponse(f"{query.path('/candidates')}{_joint(query)}draft={digest}", 303)
 
 
-def as_json(context: Context, request: Request, _visitor: Visitor) -> Response:
+def as_json(context: Context, _request: Request, _visitor: Visitor, query: PageQuery) -> Response:
     """The versions, and what each changed."""
-    query = _view(context, request)
     document = {
         "collection": query.collection,
         "versions": [
@@ -102,9 +104,8 @@ def as_json(context: Context, request: Request, _visitor: Visitor) -> Response:
     return json_response(document)
 
 
-def as_csv(context: Context, request: Request, _visitor: Visitor) -> Response:
+def as_csv(context: Context, _request: Request, _visitor: Visitor, query: PageQuery) -> Response:
     """One version of the list, the newest unless `candidates` names another."""
-    query = _view(context, request)
     found = context.state.candidates(query.collection, query.candidates)
     rows = () if found is None else ((text,) for text in found.strings)
     name = f"{query.collection}-candidates-v{query.candidates or 0}.csv"
@@ -112,15 +113,21 @@ def as_csv(context: Context, request: Request, _visitor: Visitor) -> Response:
 
 
 def _show(
-    context: Context, request: Request, visitor: Visitor, wrong: str = "", typed: str = ""
+    context: Context,
+    request: Request,
+    visitor: Visitor,
+    query: PageQuery,
+    wrong: str = "",
+    typed: str = "",
 ) -> Response:
-    query = _view(context, request)
     collection = context.catalogue.get(query.collection, query.version)
     draft = _draft(context, query.collection, request.query_params.get("draft", ""))
-    found = Stage(EMPTY) if draft is None else _look(context, query, draft, visitor)
+    state = None
+    if draft is not None:
+        state = page_state(context, _work(context, query, draft), query, visitor)
     versions = versions_of(context, query.collection) if collection.kind == "string" else []
     saved = context.state.result(query.key)
-    result = None if found.saved is None else found.saved.meta
+    result = None if state is None or state.saved is None else state.saved.meta
     return context.render(
         "candidates.html",
         request,
@@ -133,8 +140,8 @@ def _show(
         versions=versions,
         newest=versions[0].about.version if versions else 0,
         draft=draft,
-        stage=found,
-        said=None if draft is None else said(found, query.side.words, visitor, collection),
+        state=state,
+        message=None if state is None else message_of(state, visitor),
         result=result,
         present=None if saved is None else explained(saved.meta),
         wrong=wrong,
@@ -150,36 +157,29 @@ def _show(
     )
 
 
-def _look(context: Context, query: PageQuery, draft: PendingList, visitor: Visitor) -> Stage:
-    asked = dict(query.dimensions)
-    reports = context.catalogue.reports(query.collection, query.version, query.periods, asked)
-    if not reports:
-        return Stage(EMPTY)
-
-    def needs(saved: SavedResult) -> tuple[bool, int]:
-        return False, reports - int(saved.meta["after"]["reports"])
-
-    return stage(context, _needed(context, query, draft), visitor, reports, needs)
-
-
-def _needed(context: Context, query: PageQuery, draft: PendingList) -> Needed:
+def _work(context: Context, query: PageQuery, draft: PendingList) -> PageWork:
+    """The job that decodes with a list that is not saved yet."""
     digest = draft.digest
+    reports = context.catalogue.reports(query.collection, query.version, *query.selection)
 
     def arguments() -> dict[str, Any]:
-        kept = read_pending(context, query.collection, digest)  # not held while it waits
-        if kept is None:
+        pending = read_pending(context, query.collection, digest)  # not held while it waits
+        if pending is None:
             raise ParamsError("this list is forgotten: paste or upload it again")
-        given = arguments_of(context, query)
-        return {**given, "before": given["strings"], "strings": list(kept.strings), "list": None}
+        given = task_arguments(context, query)
+        strings = list(pending.strings)
+        return {**given, "before": given["strings"], "strings": strings, "list": None}
 
-    label = f"Decoding {len(draft.strings):,} candidates"
-    return Needed("explain", f"explain-{query.key}-{digest}", label, query.collection, arguments)
-
-
-def _view(context: Context, request: Request) -> PageQuery:
-    name = request.path_params["name"]
-    query = PageQuery.of(request.query_params, context.catalogue, context.state, name)
-    return replace(query, vs="", against=None)
+    return PageWork(
+        kind="explain",
+        key=f"explain-{query.key}-{digest}",
+        label=f"Decoding {len(draft.strings):,} candidates",
+        collection=context.catalogue.get(query.collection, query.version),
+        arguments=arguments,
+        reports=reports,
+        where=query.selection.words,
+        freshness=lambda saved: Freshness(False, reports - int(saved.meta["after"]["reports"])),
+    )
 
 
 def _draft(context: Context, collection: str, digest: str) -> PendingList | None:
@@ -216,19 +216,23 @@ def _typed(context: Context, collection: str, draft: PendingList | None) -> str:
     return text if len(text) <= _SHOWN_BYTES else ""
 
 
-def _page(path: str, endpoint: Any, name: str) -> Page:
-    return Page(path=_PATH + path, endpoint=careful(endpoint), roles=EVERYONE, name=name)
+def _page(path: str, answer: Answer, name: str) -> Page:
+    return Page(path=_PATH + path, endpoint=_endpoint(answer), roles=EVERYONE, name=name)
 
 
-def _change(path: str, endpoint: Any, name: str, max_bytes: int = FORM_BYTES) -> Page:
+def _change(path: str, answer: Answer, name: str, max_bytes: int = FORM_BYTES) -> Page:
     return Page(
         path=_PATH + path,
-        endpoint=careful(endpoint),
+        endpoint=_endpoint(answer),
         roles=DECODERS,
         name=name,
         methods=("POST",),
         max_bytes=max_bytes,
     )
+
+
+def _endpoint(answer: Answer) -> Endpoint:
+    return with_query(answer, ignored=("vs",))
 
 
 PAGES = (

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from rappor.charts.ingest import rates
-from rappor.charts.panel import both
+from rappor.charts.marks import both
 from rappor.dashboard.auth.roles import Role, Visitor, role_of
 from rappor.dashboard.context import Context
 from rappor.dashboard.ingest.watch import Figures

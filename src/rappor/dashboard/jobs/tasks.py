@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
     from rappor.collection import Collection
     from rappor.dashboard.catalogue import Catalogue
+    from rappor.dashboard.snapshot import Dimensions
     from rappor.dashboard.trends.period_results import PeriodResult
     from rappor.decoding.histogram import Histogram
     from rappor.decoding.result import Decoded
@@ -103,12 +104,11 @@ class DecodeTask:
             arguments["collection"], arguments["version"]
         )
 
-    def counts(self, periods: Sequence[str], dimensions: Sequence[Sequence[str]]) -> list[Counts]:
+    def counts(self, periods: Sequence[str], dimensions: Dimensions) -> list[Counts]:
         """The counts of one side."""
         self._tell("reading counts", 0.0)
-        asked = {each[0]: each[1] for each in dimensions}
         name, version = self.collection.name, self.collection.version
-        found = self._catalogue.counts(name, version, list(periods), asked)
+        found = self._catalogue.counts(name, version, periods, dimensions)
         if not found:
             raise DecodeError("there are no reports left in these periods")
         return found
@@ -230,13 +230,12 @@ class _TrendTask:
 
         self._given = arguments
         self._catalogue: Catalogue = catalogue_of(arguments)
-        self._asked = dict(arguments["dimensions"])
         self._designs: dict[Any, Any] = {}
         self._counts: dict[tuple[str, int], list[Counts]] = {}
         for wanted in sorted({version for _, version in arguments["spans"]}):
             periods = [period for period, version in arguments["spans"] if version == wanted]
             read = self._catalogue.counts_by_period(
-                arguments["collection"], wanted, periods, self._asked
+                arguments["collection"], wanted, periods, arguments["dimensions"]
             )
             self._counts |= {(period, wanted): counts for period, counts in read.items()}
 

@@ -33,59 +33,59 @@ if TYPE_CHECKING:
 _WHEN = (1980, 1, 1, 0, 0, 0)  # the same view gives the same bytes
 
 
-def columns(kept: StoredDecode, query: PageQuery) -> dict[str, list[Any]]:
+def columns(result: StoredDecode, query: PageQuery) -> dict[str, list[Any]]:
     """Every row that the search finds, by column; those of a comparison after the others."""
-    order = matching(kept, query)
-    found = exports.columns(_picked(kept.decoded, order), every=True)
-    if kept.other is not None and kept.compared is not None:
-        other = exports.columns(_picked(exports.plain(kept.other), order), every=True)
+    order = matching(result, query)
+    found = exports.columns(_picked(result.decoded, order), every=True)
+    if result.other is not None and result.compared is not None:
+        other = exports.columns(_picked(exports.plain(result.other), order), every=True)
         found |= {f"other_{name}": other[name] for name in other if name != "string"}
-        gaps = _gaps(kept.compared.rows, order)
+        gaps = _gaps(result.compared.rows, order)
         found |= {name: column.tolist() for name, column in gaps.items()}
     return found
 
 
-def csv_text(kept: StoredDecode, query: PageQuery) -> str:
+def csv_text(result: StoredDecode, query: PageQuery) -> str:
     """A results.csv, safe to open in a spreadsheet."""
-    return "".join(exports.csv_lines(columns(kept, query)))
+    return "".join(exports.csv_lines(columns(result, query)))
 
 
-def parquet_bytes(kept: StoredDecode, query: PageQuery) -> bytes:
+def parquet_bytes(result: StoredDecode, query: PageQuery) -> bytes:
     """A Parquet file."""
     sink = io.BytesIO()
-    table = columns(kept, query)
+    table = columns(result, query)
     exports.write_parquet(table, sink)
     return sink.getvalue()
 
 
-def document(kept: StoredDecode, query: PageQuery) -> dict[str, Any]:
+def document(result: StoredDecode, query: PageQuery) -> dict[str, Any]:
     """What `rappor decode --json --all` prints, and of what it is."""
-    order = matching(kept, query)
+    order = matching(result, query)
     said: dict[str, Any] = {
         "collection": query.collection,
         "version": query.version,
         "periods": list(query.periods),
         "dimensions": dict(query.dimensions),
         "candidates_version": query.candidates,
-        **exports.document(_narrowed(kept.found, order), every=True),
-        "detected": len(kept.decoded.detected),
+        **exports.document(_narrowed(result.main, order), every=True),
+        "detected": len(result.decoded.detected),
     }
-    if kept.other is None or kept.compared is None or query.against is None:
+    if result.other is None or result.compared is None or query.against is None:
         return said
-    gaps = _gaps(kept.compared.rows, order)
+    gaps = _gaps(result.compared.rows, order)
     names = ["string", *gaps]
-    strings = [kept.decoded.rows.strings[int(index)] for index in order]
+    strings = [result.decoded.rows.strings[int(index)] for index in order]
     rows = zip(strings, *(column.tolist() for column in gaps.values()), strict=True)
     said["against"] = {
         "periods": list(query.against.periods),
         "dimensions": dict(query.against.dimensions),
-        **exports.document(_narrowed(kept.other, order), every=True),
+        **exports.document(_narrowed(result.other, order), every=True),
     }
     said["compared"] = exports.without_nan(
         {
-            "reports": kept.compared.reports,
-            "different": len(kept.compared.different),
-            "warnings": kept.compared.warnings,
+            "reports": result.compared.reports,
+            "different": len(result.compared.different),
+            "warnings": result.compared.warnings,
             "rows": [dict(zip(names, row, strict=True)) for row in rows],
         }
     )
@@ -202,7 +202,7 @@ def python_code(query: PageQuery, collection: Collection) -> str:
         "    return sum_cells(cells, collection)",
         "",
         "",
-        f"counts = counts_of({_arguments(query.side)})",
+        f"counts = counts_of({_arguments(query.selection)})",
     ]
     if strings:
         opened = f"DashboardState(DATA / {STATE_FILE!r})"

@@ -46,13 +46,13 @@ class StoredDecode:
     """One result.
 
     Attributes:
-        found: what was decoded.
-        other: the other side of a comparison, its rows in the order of `found`; or None.
-        compared: the comparison, its rows in the order of `found`; or None.
+        main: what was decoded.
+        other: the other side of a comparison, its rows in the order of `main`; or None.
+        compared: the comparison, its rows in the order of `main`; or None.
         meta: the facts as they were kept.
     """
 
-    found: Decoded | Histogram
+    main: Decoded | Histogram
     other: Decoded | Histogram | None
     compared: Compared | None
     meta: dict[str, Any]
@@ -60,7 +60,7 @@ class StoredDecode:
     @property
     def decoded(self) -> Decoded:
         """The table of what was decoded, also of a histogram."""
-        return plain(self.found)
+        return plain(self.main)
 
 
 def pack(

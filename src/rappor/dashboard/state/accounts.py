@@ -12,12 +12,12 @@ import hashlib
 import re
 import secrets
 import sqlite3
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rappor.checks import show
 from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.state.database import text_of
-from rappor.dashboard.state.records import Account
 from rappor.errors import ParamsError
 
 TOKEN_PREFIX = "rpd_"  # noqa: S105 - what a token begins with, not one
@@ -29,6 +29,29 @@ _TOUCH_SECONDS = 60  # how often a session's last use is written down
 _AHEAD_SECONDS = 300  # that a clock may be set back by without ending anything
 # Whether a session has ended, with the values of `_over`.
 _OVER = "seen <= ? OR began <= ? OR seen > ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who may log in.
+
+    Attributes:
+        name: unique among the accounts that are not revoked, and never used again.
+        role: what it may do.
+        made: when, in UTC.
+        maker: who made it.
+        by_token: whether it has a token, beside one-time links.
+        revoked: when it was revoked; None while it is good.
+        sessions: how many browsers are logged in with it.
+    """
+
+    name: str
+    role: Role
+    made: str
+    maker: str
+    by_token: bool
+    revoked: str | None = None
+    sessions: int = 0
 
 
 def digest_of(secret: str) -> bytes:

@@ -4,11 +4,41 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-from rappor.dashboard.state.records import CandidateList, CandidateVersion
 from rappor.errors import ParamsError
 
 _COLUMNS = "collection, version, size, made, actor"
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateList:
+    """One version of a collection's list of candidates.
+
+    Attributes:
+        collection: whose.
+        version: 1, 2, …
+        strings: the candidates, in the order given.
+        made: when, in UTC.
+        actor: who saved it.
+    """
+
+    collection: str
+    version: int
+    strings: tuple[str, ...] = field(repr=False)
+    made: str
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateVersion:
+    """A version of a list without its strings."""
+
+    collection: str
+    version: int
+    size: int
+    made: str
+    actor: str
 
 
 def save(

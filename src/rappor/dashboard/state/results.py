@@ -5,16 +5,50 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Set
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from rappor.dashboard.state.database import time_of
-from rappor.dashboard.state.records import SavedJob, SavedResult
 
 MAX_RESULTS = 50  # of each collection and kind; the oldest go first
 _FEWER = {"draft": 5, "google": 2}  # of kinds that are large, and soon of no use
 MAX_JOBS = 200  # that are remembered
 _LIST = "draft"  # the kind of a list of candidates that is not saved yet: made of no counts
 _COLUMNS = "key, collection, kind, meta, content, made"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedResult:
+    """What a job found.
+
+    Attributes:
+        key: the digest of all that changes it.
+        collection: whose result it is.
+        kind: of the job, such as "decode".
+        meta: a JSON object.
+        table: Arrow IPC bytes, or None.
+        made: when, in UTC.
+    """
+
+    key: str
+    collection: str
+    kind: str
+    meta: dict[str, Any] = field(repr=False)
+    table: bytes | None = field(repr=False)
+    made: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SavedJob:
+    """A job as it was last saved; `document` is what the job says about itself."""
+
+    id: str
+    kind: str
+    key: str
+    status: str
+    document: dict[str, Any]
+    made: str
 
 
 def save(

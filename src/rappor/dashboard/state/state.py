@@ -9,14 +9,10 @@ from typing import Any
 
 from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.state import accounts, candidates, results
+from rappor.dashboard.state.accounts import Account
+from rappor.dashboard.state.candidates import CandidateList, CandidateVersion
 from rappor.dashboard.state.database import Clock, Database, text_of, utc_now
-from rappor.dashboard.state.records import (
-    Account,
-    CandidateList,
-    CandidateVersion,
-    SavedJob,
-    SavedResult,
-)
+from rappor.dashboard.state.results import SavedJob, SavedResult
 from rappor.decoding.candidate_files import read_strings
 from rappor.errors import ParamsError, StoreError
 from rappor.store import AuditEntry
