@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from rappor.charts.balance import balance_panel
+from rappor.charts.heat_map import heat_panel
 from rappor.charts.marks import both
 from rappor.charts.render import to_png, to_svg
 from rappor.collection import Collection
@@ -18,7 +19,6 @@ from rappor.dashboard.diagnostics.heat_map import (
     block_of,
     cells_document,
     extreme_cells,
-    heat_png,
 )
 from rappor.dashboard.diagnostics.serialization import StoredDiagnosis, lit_cells, unpack
 from rappor.dashboard.page_messages import message_of
@@ -151,8 +151,10 @@ def picture(context: Context, request: Request, visitor: Visitor, query: PageQue
     if table is None:
         return _nothing(context, request, visitor)
     block = block_of(*table.shape)
-    body = heat_png(block_means(table, block), mode == "residuals", _theme(request))
-    return Response(body, media_type="image/png")
+    theme = _theme(request)
+    means = block_means(table, block).tolist()
+    panel = heat_panel(means, residuals=mode == "residuals", block=block, theme=theme)
+    return Response(to_png(panel.in_file(theme)), media_type="image/png")
 
 
 def balance(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
