@@ -19,9 +19,8 @@ from rappor.collection import Collection, period_of
 from rappor.collector.metrics import Metrics
 from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.context import Context
-from rappor.dashboard.ingest.metrics import Sample as Figures
-from rappor.dashboard.ingest.metrics import parse
-from rappor.dashboard.ingest.watch import Watch
+from rappor.dashboard.ingest.watch import Sample as Figures
+from rappor.dashboard.ingest.watch import Watch, parse
 from rappor.dashboard.page_state import ResultReader
 from rappor.dashboard.routes import PAGES
 from rappor.dashboard.state import SavedResult

@@ -10,6 +10,9 @@ from typing import Any
 from rappor.charts.theme import SCHEMA, Spec, config, whole_chart
 
 PERCENT_LABELS = "format(datum.value * 100, '.3~g') + '\u00a0%'"
+FILE_WIDTH = 640
+ON_PHONE = "windowSize()[0] <= 720"  # where words right of a chart have no room
+_PAGE_PADDING = 4
 
 
 def percent_axis(**more: object) -> Spec:
@@ -56,11 +59,6 @@ def whiskers(along: str, across: str, colour: str, ends: bool = True) -> list[Sp
 def wrapped(sentences: Iterable[str], width: int = 100) -> list[str]:
     """Sentences as lines that fit under a title."""
     return [line for sentence in sentences for line in textwrap.wrap(sentence, width)]
-
-
-FILE_WIDTH = 640
-ON_PHONE = "windowSize()[0] <= 720"  # where words right of a chart have no room
-_PAGE_PADDING = 4
 
 
 @dataclass(frozen=True, slots=True)

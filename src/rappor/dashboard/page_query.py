@@ -29,7 +29,7 @@ from rappor.dashboard.problems import problem
 from rappor.dashboard.routing import Endpoint
 from rappor.dashboard.snapshot import Dimensions
 from rappor.dashboard.state import DashboardState
-from rappor.dashboard.state.candidates import CandidateVersion
+from rappor.dashboard.state.saved import CandidateVersion
 from rappor.dashboard.templating import as_sentence
 from rappor.errors import ParamsError
 

@@ -22,7 +22,7 @@ from rappor.dashboard.context import Context
 from rappor.dashboard.jobs.queue import CANCELLED, DONE, FAILED, Job
 from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.reach import Reach, reach_of
-from rappor.dashboard.state.results import SavedResult
+from rappor.dashboard.state.saved import SavedResult
 
 DECODERS = frozenset({Role.ANALYST})
 _PATIENCE_SECONDS = 0.1  # a small job is done by then, and no one sees it load

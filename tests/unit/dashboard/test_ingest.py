@@ -13,8 +13,7 @@ import pytest
 from rappor.collector.metrics import Metrics
 from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.context import Context
-from rappor.dashboard.ingest.metrics import Sample, parse, quantile
-from rappor.dashboard.ingest.watch import EVERY_SECONDS, Watch
+from rappor.dashboard.ingest.watch import EVERY_SECONDS, Sample, Watch, parse, quantile
 from rappor.dashboard.jobs.queue import Job
 from rappor.wire import PROBLEMS
 from support.dashboard_context import Browser, entered, made_context, until_over

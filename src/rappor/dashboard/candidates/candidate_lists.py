@@ -15,7 +15,7 @@ from rappor.dashboard.candidates.candidate_upload import (
     digest_of,
 )
 from rappor.dashboard.context import Context
-from rappor.dashboard.state.candidates import CandidateList, CandidateVersion
+from rappor.dashboard.state.saved import CandidateList, CandidateVersion
 from rappor.errors import ParamsError
 
 DRAFT, DIFFERENCE = "draft", "list-difference"

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from rappor.charts.balance import balance_panel
-from rappor.charts.heat_map import heat_panel
+from rappor.charts.diagnostics import balance_panel, heat_panel
 from rappor.charts.marks import both
 from rappor.charts.render import to_png, to_svg
 from rappor.collection import Collection

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 from rappor.dashboard.jobs import worker_process
 from rappor.dashboard.jobs.worker_process import WorkerProcess
-from rappor.dashboard.state.results import MAX_JOBS
+from rappor.dashboard.state.saved import MAX_JOBS
 
 _LOG = logging.getLogger("rappor.dashboard.jobs")
 _MAX_WAITING = 50

@@ -34,7 +34,7 @@ from rappor.dashboard.page_state import (
 from rappor.dashboard.results.downloads import python_code, report_code
 from rappor.dashboard.results.serialization import StoredDecode, unpack
 from rappor.dashboard.results.table import chart_lines, table_of
-from rappor.dashboard.state.results import SavedResult
+from rappor.dashboard.state.saved import SavedResult
 from rappor.decoding.histogram import Histogram, Quantile
 from rappor.errors import DecodeError
 

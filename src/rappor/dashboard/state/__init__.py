@@ -1,8 +1,7 @@
 """The dashboard's own state: dashboard.sqlite beside the store, which it never writes to."""
 
 from rappor.dashboard.state.accounts import Account
-from rappor.dashboard.state.candidates import CandidateList, CandidateVersion
-from rappor.dashboard.state.results import SavedJob, SavedResult
+from rappor.dashboard.state.saved import CandidateList, CandidateVersion, SavedJob, SavedResult
 from rappor.dashboard.state.state import DashboardState
 
 __all__ = [

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rappor.dashboard.auth.roles import Role
-from rappor.dashboard.state import accounts, candidates, results
+from rappor.dashboard.state import accounts, saved
 from rappor.dashboard.state.accounts import Account
-from rappor.dashboard.state.candidates import CandidateList, CandidateVersion
 from rappor.dashboard.state.database import Clock, Database, text_of, utc_now
-from rappor.dashboard.state.results import SavedJob, SavedResult
+from rappor.dashboard.state.saved import CandidateList, CandidateVersion, SavedJob, SavedResult
 from rappor.decoding.candidate_files import read_strings
 from rappor.errors import ParamsError, StoreError
 from rappor.store import AuditEntry
@@ -203,7 +202,7 @@ class DashboardState:
         """Keep a list as a collection's next version, and return its number."""
         self._adopt(collection)
         with self._file.writing() as file:
-            version = candidates.save(file, collection, strings, text_of(self._now()), actor)
+            version = saved.save_list(file, collection, strings, text_of(self._now()), actor)
             self._note(file, actor, "candidates", f"{collection}: version {version}")
         return version
 
@@ -211,40 +210,40 @@ class DashboardState:
         """A version of a list, the newest where none is named; None where there is none."""
         self._adopt(collection)
         with self._file.reading() as file:
-            return candidates.read(file, collection, version)
+            return saved.read_list(file, collection, version)
 
     def candidate_versions(self, collection: str) -> list[CandidateVersion]:
         """All versions of a collection's list, newest first."""
         self._adopt(collection)
         with self._file.reading() as file:
-            return candidates.versions(file, collection)
+            return saved.list_versions(file, collection)
 
     def candidate_sizes(self) -> dict[str, int]:
         """How many candidates the newest list of each collection has."""
         with self._file.reading() as file:
-            return candidates.sizes(file)
+            return saved.list_sizes(file)
 
     def _adopt(self, collection: str) -> None:
         """Take NAME.candidates.txt as version 1, where the collection has no list yet."""
         if self._collections is None:
             return
         with self._file.reading() as file:
-            if candidates.versions(file, collection):
+            if saved.list_versions(file, collection):
                 return
         path = self._collections / FIRST_LIST.format(name=collection)
         if not path.is_file():
             return
         strings = list(dict.fromkeys(read_strings(path)[0]))
         with self._file.writing() as file:
-            if strings and not candidates.versions(file, collection):
-                candidates.save(file, collection, strings, text_of(self._now()), FROM_FILE)
+            if strings and not saved.list_versions(file, collection):
+                saved.save_list(file, collection, strings, text_of(self._now()), FROM_FILE)
 
     # Results and jobs.
 
     def save_result(self, key: str, kind: str, meta: dict[str, Any], table: bytes | None) -> None:
         """Keep a result; meta is a JSON object whose "collection" says whose it is."""
         with self._file.writing() as file:
-            results.save(file, key, kind, meta, table, text_of(self._now()))
+            saved.save_result(file, key, kind, meta, table, text_of(self._now()))
 
     def keep_results_of(self, stored: Set[tuple[str, int]]) -> None:
         """Delete results of versions whose counts are gone from the store: retention's other half.
@@ -253,25 +252,25 @@ class DashboardState:
             stored: names and versions of collections that have counts.
         """
         with self._file.reading() as file:
-            gone = results.not_of(file, stored)
+            gone = saved.results_not_of(file, stored)
         if gone:
             with self._file.writing() as file:
-                results.delete(file, gone)
+                saved.delete_results(file, gone)
 
     def result(self, key: str) -> SavedResult | None:
         """A result by its key, or None."""
         with self._file.reading() as file:
-            return results.read(file, key)
+            return saved.read_result(file, key)
 
     def latest_result(self, collection: str, kind: str = DECODE) -> SavedResult | None:
         """The newest result of a collection, or None."""
         with self._file.reading() as file:
-            return results.latest(file, collection, kind)
+            return saved.latest_result(file, collection, kind)
 
     def latest_metas(self, kind: str = DECODE) -> dict[str, dict[str, Any]]:
         """The newest result's meta of every collection."""
         with self._file.reading() as file:
-            return results.latest_metas(file, kind)
+            return saved.latest_metas(file, kind)
 
     def save_job(
         self, number: str, kind: str, key: str, status: str, document: dict[str, Any]
@@ -279,12 +278,12 @@ class DashboardState:
         """Keep a job as it is now."""
         made = text_of(self._now())
         with self._file.writing() as file:
-            results.save_job(file, SavedJob(number, kind, key, status, document, made))
+            saved.save_job(file, SavedJob(number, kind, key, status, document, made))
 
     def jobs(self) -> list[SavedJob]:
         """All jobs that are remembered, newest first."""
         with self._file.reading() as file:
-            return results.jobs(file)
+            return saved.read_jobs(file)
 
     # Who did what.
 

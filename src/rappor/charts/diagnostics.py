@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rappor.charts.marks import Panel
+from rappor.charts.marks import Panel, reports_up
 from rappor.charts.theme import Spec, colours
+from rappor.checks import plural
 
 RESIDUALS = (-6.0, -4.0, -2.0, 2.0, 4.0, 6.0)  # where the colours d1 to d6 stand
 _SHADES = 5  # s1 to s5
 _MAX_WIDTH = 1024  # pixels of the plot, as long as cells are not smaller than the smallest
 _MIN_CELL, _MAX_CELL = 2, 20  # pixels
+_HEIGHT = 120
 
 
 def heat_panel(
@@ -99,3 +101,54 @@ def _scale(numbers: Sequence[float], residuals: bool, theme: str) -> Spec:
         domain = [low + (max(high, low + 1) - low) * step / (_SHADES - 1) for step in steps]
         codes = [colour[f"s{number}"] for number in range(1, _SHADES + 1)]
     return {"domain": domain, "range": codes, "interpolate": "rgb", "clamp": True}
+
+
+def balance_panel(totals: Sequence[int], *, theme: str = "light") -> Panel:
+    """A bar for each cohort, from 0, with a dashed rule where all would be the same.
+
+    Args:
+        totals: reports in cohorts 0, 1, …; not all 0.
+        theme: "light" or "dark".
+    """
+    colour = colours(theme)
+    equal = sum(totals) / len(totals)
+    values = [
+        {"cohort": number, "reports": each, "text": f"{each:,}"}
+        for number, each in enumerate(totals)
+    ]
+    step = max(1, -(-len(totals) // 16))
+    bars: Spec = {
+        "mark": {"type": "bar", "fill": colour["bar"], "stroke": colour["bar-edge"]},
+        "encoding": {
+            "x": {
+                "field": "cohort",
+                "type": "ordinal",
+                "scale": {"paddingInner": 0.2, "paddingOuter": 0.1},
+                "axis": {
+                    "title": "Cohort",
+                    "labelAngle": 0,
+                    "values": list(range(0, len(totals), step)),
+                },
+            },
+            "y": reports_up(),
+            "tooltip": [
+                {"field": "cohort", "type": "ordinal", "title": "Cohort"},
+                {"field": "text", "type": "nominal", "title": "Reports"},
+            ],
+        },
+    }
+    if len(totals) > 32:
+        bars["mark"] = {"type": "bar", "fill": colour["bar"]}
+        narrow = {"paddingInner": 0.1 if len(totals) <= 256 else 0, "paddingOuter": 0}
+        bars["encoding"]["x"]["scale"] = narrow
+    rule = {
+        "data": {"values": [{"equal": equal}]},
+        "mark": {"type": "rule", "strokeDash": [4, 3], "color": colour["threshold"]},
+        "encoding": {"y": {"field": "equal", "type": "quantitative"}},
+    }
+    parts = {"height": _HEIGHT, "data": {"values": values}, "layer": [bars, rule]}
+    words = (f"Dashed line: {equal:,.0f}, the same number in each cohort.",)
+    low, high = min(totals), max(totals)
+    sizes = f"{low:,} to {high:,} reports" if low < high else f"{low:,} reports"
+    title = f"{sizes} in each of {plural(len(totals), 'cohort', 'cohorts')}"
+    return Panel(title, words, parts, _HEIGHT + 48)

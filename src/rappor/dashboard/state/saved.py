@@ -1,4 +1,4 @@
-"""Results of jobs by key, and the jobs themselves as they were last saved."""
+"""Saved results, jobs and lists of candidates: the rows of the state, and their SQL."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from datetime import datetime
 from typing import Any
 
 from rappor.dashboard.state.database import time_of
+from rappor.errors import ParamsError
 
 MAX_RESULTS = 50  # of each collection and kind; the oldest go first
 _FEWER = {"draft": 5, "google": 2}  # of kinds that are large, and soon of no use
 MAX_JOBS = 200  # that are remembered
-_LIST = "draft"  # the kind of a list of candidates that is not saved yet: made of no counts
-_COLUMNS = "key, collection, kind, meta, content, made"
+_PENDING_LIST = "draft"  # the kind of a list of candidates that is not saved yet: made of no counts
+_RESULT_COLUMNS = "key, collection, kind, meta, content, made"
+_LIST_COLUMNS = "collection, version, size, made, actor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class SavedJob:
     made: str
 
 
-def save(
+def save_result(
     connection: sqlite3.Connection,
     key: str,
     kind: str,
@@ -75,29 +77,32 @@ def save(
     )
 
 
-def read(connection: sqlite3.Connection, key: str) -> SavedResult | None:
+def read_result(connection: sqlite3.Connection, key: str) -> SavedResult | None:
     """A result by its key."""
-    row = connection.execute(f"SELECT {_COLUMNS} FROM results WHERE key=?", (key,)).fetchone()  # noqa: S608 - our own names
+    row = connection.execute(
+        f"SELECT {_RESULT_COLUMNS} FROM results WHERE key=?",  # noqa: S608 - our own names
+        (key,),
+    ).fetchone()
     return None if row is None else _result(row)
 
 
-def latest(connection: sqlite3.Connection, collection: str, kind: str) -> SavedResult | None:
+def latest_result(connection: sqlite3.Connection, collection: str, kind: str) -> SavedResult | None:
     """The newest result of a collection."""
     row = connection.execute(
-        f"SELECT {_COLUMNS} FROM results WHERE collection=? AND kind=? "  # noqa: S608 - our own names
+        f"SELECT {_RESULT_COLUMNS} FROM results WHERE collection=? AND kind=? "  # noqa: S608 - our own names
         "ORDER BY number DESC LIMIT 1",
         (collection, kind),
     ).fetchone()
     return None if row is None else _result(row)
 
 
-def not_of(connection: sqlite3.Connection, stored: Set[tuple[str, int]]) -> list[str]:
+def results_not_of(connection: sqlite3.Connection, stored: Set[tuple[str, int]]) -> list[str]:
     """The keys of results that were made of a version which is not stored."""
     names = {name for name, _ in stored}
     rows = connection.execute(
         "SELECT key, collection, json_extract(meta, '$.version'), json_extract(meta, '$.versions') "
         "FROM results WHERE kind != ?",
-        (_LIST,),
+        (_PENDING_LIST,),
     )
     gone = []
     for key, name, version, versions in rows:
@@ -107,7 +112,7 @@ def not_of(connection: sqlite3.Connection, stored: Set[tuple[str, int]]) -> list
     return gone
 
 
-def delete(connection: sqlite3.Connection, keys: Iterable[str]) -> None:
+def delete_results(connection: sqlite3.Connection, keys: Iterable[str]) -> None:
     """Forget results."""
     connection.executemany("DELETE FROM results WHERE key=?", [(key,) for key in keys])
 
@@ -148,7 +153,7 @@ def save_job(connection: sqlite3.Connection, job: SavedJob) -> None:
     )
 
 
-def jobs(connection: sqlite3.Connection) -> list[SavedJob]:
+def read_jobs(connection: sqlite3.Connection) -> list[SavedJob]:
     """All jobs that are remembered, newest first."""
     rows = connection.execute(
         "SELECT id, kind, key, status, document, made FROM jobs ORDER BY made DESC, id"
@@ -157,3 +162,85 @@ def jobs(connection: sqlite3.Connection) -> list[SavedJob]:
         SavedJob(number, kind, key, status, json.loads(document), made)
         for number, kind, key, status, document, made in rows
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateList:
+    """One version of a collection's list of candidates.
+
+    Attributes:
+        collection: whose.
+        version: 1, 2, …
+        strings: the candidates, in the order given.
+        made: when, in UTC.
+        actor: who saved it.
+    """
+
+    collection: str
+    version: int
+    strings: tuple[str, ...] = field(repr=False)
+    made: str
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateVersion:
+    """A version of a list without its strings."""
+
+    collection: str
+    version: int
+    size: int
+    made: str
+    actor: str
+
+
+def save_list(
+    connection: sqlite3.Connection, collection: str, strings: Iterable[str], made: str, actor: str
+) -> int:
+    """Keep a list as the next version, and return its number; ParamsError where it is empty."""
+    kept = tuple(strings)
+    if not kept:
+        raise ParamsError("a list of candidates has at least one; this one is empty")
+    if any("\n" in each for each in kept):
+        raise ParamsError("a candidate has no line break in it: one stands on each line")
+    (last,) = connection.execute(
+        "SELECT max(version) FROM candidates WHERE collection=?", (collection,)
+    ).fetchone()
+    version = (last or 0) + 1
+    connection.execute(
+        "INSERT INTO candidates VALUES (?, ?, ?, ?, ?, ?)",
+        (collection, version, "\n".join(kept), len(kept), made, actor),
+    )
+    return int(version)
+
+
+def read_list(
+    connection: sqlite3.Connection, collection: str, version: int | None
+) -> CandidateList | None:
+    """A version of a list, the newest where none is named; None where there is none."""
+    row = connection.execute(
+        "SELECT collection, version, strings, made, actor FROM candidates "
+        "WHERE collection=? AND (? IS NULL OR version=?) ORDER BY version DESC LIMIT 1",
+        (collection, version, version),
+    ).fetchone()
+    if row is None:
+        return None
+    name, number, strings, made, actor = row
+    return CandidateList(name, number, tuple(strings.split("\n")), made, actor)
+
+
+def list_versions(connection: sqlite3.Connection, collection: str) -> list[CandidateVersion]:
+    """All versions of a collection's list, newest first."""
+    rows = connection.execute(
+        f"SELECT {_LIST_COLUMNS} FROM candidates WHERE collection=? ORDER BY version DESC",  # noqa: S608 - our own names
+        (collection,),
+    )
+    return [CandidateVersion(*row) for row in rows]
+
+
+def list_sizes(connection: sqlite3.Connection) -> dict[str, int]:
+    """How many candidates the newest list of each collection has."""
+    rows = connection.execute(
+        "SELECT collection, size, max(version) FROM candidates GROUP BY collection"
+    )
+    return {collection: size for collection, size, _ in rows}

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from rappor.charts.heat_map import RESIDUALS, heat_panel
+from rappor.charts.diagnostics import RESIDUALS, heat_panel
 from rappor.charts.render import to_png, to_svg
 from rappor.charts.theme import THEMES, TOKENS
 
