@@ -110,7 +110,7 @@ def row_axis(colour: str, limit: int | Spec) -> Spec:
 
 
 def detection(decoded: Any, unit: str, ends: list[float]) -> float | None:
-    """Where the detection threshold is drawn, in the unit; None where there is none to see."""
+    """Where the detection threshold is drawn, in the unit; None if there is none to see."""
     threshold = decoded.threshold / decoded.reports
     all_shares = ends if unit == "share" else [end / decoded.reports for end in ends]
     if decoded.kind == "boolean" or not math.isfinite(threshold):

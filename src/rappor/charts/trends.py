@@ -184,7 +184,7 @@ def _label(number: int, line: TrendLine) -> str:
 
 
 class TrendPoint(NamedTuple):
-    """A share in one period with its interval; `share` is None where nothing is known."""
+    """A share in one period with its interval; `share` is None if nothing is known."""
 
     period: str
     share: float | None
@@ -363,7 +363,7 @@ def reports_panel(points: Sequence[tuple[str, int]], *, theme: str = "light") ->
     """How many reports arrived in each period, as bars.
 
     Args:
-        points: period and reports, in order; 0 where none arrived. At least one.
+        points: period and reports, in order; 0 if none arrived. At least one.
         theme: "light" or "dark".
     """
     colour = colours(theme)

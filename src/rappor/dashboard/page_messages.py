@@ -8,7 +8,7 @@ from rappor.charts.numbers import show_percent
 from rappor.dashboard.auth.roles import Visitor
 from rappor.dashboard.page_state import DECODERS, PageState, PageStatus
 from rappor.dashboard.problems import refusal
-from rappor.dashboard.reach import NOUNS, Reach, about
+from rappor.dashboard.reach import NOUNS, ReportReach, about
 from rappor.dashboard.templating import as_sentence, duration_text
 
 
@@ -52,10 +52,10 @@ def message_of(state: PageState, visitor: Visitor) -> PageMessage | None:
             return None
 
 
-def too_few(reach: Reach, kind: str) -> PageMessage:
+def too_few(reach: ReportReach, kind: str) -> PageMessage:
     """The message about too few reports.
 
-    >>> too_few(Reach(28_582, 0.0526, 790_000), "category").text.replace("\u00a0", " ")
+    >>> too_few(ReportReach(28_582, 0.0526, 790_000), "category").text.replace("\u00a0", " ")
     'These show only categories above 5.26 %.'
     """
     noun = NOUNS.get(kind, "values")

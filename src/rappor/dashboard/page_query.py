@@ -1,7 +1,7 @@
-"""View: what a page shows of a collection, as its address says it.
+"""PageQuery: what the address of a page asks for, and what else it could ask for.
 
-Two people who open one address see the same. What is usual is left out of it, and an address says
-everything in one order, so that there is one address for a view.
+Two people who open one address see the same. An address leaves out default values and names its
+fields in one order, so that each query has one address.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CORRECTIONS = {
 METHODS = {"auto": "auto", "lasso": "lasso, the paper's"}
 DEFAULT_SORT = "-estimate"
 PAGE_ROWS = 200
-_PREFIX = "dim."  # before the name of a dimension that is called like something of ours
+_PREFIX = "dim."  # before the name of a dimension that is also the name of a field
 _USUAL = {
     "unit": "share",
     "scale": "linear",
@@ -71,19 +71,19 @@ SORTS = (
     "other",
     "difference",
 )
-_MAX_SEARCH = 400  # letters of a search
-_MIN_ALPHA = 1e-9  # divided by a million candidates, it is still a probability
+_MAX_SEARCH = 400  # characters of a search
+_MIN_ALPHA = 1e-9  # still a probability after a division by a million candidates
 
 
 class Selection(NamedTuple):
-    """Which reports are decoded: some periods, and some values of dimensions."""
+    """The reports that are decoded: periods, and values of dimensions."""
 
     periods: tuple[str, ...]
     dimensions: Dimensions
 
     @property
     def words(self) -> str:
-        """It in words.
+        """The selection in words.
 
         >>> Selection(("2026-W27",), (("country", "NZ"),)).words
         '2026-W27, NZ'
@@ -96,29 +96,29 @@ class Selection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """What is shown.
+    """The query of an address.
 
     Attributes:
         collection: its name.
         version: its version.
-        first: the first period; "" where nothing is stored.
-        last: the last one.
-        periods: the stored ones among them, which are added up.
-        dimensions: (name, value) of those that are chosen, by name; no others are restricted.
-        vs: what it is compared with, as the address has it: a period, "P..Q" or "country=NZ".
-        against: the reports behind `vs`; None where nothing is compared.
+        first: the first period; "" if nothing is stored.
+        last: the last period.
+        periods: the stored periods from first to last, which are summed.
+        dimensions: the chosen values, by name.
+        vs: what it is compared with: a period, "P..Q" or "country=NZ".
+        against: the reports behind `vs`; None if nothing is compared.
         unit: share or count.
         scale: linear or log.
         correction: fdr, holm, bonferroni or none.
         alpha: the error rate.
         method: auto or lasso.
-        candidates: the version of the list of candidates; None where there is none.
-        q: what the table is searched for.
-        sort: a column, with - before it from large to small.
-        page: of the table, from 1 on.
+        candidates: the version of the list of candidates; None if there is none.
+        q: the text that the table is searched for.
+        sort: a column; with - before it, the largest value comes first.
+        page: the page of the table, from 1 on.
         every: whether the table shows all rows, not only those of the chart.
-        anyway: whether results are shown that hold few reports.
-        usual: values that an address leaves out.
+        anyway: whether to decode even if there are too few reports.
+        usual: default values, which an address leaves out.
     """
 
     collection: str
@@ -166,7 +166,7 @@ class PageQuery:
 
     @property
     def key(self) -> str:
-        """A digest of all that changes the decoded numbers, and of nothing else."""
+        """A digest of everything that changes the decoded numbers, and of nothing else."""
         said = [
             self.collection,
             self.version,
@@ -182,7 +182,7 @@ class PageQuery:
         return blake2b(text.encode(), digest_size=16, person=b"rappor-view").hexdigest()
 
     def fields(self, **changes: Any) -> dict[str, str]:
-        """The parts of its address, in order, without what is usual.
+        """The fields of its address, in order, without default values.
 
         Args:
             changes: other values, by attribute. Any change but one of `page` goes back to page 1.
@@ -210,7 +210,7 @@ class PageQuery:
         return {key: value for key, value in said.items() if value and value != usual.get(key)}
 
     def query_string(self, **changes: Any) -> str:
-        """What stands after the ? of its address, with changes as in `fields`; "" where nothing.
+        """The query string of its address, with changes as in `fields`.
 
         >>> shown = PageQuery("homepage", 1, "2026-W27", "2026-W28", usual={"version": "1"})
         >>> shown.query_string(unit="count", dimensions=(("country", "NZ"),))
@@ -219,13 +219,13 @@ class PageQuery:
         return urlencode(self.fields(**changes))
 
     def path(self, ending: str = "", **changes: Any) -> str:
-        """Its address, of a page of the collection (such as "/trends") or a file (".csv")."""
+        """Its address, on a page of the collection (such as "/trends") or as a file (".csv")."""
         params = self.query_string(**changes)
         return f"/collections/{self.collection}{ending}{'?' if params else ''}{params}"
 
     @property
     def carried(self) -> str:
-        """What all pages of a collection have in common of its address: when, where, how decoded.
+        """The query string that all pages of a collection share: periods, dimensions, decoding.
 
         >>> PageQuery("homepage", 1, "2026-W27", "2026-W28", q="x", usual={"version": "1"}).carried
         'from=2026-W27&to=2026-W28'
@@ -247,7 +247,7 @@ class PageQuery:
 
 
 def parameter(dimension: str) -> str:
-    """How an address calls a dimension: by its name, unless that means something else there.
+    """The field of a dimension in an address: its name, unless that is another field.
 
     >>> parameter("country"), parameter("from")
     ('country', 'dim.from')
@@ -256,7 +256,7 @@ def parameter(dimension: str) -> str:
 
 
 def between(periods: Iterable[str], first: str, last: str) -> tuple[str, ...]:
-    """The periods from one to another, both counted; they sort as their text does.
+    """The periods from one to another, both included; periods sort by their text.
 
     >>> between(["2026-W26", "2026-W27", "2026-W28"], "2026-W27", "2026-W28")
     ('2026-W27', '2026-W28')
@@ -328,7 +328,7 @@ def _whole(params: Mapping[str, str], field: str) -> int:
     text = params.get(field, "") or "1"
     if text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= 1:
         return int(text)
-    raise ParamsError(f"{field} must be a whole number from 1 on, got {show(text)}")
+    raise ParamsError(f"{field} must be a whole number from 1, got {show(text)}")
 
 
 def _period(params: Mapping[str, str], field: str, collection: Collection, usual: str) -> str:
@@ -352,7 +352,7 @@ def one_of(
 
 
 def _alpha(text: str) -> float:
-    """An error rate, also in percent.
+    """Read an error rate, also in percent.
 
     >>> _alpha(""), _alpha("0.01"), _alpha("1 %")
     (0.05, 0.01, 0.01)
@@ -400,7 +400,7 @@ def _value(
 
 
 def _against(vs: str, side: Selection, stored: Sequence[str], collection: Collection) -> Selection:
-    """The other side of a comparison, which shares no report with this one."""
+    """The other side of a comparison, which shares no report with the first."""
     name, is_dimension, value = vs.partition("=")
     if is_dimension:
         if name not in collection.dimensions:
@@ -441,13 +441,13 @@ def _candidates(params: Mapping[str, str], lists: Sequence[int]) -> int | None:
 
 
 def moved(query: PageQuery, stored: Sequence[str], by: int, page: str = "") -> str:
-    """The address of as many periods, so many earlier (-1) or later (1); "" where there is none.
+    """The address of the same number of periods, earlier (-1) or later (1); "" if there are none.
 
     Args:
-        query: what is shown.
+        query: the present query.
         stored: all stored periods, oldest first.
-        by: how far.
-        page: of which page of the collection, such as "/trends".
+        by: how many periods to move.
+        page: the page of the collection, such as "/trends".
 
     >>> weeks = ["2026-W26", "2026-W27", "2026-W28"]
     >>> shown = PageQuery("homepage", 1, "2026-W27", "2026-W27", usual={"to": "2026-W28"})
@@ -461,7 +461,7 @@ def moved(query: PageQuery, stored: Sequence[str], by: int, page: str = "") -> s
     first, last = (places.index(shown[end]) + by for end in (0, -1))
     if first < 0 or last >= len(places):
         return ""
-    vs = query.vs if "=" in query.vs else ""  # a period that it is compared with may be among them
+    vs = query.vs if "=" in query.vs else ""  # the other periods may be among the new ones
     return query.path(page, first=places[first], last=places[last], vs=vs)
 
 
@@ -475,16 +475,16 @@ class Dimension(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """Everything there is to choose.
+    """The choices that a page offers.
 
     Attributes:
-        periods: stored ones, newest first.
-        dimensions: with their stored values.
+        periods: stored periods, newest first.
+        dimensions: the dimensions with their stored values.
         lists: versions of the list of candidates, newest first.
         corrections: names by value.
-        methods: names by value; empty where there is one.
-        before: the address of as many periods, one earlier; empty where there are none.
-        after: the same, one later.
+        methods: names by value; empty if there is no choice.
+        before: the address one period earlier; empty if there is none.
+        after: the address one period later.
     """
 
     periods: Sequence[str]
@@ -497,7 +497,7 @@ class Choices(NamedTuple):
 
 
 def choices(context: Context, query: PageQuery, periods: Sequence[str], page: str) -> Choices:
-    """What can be chosen for a view on a page ("/trends"), of these stored periods."""
+    """The choices on a page (such as "/trends"), of these stored periods."""
     collection = context.catalogue.get(query.collection, query.version)
     chosen = dict(query.dimensions)
     named = []

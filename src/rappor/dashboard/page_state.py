@@ -21,7 +21,7 @@ from rappor.dashboard.auth.roles import Role, Visitor
 from rappor.dashboard.context import Context
 from rappor.dashboard.jobs.queue import CANCELLED, DONE, FAILED, Job
 from rappor.dashboard.page_query import PageQuery
-from rappor.dashboard.reach import Reach, reach_of
+from rappor.dashboard.reach import ReportReach, reach_of
 from rappor.dashboard.state.saved import SavedResult
 
 DECODERS = frozenset({Role.ANALYST})
@@ -109,7 +109,7 @@ class PageState:
     job: Job | None = None
     saved: SavedResult | None = field(default=None, repr=False)
     behind: int = 0
-    reach: Reach | None = None
+    reach: ReportReach | None = None
 
     @property
     def age(self) -> float:

@@ -22,7 +22,7 @@ _CACHED = "public, max-age=31536000, immutable"
 
 
 def static(context: Context, request: Request, visitor: Visitor) -> Response:
-    """One file."""
+    """One script or style; browsers may cache it, because its address changes with it."""
     asset = context.assets.get(request.path_params["file"])
     if asset is None:
         return not_found(context, request, visitor)

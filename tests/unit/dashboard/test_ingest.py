@@ -237,7 +237,7 @@ def test_an_operator_makes_a_link_and_revokes(context: Context, operator: Browse
         ("accounts", {"name": "eve", "role": "root"}, "role must be one of viewer"),
         ("links", {"name": "nobody"}, "there is no account"),
         ("revoke", {"name": "nobody"}, "there is no account"),
-        ("revoke", {"name": "operator"}, "You cannot revoke yourself"),
+        ("revoke", {"name": "operator"}, "You cannot revoke your own account"),
     ],
 )
 def test_what_cannot_be_done_is_said_on_the_page(

@@ -1,4 +1,4 @@
-"""Candidates: the strings that are looked for. Paste or upload, see what it explains, save."""
+"""The Candidates page: paste or upload a list, see what it explains, and save it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from rappor.dashboard.routing import Endpoint, Page
 from rappor.dashboard.tables import csv_response, json_response
 from rappor.errors import ParamsError
 
-_SHOWN_BYTES = 60_000  # of a list that is put into the field, to be edited
+_SHOWN_BYTES = 60_000  # of a list that is put into the text field
 _DIGEST = frozenset("0123456789abcdef")
 _PATH = "/collections/{name}/candidates"
 
@@ -51,7 +51,7 @@ def page(context: Context, request: Request, visitor: Visitor, query: PageQuery)
 
 
 def check(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
-    """Read what was pasted or uploaded, and show what it would explain."""
+    """Read a pasted or uploaded list, and show what it would explain."""
     form = request.state.form
     try:
         if context.catalogue.get(query.collection, query.version).kind != "string":
@@ -66,7 +66,7 @@ def check(context: Context, request: Request, visitor: Visitor, query: PageQuery
 
 
 def save(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
-    """Save a draft as the next version; then stay, or decode with it at once."""
+    """Save a pending list as the next version; then stay, or decode with it."""
     form = request.state.form
     draft = _draft(context, query.collection, _text(form, "draft", ""))
     if draft is None:
@@ -74,11 +74,11 @@ def save(context: Context, request: Request, visitor: Visitor, query: PageQuery)
         return problem(context, request, visitor, 404, "This list is forgotten", text)
     context.state.save_candidates(query.collection, draft.strings, visitor.actor)
     page = "" if _text(form, "then", "") == "decode" else "/candidates"
-    return RedirectResponse(query.path(page, candidates=None), 303)  # that is: the newest
+    return RedirectResponse(query.path(page, candidates=None), 303)  # None: the newest
 
 
 def again(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
-    """Decode a draft again."""
+    """Decode with a pending list again."""
     digest = request.query_params.get("draft", "")
     draft = _draft(context, query.collection, digest)
     if draft is not None and query.periods:
@@ -87,7 +87,7 @@ def again(context: Context, request: Request, visitor: Visitor, query: PageQuery
 
 
 def as_json(context: Context, _request: Request, _visitor: Visitor, query: PageQuery) -> Response:
-    """The versions, and what each changed."""
+    """All versions, and their differences."""
     document = {
         "collection": query.collection,
         "versions": [
@@ -189,7 +189,7 @@ def _draft(context: Context, collection: str, digest: str) -> PendingList | None
 
 
 def _joint(query: PageQuery) -> str:
-    """What joins one more part to an address of this view."""
+    """The sign that joins one more field to an address of this query."""
     return "&" if query.query_string() else "?"
 
 
@@ -199,7 +199,7 @@ def _text(form: Any, name: str, usual: str) -> str:
 
 
 def _data(form: Any) -> bytes:
-    """The uploaded file, or what was pasted where there is none."""
+    """The uploaded file, or else the pasted text."""
     file = form.get("file", b"")
     if isinstance(file, bytes) and file:
         return file
@@ -207,7 +207,7 @@ def _data(form: Any) -> bytes:
 
 
 def _typed(context: Context, collection: str, draft: PendingList | None) -> str:
-    """A draft for the field, where it is short enough to be edited there."""
+    """The strings of a pending list for the text field, if they are few enough to edit there."""
     if draft is None:
         return ""
     present = context.state.candidates(collection) if draft.how == ADD else None

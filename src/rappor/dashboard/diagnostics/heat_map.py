@@ -1,4 +1,4 @@
-"""The heat map of cohorts and bits as a page draws it: all cells, or means of blocks of them."""
+"""The cells of the heat map: all of them, or means of blocks if there are too many."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from rappor.typing import FloatArray
 
 MAX_CELLS = 16_384
-EXTREME = 40  # cells in the table that stands for the picture
+EXTREME = 40  # cells in the table below the heat map
 
 
 class Block(NamedTuple):
-    """Cohorts and bits that one cell of the picture stands for."""
+    """Cohorts and bits that one square of the heat map stands for."""
 
     cohorts: int
     bits: int
@@ -36,7 +36,7 @@ def block_of(cohorts: int, bits: int) -> Block:
 
 
 def block_means(table: FloatArray, block: Block) -> FloatArray:
-    """The mean of each block; what is nan does not count, and a block of it is nan.
+    """The mean of each block, without nan; a block of nan is nan.
 
     >>> block_means(np.array([[1.0, 3.0, 5.0]]), Block(1, 2)).tolist()
     [[2.0, 5.0]]
@@ -55,10 +55,10 @@ def block_means(table: FloatArray, block: Block) -> FloatArray:
 
 
 def cells_document(tables: dict[str, FloatArray | None]) -> dict[str, Any]:
-    """The tables for the script that draws them: rounded, flat, row by row, null where unknown.
+    """The tables for the script that draws them: rounded, flat, row by row, nan as null.
 
     Args:
-        tables: shape (m, k) each, by name; None where there is none.
+        tables: shape (m, k) each, by name; None if there is none.
     """
     cohorts, bits = next(each.shape for each in tables.values() if each is not None)
     block = block_of(cohorts, bits)
@@ -93,7 +93,7 @@ class Extreme(NamedTuple):
 def extreme_cells(
     counts: NDArray[np.int64], fitted: FloatArray | None, residuals: FloatArray | None
 ) -> list[Extreme]:
-    """The cells furthest from the fit, either side; without a fit those with the most reports."""
+    """The cells furthest from the fit, either side; without a fit, those with most reports."""
     size = counts.astype(np.float64) if residuals is None else np.abs(np.nan_to_num(residuals))
     order = np.argsort(-size.ravel(), kind="stable")[:EXTREME]
     found = []

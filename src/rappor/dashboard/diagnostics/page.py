@@ -1,4 +1,4 @@
-"""Diagnostics: verdicts, a heat map of cohorts and bits, balance, and what cannot be told apart."""
+"""The Diagnostics page: checks, heat map, cohort sizes, and candidates that look the same."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from rappor.dashboard.tables import csv_response, json_response
 from rappor.decoding.checkup import FALSE_ALARMS
 
 MODES = {"residuals": "Residuals", "counts": "Counts", "fitted": "Fitted"}
-_LONGEST = 400  # letters of a string to light up
+_LONGEST = 400  # characters of a string to light up
 _read = ResultReader(unpack)
 _USUAL = ("map", "residuals")
 _PATH = "/collections/{name}/diagnostics"
@@ -84,14 +84,14 @@ def page(context: Context, request: Request, visitor: Visitor, query: PageQuery)
 
 
 def again(context: Context, _request: Request, visitor: Visitor, query: PageQuery) -> Response:
-    """Look it over anew."""
+    """Check the fit again."""
     if query.periods:
         begin(context, _work(context, query), visitor.actor)
     return RedirectResponse(query.path("/diagnostics"), 303)
 
 
 def as_json(context: Context, _request: Request, visitor: Visitor, query: PageQuery) -> Response:
-    """Verdicts, figures and groups; the cells are in the CSV file."""
+    """Checks, figures and groups; the CSV file has the cells."""
     seen = _look(context, visitor, query)
     document: dict[str, Any] = {"collection": seen.query.collection, "state": seen.state.status}
     if seen.diagnosis is not None:
@@ -100,7 +100,7 @@ def as_json(context: Context, _request: Request, visitor: Visitor, query: PageQu
 
 
 def as_csv(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
-    """Every cell: what was counted, what was fitted, and the residual."""
+    """Every cell: its count, its fitted value and its residual."""
     diagnosis = _look(context, visitor, query).diagnosis
     if diagnosis is None:
         return _nothing(context, request, visitor)
@@ -119,7 +119,7 @@ def as_csv(context: Context, request: Request, visitor: Visitor, query: PageQuer
 
 
 def cells(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
-    """What the heat map draws."""
+    """The cells of the heat map."""
     seen = _look(context, visitor, query)
     if seen.diagnosis is None:
         return _nothing(context, request, visitor)
@@ -174,7 +174,7 @@ def _work(context: Context, query: PageQuery) -> PageWork:
     return PageWork(
         kind="diagnose",
         key=f"diagnose-{query.key}",
-        label="Looking over the fit",
+        label="Checking the fit",
         collection=collection,
         arguments=lambda: task_arguments(context, query),
         reports=reports,
@@ -201,7 +201,7 @@ def _has(diagnosis: StoredDiagnosis, mode: str) -> bool:
 
 
 def _mode(request: Request, diagnosis: StoredDiagnosis | None) -> str:
-    """Which table is drawn: residuals, unless something else is asked for or there are none."""
+    """Which table is drawn: residuals by default, counts if there are none."""
     wanted = one_of(request.query_params, "map", MODES)
     return wanted if diagnosis is None or _has(diagnosis, wanted) else "counts"
 
@@ -215,7 +215,7 @@ def _theme(request: Request) -> str:
 
 
 def _link(query: PageQuery, more: dict[str, str]) -> str:
-    """The rest of an address: the view, and what only this page has."""
+    """The query string of an address, with the fields of this page alone."""
     from urllib.parse import urlencode
 
     own = {key: value for key, value in more.items() if value and (key, value) != _USUAL}

@@ -1,4 +1,4 @@
-"""Watch: looks at the collector every few seconds, and remembers an hour of totals, in memory."""
+"""Watch: fetch the collector's figures every few seconds, and keep an hour of them in memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAX_BYTES = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What the collector counted, at one moment.
+    """The collector's figures at one moment.
 
     Attributes:
         at: when, in seconds since 1970.
@@ -44,7 +44,7 @@ class Sample:
     labelled: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def value(self, name: str) -> float:
-        """A figure; 0 where it is missing."""
+        """A figure; 0 if it is missing."""
         return self.values.get(name, 0.0)
 
     def labels(self, name: str) -> Mapping[str, float]:
@@ -53,7 +53,7 @@ class Sample:
 
 
 def parse(text: str, at: float) -> Sample:
-    r"""The figures of a page in Prometheus' text format; lines of other kinds are passed over.
+    r"""The figures of a page in Prometheus' text format; other lines are ignored.
 
     >>> parse('a_total 3\nb{code="x"} 2', 0.0).labels("b")
     {'x': 2.0}
@@ -77,10 +77,10 @@ def parse(text: str, at: float) -> Sample:
 
 
 def stepped(sample: Sample) -> Sample:
-    """A sample as pages may show it: whatever counts arrivals goes up in steps.
+    """A sample as pages may show it: figures that count arrivals go up in steps.
 
-    Of a collector with one collection, exact totals would tick with each report (SECURITY: open
-    periods). What is refused, and whether the collector is well, tells nothing about reports.
+    With a single collection, exact totals would reveal each report. Refusals and health reveal
+    nothing about reports.
 
     >>> stepped(Sample(0.0, {"rappor_reports_total": 149})).value("rappor_reports_total")
     100.0
@@ -94,7 +94,7 @@ def stepped(sample: Sample) -> Sample:
 
 
 def _down(name: str, value: float) -> float:
-    """A figure, rounded down to a whole number of steps where it counts arrivals."""
+    """A figure, rounded down to a step if it counts arrivals."""
     step = _STEPS.get(name)
     return value if step is None or not math.isfinite(value) else float(value // step * step)
 
@@ -102,7 +102,7 @@ def _down(name: str, value: float) -> float:
 def fetch(collector: str, at: float) -> Sample:
     """The figures of a collector, or OSError.
 
-    On this machine a certificate is not held against it: it is made for the name that clients use.
+    On this machine the certificate is not checked: it is made for the name that clients use.
     """
     parts = urlsplit(collector)
     host, port = parts.hostname or "", parts.port
@@ -129,7 +129,7 @@ def fetch(collector: str, at: float) -> Sample:
 
 
 def grown(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
-    """How much counters grew between two looks; one that fell was started anew from 0.
+    """How much counters grew between two samples; one that fell has restarted from 0.
 
     >>> grown({"a": 5, "b": 9}, {"a": 7, "b": 2, "c": 1})
     {'a': 2, 'b': 2, 'c': 1}
@@ -141,9 +141,9 @@ def grown(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, 
 
 
 def quantile(buckets: Mapping[str, float], share: float) -> float | None:
-    """The value below which a share lies, from counts below bounds; None without any.
+    """A quantile, from the counts below bounds; None without counts.
 
-    Between two bounds it is read off a straight line; above the last one, that bound is returned.
+    It is interpolated between two bounds; above the last bound, it is that bound.
 
     >>> round(quantile({"0.01": 50, "0.02": 100, "+Inf": 100}, 0.99) or 0, 6)
     0.0198
@@ -164,18 +164,18 @@ def quantile(buckets: Mapping[str, float], share: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the page Ingest says about the collector.
+    """The collector's figures on the Ingest page.
 
     Attributes:
         health: Healthy, Failing, Not answering or Not watched.
-        reason: why, where it is not healthy.
-        since: from when on the watch has counted, in seconds since 1970.
-        rate: reports a second over the last half minute; None before two looks.
+        reason: why it is not healthy; empty if it is.
+        since: the start of the counts, in seconds since 1970.
+        rate: reports a second over the last half minute; None before the second sample.
         refused: refused requests today by code.
         batches: acknowledged batches today, new and repeated.
-        commit: seconds that 99 of 100 commits stay below; None without commits.
+        commit: the time in seconds of 99 % of commits; None without commits.
         queue_batches: batches that wait for a commit.
-        queue_bytes: and their bytes.
+        queue_bytes: their bytes.
         minutes: reports a second by minute, oldest first, with the minute's start.
     """
 
@@ -192,18 +192,18 @@ class Figures:
 
     @property
     def refused_share(self) -> float | None:
-        """Which share of today's requests was refused; None where there was none."""
+        """The share of today's requests that was refused; None without requests."""
         refused = sum(self.refused.values())
         total = refused + self.batches
         return refused / total if total else None
 
 
 class Watch:
-    """Looks at one collector. Nothing is written anywhere; totals only (SECURITY: never written).
+    """Watches one collector. Totals only, and nothing is written to disk.
 
     Args:
-        collector: its address; None where nobody said it.
-        look: how its figures are fetched.
+        collector: its address; None if it is not known.
+        look: fetches its figures.
         clock: seconds since 1970.
     """
 
@@ -227,13 +227,13 @@ class Watch:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to look, in a thread that ends with the process."""
+        """Start the thread that fetches."""
         if self._collector is not None and self._thread is None:
             self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        """Stop looking."""
+        """Stop fetching."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(5)
@@ -244,7 +244,7 @@ class Watch:
             self._stop.wait(EVERY_SECONDS)
 
     def look(self) -> None:
-        """Look once."""
+        """Fetch once."""
         if self._collector is None:
             return
         now = self._clock()
@@ -286,9 +286,9 @@ class Watch:
         self._minute = (start, reports, seconds + sample.at - before.at)
 
     def figures(self) -> Figures:
-        """What is known now."""
+        """The present figures."""
         if self._collector is None:
-            return Figures("Not watched", "Nobody told the dashboard where the collector is.")
+            return Figures("Not watched", "The dashboard does not know the collector's address.")
         with self._guard:
             known = partial(
                 Figures,
@@ -324,6 +324,6 @@ class Watch:
 
 
 def _reports(before: Sample, after: Sample) -> float:
-    """Reports that were counted between two looks."""
+    """Reports that were counted between two samples."""
     values = grown({REPORTS: before.value(REPORTS)}, {REPORTS: after.value(REPORTS)})
     return values[REPORTS]

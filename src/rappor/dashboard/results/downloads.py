@@ -1,4 +1,7 @@
-"""The rows of a view as CSV, JSON and Parquet: the command line's columns, in the view's order."""
+"""Downloads of a result: CSV, JSON, Parquet, google/rappor's files, and Python code.
+
+Columns are those of the command line; rows have the order of the page.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +33,11 @@ if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
     from rappor.collection import Collection
 
-_WHEN = (1980, 1, 1, 0, 0, 0)  # the same view gives the same bytes
+_WHEN = (1980, 1, 1, 0, 0, 0)  # the same result gives the same bytes
 
 
 def columns(result: StoredDecode, query: PageQuery) -> dict[str, list[Any]]:
-    """Every row that the search finds, by column; those of a comparison after the others."""
+    """The rows that match the search, by column; columns of a comparison come last."""
     order = matching(result, query)
     found = exports.columns(_picked(result.decoded, order), every=True)
     if result.other is not None and result.compared is not None:
@@ -46,7 +49,7 @@ def columns(result: StoredDecode, query: PageQuery) -> dict[str, list[Any]]:
 
 
 def csv_text(result: StoredDecode, query: PageQuery) -> str:
-    """A results.csv, safe to open in a spreadsheet."""
+    """A results.csv that is safe to open in a spreadsheet."""
     return "".join(exports.csv_lines(columns(result, query)))
 
 
@@ -59,7 +62,7 @@ def parquet_bytes(result: StoredDecode, query: PageQuery) -> bytes:
 
 
 def document(result: StoredDecode, query: PageQuery) -> dict[str, Any]:
-    """What `rappor decode --json --all` prints, and of what it is."""
+    """The document of `rappor decode --json --all`, and what it was made of."""
     order = matching(result, query)
     said: dict[str, Any] = {
         "collection": query.collection,
@@ -137,14 +140,14 @@ def _picked(decoded: Decoded, order: Any) -> Decoded:
 
 
 def zipped(counts: Sequence[Counts], looked_for: Any, collection: Collection) -> bytes:
-    """The zip file.
+    """Make the zip file of counts.csv, params.csv and map.csv.
 
-    One folder for each (p, q) where there are several; one map serves them all.
+    If there are several (p, q), each has a folder; one map serves them all.
 
     Args:
-        counts: what is stored, one for each (p, q).
-        looked_for: the design of strings, or the categories or ranges.
-        collection: whose they are.
+        counts: one for each (p, q).
+        looked_for: the design of the candidates, or the categories or ranges.
+        collection: the collection of the counts.
     """
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -164,7 +167,7 @@ def zipped(counts: Sequence[Counts], looked_for: Any, collection: Collection) ->
 
 
 def _one_bit_each(labels: Sequence[str], params: Params) -> Iterator[str]:
-    """The map of values that have a bit of their own, the same in each cohort."""
+    """The map of values with one bit each, the same in each cohort."""
     for bit, label in enumerate(labels):
         places = (str(cohort * params.k + bit + 1) for cohort in range(params.m))
         yield f"{map_cell(label)},{','.join(places)}\r\n"
@@ -177,7 +180,7 @@ def _add(archive: zipfile.ZipFile, name: str, text: str) -> None:
 
 
 def python_code(query: PageQuery, collection: Collection) -> str:
-    """A script; the only thing to be changed in it is where the data folder is."""
+    """A script that gives the numbers of the page; only the data folder may need a change."""
     strings = collection.kind == "string"
     lines = [
         "from pathlib import Path",
@@ -188,7 +191,7 @@ def python_code(query: PageQuery, collection: Collection) -> str:
         *(["from rappor.dashboard.state import DashboardState"] if strings else []),
         "from rappor.store import open_store",
         "",
-        'DATA = Path("data")  # the data folder: change it where yours is another',
+        'DATA = Path("data")  # the data folder: change it if yours is another',
         "",
         "store = open_store(DATA, read_only=True)",
         "saved = {(each.collection, each.version): each.toml for each in store.definitions()}",
@@ -231,7 +234,7 @@ def _arguments(side: Selection) -> str:
 
 
 def report_code(collection: Collection, collector: str | None) -> str:
-    """A script that sends one report, to see one arrive."""
+    """A script that sends one report."""
     file = f"{collection.name}.toml"
     address = collection.upload or collector or "http://127.0.0.1:8765"
     values = {"category": collection.categories or ("",), "boolean": (True,), "ordinal": (1,)}
@@ -241,7 +244,7 @@ def report_code(collection: Collection, collector: str | None) -> str:
             "import rappor",
             "",
             "client = rappor.Client.open(",
-            '    "test-client",  # a folder, made now',
+            '    "test-client",  # a folder that is created',
             f"    [{file!r}],",
             "    consent=True,",
             f"    upload_to={address!r},",

@@ -1,4 +1,4 @@
-"""Results of a collection: strings, categories or numbers, each with its interval (R42)."""
+"""The Results page of a collection, and its downloads."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from rappor.dashboard.routing import Page
 from rappor.dashboard.tables import json_response
 from rappor.errors import ParamsError
 
-_FILES_SECONDS = 300.0  # that a download waits for its files
-MAX_DOWNLOADS = 4  # that wait at once: each holds a thread that pages need
+_FILES_SECONDS = 300.0  # how long a download waits for its files
+MAX_DOWNLOADS = 4  # waiting downloads: each holds a thread that pages need
 _downloads = threading.BoundedSemaphore(MAX_DOWNLOADS)
 _PICTURES: dict[str, tuple[Callable[[Any], str | bytes], str]] = {
     "svg": (to_svg, "image/svg+xml"),
@@ -65,7 +65,7 @@ def _of_result(answer: Callable[[Context, Request, PageQuery, StoredDecode], Res
 
 @_of_result
 def as_json(_desk: Context, _request: Request, query: PageQuery, result: StoredDecode) -> Response:
-    """What the command line prints with --json --all."""
+    """The document of `rappor decode --json --all`."""
     return json_response(downloads.document(result, query))
 
 
@@ -87,12 +87,12 @@ def as_parquet(
 
 @_of_result
 def picture(_desk: Context, request: Request, query: PageQuery, result: StoredDecode) -> Response:
-    """One chart as SVG or PNG; with `theme` in dark colours."""
+    """One chart as SVG or PNG; theme=dark uses dark colours."""
     name, _, ending = request.path_params["file"].rpartition(".")
     theme = "dark" if request.query_params.get("theme") == "dark" else "light"
     panels = drawn(result, query, theme, page=False) if result.decoded.reports else {}
     if name not in panels or ending not in _PICTURES:
-        raise ParamsError(f"this query has no chart {show(request.path_params['file'])}")
+        raise ParamsError(f"this page has no chart {show(request.path_params['file'])}")
     convert, kind = _PICTURES[ending]
     body = convert(panels[name].in_file(theme))
     data = body.encode() if isinstance(body, str) else body
@@ -101,10 +101,10 @@ def picture(_desk: Context, request: Request, query: PageQuery, result: StoredDe
 
 
 def google(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
-    """google/rappor's files in a zip; the worker makes them, so that pages stay quick."""
+    """google/rappor's files in a zip file; the worker makes it, so that pages stay fast."""
     reports = context.catalogue.reports(query.collection, query.version, *query.selection)
     if not reports:
-        text = "Nothing arrived for this time."
+        text = "No report arrived in these periods."
         return problem(context, request, visitor, 409, "There are no reports", text)
     key = f"google-{query.key}-{reports}"
     if not _downloads.acquire(blocking=False):
@@ -130,7 +130,7 @@ def google(context: Context, request: Request, visitor: Visitor, query: PageQuer
 
 
 def as_python(context: Context, _request: Request, _visitor: Visitor, query: PageQuery) -> Response:
-    """The code that gives the same numbers."""
+    """Python code that gives the same numbers."""
     collection = context.catalogue.get(query.collection, query.version)
     return PlainTextResponse(python_code(query, collection))
 
@@ -154,7 +154,7 @@ def _page(path: str, answer: Answer, name: str) -> Page:
     return Page(path=path, endpoint=with_query(answer), roles=EVERYONE, name=name)
 
 
-# Files first: {name} alone would take a name with its ending.
+# Files first: {name} alone would match a name with its ending.
 PAGES = (
     _page("{name}.json", as_json, "results-json"),
     _page("{name}.csv", as_csv, "results-csv"),

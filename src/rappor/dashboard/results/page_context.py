@@ -1,4 +1,4 @@
-"""What the template of the Results page is told."""
+"""The values of the template of the Results page, and the job behind it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Drawing(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A figure with what it is, and its interval."""
+    """A figure with its name and its interval."""
 
     word: str
     shown: str
@@ -174,7 +174,7 @@ def _drawings(result: StoredDecode, query: PageQuery) -> list[Drawing]:
 
 
 def _presets(query: PageQuery, stored: list[str]) -> list[tuple[str, str, bool]]:
-    """Word, address and whether it is what is shown; those that would show the same left out."""
+    """Word, address and whether it is shown; presets that would show the same are left out."""
     made: list[tuple[str, str, bool]] = []
     for word, number in _PRESETS:
         if stored and (number == 1 or number == 0 or len(stored) > number):
@@ -186,7 +186,7 @@ def _presets(query: PageQuery, stored: list[str]) -> list[tuple[str, str, bool]]
 
 
 def _comparisons(context: Context, query: PageQuery, stored: list[str]) -> list[Option]:
-    """What the view can be compared with: other periods, other values of a chosen dimension."""
+    """What can be compared: other periods, and other values of a chosen dimension."""
     made = []
     shown = len(query.periods)
     if shown > 1:
@@ -212,7 +212,7 @@ def _warnings(result: StoredDecode | None) -> list[str]:
 
 
 def _tiles(result: StoredDecode) -> list[Tile]:
-    """Median, quantiles and reports of numbers."""
+    """The median, quantiles and reports of a histogram."""
     hist = result.main
     if not isinstance(hist, Histogram) or result.other is not None:
         return []
@@ -227,7 +227,7 @@ def _tiles(result: StoredDecode) -> list[Tile]:
 
 
 def _below(hist: Histogram, share: float) -> Tile:
-    """Below which number a share of the reports lies; in which range where that is open."""
+    """The number below which a share of the reports lies; its range if that is open."""
     found = hist.quantile(share)
     percent = f"{100 * share:g}\u00a0%"
     if hist.edges is None:
@@ -250,13 +250,13 @@ def _in_words(word: str, found: Quantile) -> Tile:
 def drawn(
     result: StoredDecode, query: PageQuery, theme: str = "light", *, page: bool
 ) -> dict[str, Panel]:
-    """Every chart of a view by name, in the order of the page.
+    """Every chart of a page by name, in their order.
 
     Args:
         result: the result, with reports and rows.
         query: its unit, its scale and the names of what is compared.
         theme: "light" or "dark".
-        page: whether they go into a page, or into a file.
+        page: True for a page, False for a file.
     """
     found: dict[str, Panel] = {}
     if result.other is not None and query.against is not None:

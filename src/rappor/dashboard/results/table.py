@@ -1,4 +1,4 @@
-"""The table under the chart (R42): which rows, in which order, and which page of them."""
+"""The table of the Results page: its rows, their order, and one page of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Order = NDArray[np.intp]
 
 
 class TableLine(NamedTuple):
-    """One row; `other` and `gap` where two sides are compared."""
+    """One row; `other` and `gap` are those of a comparison."""
 
     row: Row
     other: Row | None = None
@@ -31,10 +31,10 @@ class ResultTable:
 
     Attributes:
         lines: its rows.
-        matching: rows that the search finds, or that are shown without one.
-        every: all rows.
+        matching: the number of rows that match the search, or are shown without one.
+        every: the number of all rows.
         page: which page, from 1 on.
-        pages: how many there are.
+        pages: the number of pages.
     """
 
     lines: tuple[TableLine, ...]
@@ -45,7 +45,7 @@ class ResultTable:
 
 
 def table_of(result: StoredDecode, query: PageQuery) -> ResultTable:
-    """The page of the table that a view asks for; the last one where it asks for too much."""
+    """The page of the table that a query asks for; the last page if there is no such page."""
     order = _order(result, query) if query.q or query.every else _usual(result, query)
     pages = max(1, -(-len(order) // PAGE_ROWS))
     page = min(query.page, pages)
@@ -55,7 +55,7 @@ def table_of(result: StoredDecode, query: PageQuery) -> ResultTable:
 
 
 def line_at(result: StoredDecode, index: int) -> TableLine:
-    """The row at a place of the kept table."""
+    """The row at a place of the result."""
     row = result.decoded.rows.row(index)
     if result.other is None or result.compared is None:
         return TableLine(row)
@@ -63,20 +63,20 @@ def line_at(result: StoredDecode, index: int) -> TableLine:
 
 
 def matching(result: StoredDecode, query: PageQuery) -> Order:
-    """The places of all rows that the search finds, sorted: what files hold."""
+    """The places of all rows that match the search, sorted; files hold these rows."""
     return _order(result, query)
 
 
-def chart_lines(result: StoredDecode, most: int) -> list[TableLine]:
+def chart_lines(result: StoredDecode, max_rows: int) -> list[TableLine]:
     """The rows of a chart, in its order."""
     place = {string: index for index, string in enumerate(result.decoded.rows.strings)}
     if result.decoded.kind == "ordinal":
-        return [line_at(result, index) for index in range(min(len(result.decoded.rows), most))]
-    return [line_at(result, place[row.string]) for row in chosen(result.decoded, most)]
+        return [line_at(result, index) for index in range(min(len(result.decoded.rows), max_rows))]
+    return [line_at(result, place[row.string]) for row in chosen(result.decoded, max_rows)]
 
 
 def _usual(result: StoredDecode, query: PageQuery) -> Order:
-    """What is detected and the next few, or all of a short list; sorted."""
+    """Detected rows and the next few, or all rows of a short list; sorted."""
     decoded = result.decoded
     if decoded.kind != "string":
         return _order(result, query)
@@ -97,7 +97,7 @@ def _order(result: StoredDecode, query: PageQuery) -> Order:
         found = np.array([i for i, text in strings if wanted in text.casefold()], np.intp)
     column = query.sort.removeprefix("-")
     if column == "place" or (query.sort == DEFAULT_SORT and result.decoded.kind != "ordinal"):
-        return found[::-1] if query.sort == "-place" else found  # as it is kept
+        return found[::-1] if query.sort == "-place" else found  # the order of the result
     if column == "string":
         keys = sorted(found.tolist(), key=lambda index: rows.strings[index])
         return np.array(keys[::-1] if query.sort.startswith("-") else keys, np.intp)

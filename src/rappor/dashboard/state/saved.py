@@ -12,22 +12,22 @@ from typing import Any
 from rappor.dashboard.state.database import time_of
 from rappor.errors import ParamsError
 
-MAX_RESULTS = 50  # of each collection and kind; the oldest go first
-_FEWER = {"draft": 5, "google": 2}  # of kinds that are large, and soon of no use
-MAX_JOBS = 200  # that are remembered
-_PENDING_LIST = "draft"  # the kind of a list of candidates that is not saved yet: made of no counts
+MAX_RESULTS = 50  # of each collection and kind; the oldest are deleted
+_FEWER = {"draft": 5, "google": 2}  # of kinds that are large and soon useless
+MAX_JOBS = 200  # that are saved
+_PENDING_LIST = "draft"  # the kind of a pending list of candidates, which is made of no counts
 _RESULT_COLUMNS = "key, collection, kind, meta, content, made"
 _LIST_COLUMNS = "collection, version, size, made, actor"
 
 
 @dataclass(frozen=True, slots=True)
 class SavedResult:
-    """What a job found.
+    """The result of a job.
 
     Attributes:
-        key: the digest of all that changes it.
-        collection: whose result it is.
-        kind: of the job, such as "decode".
+        key: a digest of everything that changes it.
+        collection: the name of its collection.
+        kind: the kind of its job, such as "decode".
         meta: a JSON object.
         table: Arrow IPC bytes, or None.
         made: when, in UTC.
@@ -43,7 +43,7 @@ class SavedResult:
 
 @dataclass(frozen=True, slots=True)
 class SavedJob:
-    """A job as it was last saved; `document` is what the job says about itself."""
+    """A saved job; `document` is `Job.document`."""
 
     id: str
     kind: str
@@ -61,7 +61,7 @@ def save_result(
     table: bytes | None,
     made: str,
 ) -> None:
-    """Keep a result in place of one with the same key; `meta["collection"]` says whose it is."""
+    """Save a result, and replace one of the same key; `meta["collection"]` names its collection."""
     collection = str(meta.get("collection", ""))
     (number,) = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM results").fetchone()
     text = json.dumps(meta, allow_nan=False)
@@ -97,7 +97,7 @@ def latest_result(connection: sqlite3.Connection, collection: str, kind: str) ->
 
 
 def results_not_of(connection: sqlite3.Connection, stored: Set[tuple[str, int]]) -> list[str]:
-    """The keys of results that were made of a version which is not stored."""
+    """The keys of results that were made of versions which are not stored."""
     names = {name for name, _ in stored}
     rows = connection.execute(
         "SELECT key, collection, json_extract(meta, '$.version'), json_extract(meta, '$.versions') "
@@ -113,7 +113,7 @@ def results_not_of(connection: sqlite3.Connection, stored: Set[tuple[str, int]])
 
 
 def delete_results(connection: sqlite3.Connection, keys: Iterable[str]) -> None:
-    """Forget results."""
+    """Delete results."""
     connection.executemany("DELETE FROM results WHERE key=?", [(key,) for key in keys])
 
 
@@ -123,7 +123,7 @@ def _result(row: Any) -> SavedResult:
 
 
 def latest_metas(connection: sqlite3.Connection, kind: str) -> dict[str, dict[str, Any]]:
-    """Facts of the newest result of every collection that is about all dimensions together."""
+    """The facts of each collection's newest result over all dimensions."""
     rows = connection.execute(
         "SELECT collection, meta, max(number) FROM results WHERE kind=? AND "
         "coalesce(json_extract(meta, '$.dimensions'), '[]') IN ('[]', '{}') GROUP BY collection",
@@ -133,7 +133,7 @@ def latest_metas(connection: sqlite3.Connection, kind: str) -> dict[str, dict[st
 
 
 def save_job(connection: sqlite3.Connection, job: SavedJob) -> None:
-    """Keep a job as it is now; the oldest are forgotten."""
+    """Save a job; the oldest jobs are deleted."""
     connection.execute(
         "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
         "status=excluded.status, document=excluded.document",
@@ -154,7 +154,7 @@ def save_job(connection: sqlite3.Connection, job: SavedJob) -> None:
 
 
 def read_jobs(connection: sqlite3.Connection) -> list[SavedJob]:
-    """All jobs that are remembered, newest first."""
+    """All saved jobs, newest first."""
     rows = connection.execute(
         "SELECT id, kind, key, status, document, made FROM jobs ORDER BY made DESC, id"
     )
@@ -169,7 +169,7 @@ class CandidateList:
     """One version of a collection's list of candidates.
 
     Attributes:
-        collection: whose.
+        collection: the name of the collection.
         version: 1, 2, …
         strings: the candidates, in the order given.
         made: when, in UTC.
@@ -197,12 +197,12 @@ class CandidateVersion:
 def save_list(
     connection: sqlite3.Connection, collection: str, strings: Iterable[str], made: str, actor: str
 ) -> int:
-    """Keep a list as the next version, and return its number; ParamsError where it is empty."""
+    """Save a list as the next version, and return its number; ParamsError if it is empty."""
     kept = tuple(strings)
     if not kept:
-        raise ParamsError("a list of candidates has at least one; this one is empty")
+        raise ParamsError("a list of candidates needs at least one string; this one is empty")
     if any("\n" in each for each in kept):
-        raise ParamsError("a candidate has no line break in it: one stands on each line")
+        raise ParamsError("a candidate must not contain a line break")
     (last,) = connection.execute(
         "SELECT max(version) FROM candidates WHERE collection=?", (collection,)
     ).fetchone()
@@ -217,7 +217,7 @@ def save_list(
 def read_list(
     connection: sqlite3.Connection, collection: str, version: int | None
 ) -> CandidateList | None:
-    """A version of a list, the newest where none is named; None where there is none."""
+    """A version of a list, by default the newest; None if there is none."""
     row = connection.execute(
         "SELECT collection, version, strings, made, actor FROM candidates "
         "WHERE collection=? AND (? IS NULL OR version=?) ORDER BY version DESC LIMIT 1",
@@ -239,7 +239,7 @@ def list_versions(connection: sqlite3.Connection, collection: str) -> list[Candi
 
 
 def list_sizes(connection: sqlite3.Connection) -> dict[str, int]:
-    """How many candidates the newest list of each collection has."""
+    """The number of candidates in the newest list of each collection."""
     rows = connection.execute(
         "SELECT collection, size, max(version) FROM candidates GROUP BY collection"
     )

@@ -1,4 +1,4 @@
-"""Trends: the largest strings over periods, with reports and unlisted mass below them."""
+"""The Trends page: shares of the largest strings by period, reports, and unlisted mass."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _HEADER = (
     "unlisted_low_95",
     "unlisted_high_95",
 )
-_COLUMNS = {"wide": 4, "middle": 3, "narrow": 2}  # by the width of the page, as trends.js does
+_COLUMNS = {"wide": 4, "middle": 3, "narrow": 2}  # by the width of the page, like trends.js
 CHARTS = ("shares", "reports", "unlisted")
 _PATH = "/collections/{name}/trends"
 
@@ -90,7 +90,7 @@ def page(context: Context, request: Request, visitor: Visitor, query: PageQuery)
 
 
 def again(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
-    """Decode what is new, at once."""
+    """Decode periods that are new or changed."""
     trend = read_trend(context, query, request.query_params)
     if trend.periods:
         begin(context, trend_work(context, trend), visitor.actor)
@@ -129,7 +129,7 @@ def as_json(context: Context, request: Request, visitor: Visitor, query: PageQue
 
 
 def as_csv(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
-    """The lines of the page, a row for each period and string."""
+    """The lines of the page, one row for each period and string."""
     trend, _, known = _look(context, request, visitor, query)
     rows = [
         (*facts, *(known[facts[0]].unlisted or (None,) * 3))
@@ -144,7 +144,7 @@ def as_picture(context: Context, request: Request, visitor: Visitor, query: Page
     wanted = one_of(request.query_params, "chart", CHARTS)
     spec = _file(context, trend, known, wanted)
     if spec is None:
-        text = "Nothing is decoded yet that it could show."
+        text = "Nothing is decoded yet."
         return problem(context, request, visitor, 404, "There is no such chart", text)
     if request.url.path.endswith(".png"):
         return Response(to_png(spec), media_type="image/png")
@@ -186,7 +186,7 @@ def _charts(
     lines: list[TrendLine],
     marks: list[Mark],
 ) -> dict[str, Any]:
-    """What the page draws: embedded specifications with their sentences and heights."""
+    """The charts of the page: embedded specifications with their sentences and heights."""
     found: dict[str, Any] = {}
     if lines:
         found["shares"] = {

@@ -1,4 +1,4 @@
-"""What the Trends page shows: periods, lines, marks, and which work that needs."""
+"""A trend: the periods that an address asks for, the job behind it, its lines and marks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rappor.dashboard.page_state import Freshness, PageWork, ResultReader, task_
 from rappor.dashboard.trends.period_results import PeriodResult, largest, line_of, unpack
 
 KIND = "trend"
-DEFAULT_PERIODS = 13  # periods that are shown where none are chosen
+DEFAULT_PERIODS = 13  # periods that are shown by default
 MAX_PERIODS = 366
 read_periods = ResultReader(unpack)
 
@@ -31,7 +31,7 @@ class TrendQuery:
     """The periods of a trend.
 
     Attributes:
-        query: the address, its `first` and `last` being those of the trend.
+        query: the query of the address, with the first and last period of the trend.
         collection: the newest definition.
         periods: the stored periods that it shows.
         stored: all stored periods.
@@ -46,7 +46,7 @@ class TrendQuery:
 
     @property
     def key(self) -> str:
-        """What its result is kept under: the same for all periods, so that it grows with them."""
+        """The key of its result: the same for all periods, so that the result grows with them."""
         query = self.query
         said = [
             query.collection,
@@ -66,7 +66,7 @@ class TrendQuery:
 
     @property
     def axis(self) -> list[str]:
-        """All periods from the first to the last, also those without reports."""
+        """All periods from the first to the last, also without reports."""
         if not self.periods:
             return []
         return axis_of(self.collection.period, self.periods[0].period, self.periods[-1].period)
@@ -79,7 +79,7 @@ class TrendQuery:
 
     @property
     def carried(self) -> str:
-        """What other pages are told of its address: the last period, unless a range was chosen."""
+        """The query string for other pages: the last period, unless a range was chosen."""
         chosen = self.query.first != self.usual
         return (self.query if chosen else replace(self.query, first=self.query.last)).carried
 
@@ -119,13 +119,13 @@ def read_trend(context: Context, query: PageQuery, params: Mapping[str, str]) ->
     first = query.first if params.get("from") else usual
     shown = tuple(period for period in until if first <= period.period)
     newest = stored[-1].period if stored else ""
-    # An address leaves out what is usual; `from` is usual where it is that of the last 13.
+    # An address leaves out default values; the default of `from` gives the last 13 periods.
     query = replace(query, first=first, last=last, usual={**query.usual, "to": newest})
     return TrendQuery(query, context.catalogue.get(name, query.version), shown, stored, usual)
 
 
 def trend_work(context: Context, trend: TrendQuery) -> PageWork:
-    """The job behind a trend; it takes over the periods of the saved result that did not change."""
+    """The job behind a trend; it takes over the saved periods that did not change."""
     query = trend.query
     saved = context.state.result(trend.key)
 
@@ -171,7 +171,7 @@ def lines_of(trend: TrendQuery, known: Mapping[str, PeriodResult]) -> list[Trend
 
 
 def unlisted_of(trend: TrendQuery, known: Mapping[str, PeriodResult]) -> list[TrendPoint]:
-    """The unlisted mass by period; empty where the kind has none."""
+    """The unlisted mass by period; empty if the kind has none."""
     points = []
     for period in trend.axis:
         result = known.get(period)
@@ -185,13 +185,13 @@ def unlisted_of(trend: TrendQuery, known: Mapping[str, PeriodResult]) -> list[Tr
 
 
 def reports_of(trend: TrendQuery) -> list[tuple[str, int]]:
-    """Stored reports by period, 0 where there are none."""
+    """Stored reports by period; 0 if there are none."""
     counted = {span.period: span.reports for span in trend.periods}
     return [(period, counted.get(period, 0)) for period in trend.axis]
 
 
 def trend_marks(context: Context, trend: TrendQuery) -> list[Mark]:
-    """Where version, p and q, or the list of candidates changed."""
+    """Marks where the version, p and q, or the list of candidates changed."""
     name = trend.query.collection
     definitions = {v: context.catalogue.get(name, v) for v in context.catalogue.versions(name)}
     lists: Sequence[tuple[int, Any]] = ()
@@ -204,7 +204,7 @@ def trend_marks(context: Context, trend: TrendQuery) -> list[Mark]:
 
 
 class StoredPeriod(NamedTuple):
-    """One period, the version that most of its reports are of, and how many reports that has."""
+    """A period, the version of most of its reports, and the number of those reports."""
 
     period: str
     version: int
@@ -212,7 +212,7 @@ class StoredPeriod(NamedTuple):
 
 
 def stored_periods(counted: Mapping[int, Mapping[str, int]]) -> list[StoredPeriod]:
-    """For each stored period the version with the most reports, the newest of equals.
+    """The version with the most reports for each stored period; the newest if they are equal.
 
     Args:
         counted: reports by version and period.
@@ -230,7 +230,7 @@ def stored_periods(counted: Mapping[int, Mapping[str, int]]) -> list[StoredPerio
 
 
 def axis_of(kind: str, first: str, last: str) -> list[str]:
-    """Every period from one to another, so that one without reports is a gap; the last 366.
+    """Every period from one to another, also without reports; at most the last 366.
 
     >>> axis_of("week", "2026-W52", "2027-W01")
     ['2026-W52', '2026-W53', '2027-W01']
@@ -249,7 +249,7 @@ def marks_of(
     collections: Mapping[int, Collection],
     lists: Iterable[tuple[int, date]],
 ) -> list[Mark]:
-    """Where the version, p and q of a schedule, or the list of candidates changed.
+    """Marks where the version, p and q of a schedule, or the list of candidates changed.
 
     Args:
         spans: the periods.
@@ -276,7 +276,7 @@ def marks_of(
 
 
 def headline(lines: Sequence[TrendLine]) -> str:
-    """The largest change between the first and the last period, where intervals do not meet.
+    """The largest change from the first to the last period whose intervals do not meet, in words.
 
     >>> points = [
     ...     TrendPoint("2026-W27", 0.001, 0.0, 0.002),
