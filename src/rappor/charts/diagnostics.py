@@ -1,4 +1,4 @@
-"""The heat map of cohorts and bits: residuals in two colours, counts in shades of one."""
+"""Charts of the Diagnostics page: the heat map of cohorts and bits, and reports by cohort."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rappor.charts.marks import Panel, reports_up
 from rappor.charts.theme import Spec, colours
 from rappor.checks import plural
 
-RESIDUALS = (-6.0, -4.0, -2.0, 2.0, 4.0, 6.0)  # where the colours d1 to d6 stand
-_SHADES = 5  # s1 to s5
-_MAX_WIDTH = 1024  # pixels of the plot, as long as cells are not smaller than the smallest
+RESIDUALS = (-6.0, -4.0, -2.0, 2.0, 4.0, 6.0)  # the values of the colours d1 to d6
+_SHADES = 5  # the colours s1 to s5
+_MAX_WIDTH = 1024  # pixels of the plot, unless squares would be smaller than the smallest
 _MIN_CELL, _MAX_CELL = 2, 20  # pixels
 _HEIGHT = 120
 
@@ -71,7 +71,7 @@ def heat_panel(
 
 
 def _side(field: str, title: str, cells: int, block: int, labels: int) -> Spec:
-    """An axis of cells; its labels are the cohort or bit that a square begins with."""
+    """An axis of squares, labelled with the first cohort or bit of a square."""
     step = max(1, math.ceil(cells / labels))
     axis = {
         "title": title,
@@ -90,7 +90,7 @@ def _side(field: str, title: str, cells: int, block: int, labels: int) -> Spec:
 
 
 def _scale(numbers: Sequence[float], residuals: bool, theme: str) -> Spec:
-    """The colours of numbers, in straight lines between those of the theme."""
+    """The colours of numbers, interpolated between those of the theme."""
     colour = colours(theme)
     if residuals:
         domain = list(RESIDUALS)
@@ -104,7 +104,9 @@ def _scale(numbers: Sequence[float], residuals: bool, theme: str) -> Spec:
 
 
 def balance_panel(totals: Sequence[int], *, theme: str = "light") -> Panel:
-    """A bar for each cohort, from 0, with a dashed rule where all would be the same.
+    """Reports by cohort, with a dashed rule at the mean.
+
+    Clients draw their cohort at random, so all cohorts should have about the same size.
 
     Args:
         totals: reports in cohorts 0, 1, …; not all 0.

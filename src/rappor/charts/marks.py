@@ -1,4 +1,4 @@
-"""Pieces that several charts share: percent axes, interval whiskers, wrapped words."""
+"""Parts that charts share: the panel, percent axes, interval whiskers, wrapped words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rappor.charts.theme import SCHEMA, Spec, config, whole_chart
 
 PERCENT_LABELS = "format(datum.value * 100, '.3~g') + '\u00a0%'"
 FILE_WIDTH = 640
-ON_PHONE = "windowSize()[0] <= 720"  # where words right of a chart have no room
+ON_PHONE = "windowSize()[0] <= 720"  # on phones words right of a chart have no room
 _PAGE_PADDING = 4
 
 
@@ -21,15 +21,15 @@ def percent_axis(**more: object) -> Spec:
 
 
 def reports_up() -> Spec:
-    """How many reports, upwards: few ticks with short labels, and room for them."""
+    """The vertical axis of reports: few ticks, short labels, and room for them."""
     axis = {"labelExpr": "format(datum.value, '~s')", "tickCount": 3, "minExtent": 44}
     return {"field": "reports", "type": "quantitative", "axis": {"title": None, **axis}}
 
 
 def whiskers(along: str, across: str, colour: str, ends: bool = True) -> list[Spec]:
-    """Rule and end ticks from `low` to `high` along one axis, at each value of the other.
+    """A rule with end ticks from `low` to `high` along one axis, at each value of the other.
 
-    Without `ends`, a thin rule only: where there are many, ticks run into each other.
+    Without `ends`, only a thin rule: the ticks of many rules would touch.
     """
     place: Spec = {"field": across, "type": "nominal", "sort": None}
     low, high = ({"field": end, "type": "quantitative"} for end in ("low", "high"))
@@ -63,13 +63,13 @@ def wrapped(sentences: Iterable[str], width: int = 100) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One chart.
+    """One chart, before it is fitted to a file or a page.
 
     Attributes:
         title: what it shows, in one sentence without its full stop.
         words: further sentences.
         parts: data, layers and height; without width, title and theme.
-        height: pixels that it takes in a page, axes and labels counted in.
+        height: its pixels in a page, with axes and labels.
         width: pixels of the plot in a file.
     """
 
@@ -81,16 +81,16 @@ class Panel:
 
     @property
     def sentence(self) -> str:
-        """Title and words as a page writes them above the chart."""
+        """Title and words, which a page writes above the chart."""
         return " ".join([f"{self.title}.", *self.words])
 
     def in_file(self, theme: str = "light") -> Spec:
-        """A specification with its words above it, as wide as it likes."""
+        """A specification for a file, with its words above it."""
         parts = {"width": self.width, **self.parts}
         return whole_chart(parts, self.title, wrapped(self.words), theme)
 
     def in_page(self, theme: str = "light") -> Spec:
-        """A specification as wide as the page has room, whose words the page writes itself."""
+        """A specification for a page: as wide as the page, without words."""
         return {
             "$schema": SCHEMA,
             "description": self.sentence,
@@ -103,12 +103,12 @@ class Panel:
 
 
 def unless_phone(value: Any, otherwise: Any) -> Spec:
-    """A property that is another where the page is narrow; files have room."""
+    """A property with another value on narrow pages."""
     return {"expr": f"{ON_PHONE} ? {otherwise} : {value}"}
 
 
 def both(make: Callable[[str], Spec]) -> dict[str, Any]:
-    """What the macro `chart` takes: the light specification, and what dark has different.
+    """The argument of the macro `chart`: the light specification, and how the dark one differs.
 
     >>> both(lambda theme: {"data": [1, 2], "config": theme})
     {'light': {'data': [1, 2], 'config': 'light'}, 'dark': {'config': 'dark'}}

@@ -153,7 +153,7 @@ def test_a_collection_without_a_list_asks_for_one(context, sample, analyst):
     for page in PAGES:
         answer = analyst.get(f"/collections/homepage/{page}")
         assert state_of(answer) == "no list"
-        assert "Give candidates" in answer.text
+        assert "Add candidates" in answer.text
     assert "No candidates yet" in analyst.get("/collections/homepage/candidates").text
 
 
@@ -225,7 +225,7 @@ def test_a_draft_that_is_forgotten_cannot_be_saved(context, analyst, digest):
 def test_a_list_that_cannot_be_read_is_shown_again_with_the_reason(analyst):
     answer = analyst.post("/collections/homepage/candidates", {"text": "  ", "how": "add"})
     assert answer.status_code == 400
-    assert "This list was not taken" in answer.text
+    assert "This list was not accepted" in answer.text
     wrong = analyst.post("/collections/homepage/candidates", {"text": "a<b", "how": "maybe"})
     assert wrong.status_code == 400
     assert "how must be one of add, replace; got" in text_of(wrong).replace("How", "how")

@@ -143,7 +143,7 @@ def _places(rows: Rows | Differences, strings: list[str]) -> NDArray[np.intp]:
 
 
 def _differences(rows: Differences, strings: list[str]) -> dict[str, NDArray[Any]]:
-    """The columns of a comparison in the order of these strings; nan for strings that were not tested."""
+    """The columns of a comparison in the order of these strings; nan for untested strings."""
     order = _places(rows, strings)
     found: dict[str, NDArray[Any]] = {}
     for name in _OF_DIFFERENCES:
