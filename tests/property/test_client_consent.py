@@ -298,7 +298,7 @@ class ChecksMarkersOnly(Sender):
     """Planted: whether the person opted out is looked up, and not whether the batch waits."""
 
     def _claim(self, name: str, body: bytes, wait: float) -> str:
-        if self._must_not():
+        if self._sending_forbidden():
             raise Withdrawn
         return name
 
@@ -307,7 +307,7 @@ class ChecksWithoutLock(Sender):
     """Planted: the batch may be renamed while the outbox is cleared."""
 
     def _claim(self, name: str, body: bytes, wait: float) -> str:
-        waiting = None if self._must_not() else self._outbox.read(name)
+        waiting = None if self._sending_forbidden() else self._outbox.read(name)
         if waiting is None or waiting.body != body:
             raise Withdrawn
         return self._outbox.trying(name)
