@@ -116,7 +116,7 @@ def wrong_laws(params: Params, reports: int) -> Any:
         ("posterior", "posterior", "channel", wrong_channel),
         ("targeting", "targeting", "channel", wrong_channel),
         ("poisoning", "poisoning", "channel", wrong_channel),
-        ("averaging", "averaging", "channel", wrong_channel),
+        ("averaging", "observers", "channel", wrong_channel),
         ("single", "two_values", "count_laws", wrong_laws),
         ("window", "two_values", "count_laws", wrong_laws),
         ("alternating", "two_values", "count_laws", wrong_laws),
