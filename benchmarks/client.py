@@ -30,11 +30,11 @@ from rappor.client.transport import HttpTransport
 from rappor.collection import Collection
 
 PARAMS = Params.preset("windows")
-MOST_REPORT_US = 1000.0  # the 99th percentile of report(), in every circumstance
-MOST_END = 3.0  # seconds: the 2 that the client may wait, and what an interpreter needs
-MOST_OPT_OUT = 3.0  # likewise, with a lock that another process keeps
+MAX_REPORT_US = 1000.0  # the 99th percentile of report(), in every circumstance
+MAX_END = 3.0  # seconds: the 2 that the client may wait, and what an interpreter needs
+MAX_OPT_OUT = 3.0  # likewise, with a lock that another process keeps
 ANSWER_LIMIT = 0.7  # seconds that a request is given here; a client gives it 10
-MOST_ANSWER, MOST_ANSWER_CPU = 2.5, 1.5  # seconds until it is given up, and of the processor
+MAX_ANSWER, MAX_ANSWER_CPU = 2.5, 1.5  # seconds until it is given up, and of the processor
 FLOODS = {
     "silence": b"",
     "drop by drop": b"H",
@@ -119,7 +119,7 @@ def in_fifty_threads(directory: str, url: str, calls: int) -> list:
     return times
 
 
-def beside_other_processes(directory: str, url: str, calls: int) -> list:
+def with_other_processes(directory: str, url: str, calls: int) -> list:
     client = opened(directory, url)
     print("ready", flush=True)
     sys.stdin.readline()
@@ -136,7 +136,7 @@ REPORTS: dict[str, tuple[Callable[[str, str, int], list], int, str]] = {
     "unusable directory": (with_no_directory, 1, "down"),
     "a value of 3 MB": (with_a_huge_value, 1, "down"),
     "50 threads, 100 calls/s each": (in_fifty_threads, 1, "answers"),
-    "4 processes, one directory": (beside_other_processes, 4, "answers"),
+    "4 processes, one directory": (with_other_processes, 4, "answers"),
 }
 
 
@@ -258,7 +258,7 @@ def seconds_to_opt_out(directory: Path, url: str) -> float:
     return took
 
 
-def seconds_to_opt_out_beside(directory: Path, url: str) -> float:
+def seconds_to_opt_out_during_upload(directory: Path, url: str) -> float:
     """While another process, here another client, is in the middle of an upload."""
     other = opened(str(directory), url, 1)
     other.report("c0", "a.org")
@@ -302,15 +302,15 @@ def measure(rounds: int, calls: int) -> tuple[dict[str, dict[str, float]], dict[
             print(f"\r  round {number + 1}: {'durations':<40}", end="", file=sys.stderr, flush=True)
             for position, flood in enumerate(FLOODS):
                 took = seconds_to_end(folder / f"end{position}", urls[flood])
-                note(f"end of a process, {flood}", took, MOST_END)
+                note(f"end of a process, {flood}", took, MAX_END)
             took = seconds_to_opt_out(folder / "out", urls["silence"])
-            note("opt_out() in the middle of an upload", took, MOST_OPT_OUT)
-            took = seconds_to_opt_out_beside(folder / "beside", urls["silence"])
-            note("opt_out() beside another's upload", took, MOST_OPT_OUT)
+            note("opt_out() in the middle of an upload", took, MAX_OPT_OUT)
+            took = seconds_to_opt_out_during_upload(folder / "shared", urls["silence"])
+            note("opt_out() during another process's upload", took, MAX_OPT_OUT)
             for flood in FLOODS:
                 took, spent = seconds_of_an_answer(urls[flood])
-                note(f"answer without end, {flood}", took, MOST_ANSWER)
-                note(f"  processor time, {flood}", spent, MOST_ANSWER_CPU)
+                note(f"answer without end, {flood}", took, MAX_ANSWER)
+                note(f"  processor time, {flood}", spent, MAX_ANSWER_CPU)
     print(file=sys.stderr)
     return best, durations
 
@@ -328,12 +328,12 @@ def main() -> int:
         return 0
     os.environ.pop("DO_NOT_TRACK", None)
     reports, durations = measure(1, 300) if args.quick else measure(3, 1000)
-    kept = {what: each["p99_us"] < MOST_REPORT_US for what, each in reports.items()} | {
+    kept = {what: each["p99_us"] < MAX_REPORT_US for what, each in reports.items()} | {
         what: seconds <= goal for what, (seconds, goal) in durations.items()
     }
     document = {
         "report": {
-            what: each | {"goal_p99_us": MOST_REPORT_US, "kept": kept[what]}
+            what: each | {"goal_p99_us": MAX_REPORT_US, "kept": kept[what]}
             for what, each in reports.items()
         },
         "durations": {
@@ -351,7 +351,7 @@ def main() -> int:
         for what, each in reports.items():
             print(
                 f"  {what:<38} p50 {each['p50_us']:>7,.1f}   p99 {each['p99_us']:>9,.1f}"
-                f"   goal below {MOST_REPORT_US:>6,.0f}   {'kept' if kept[what] else 'BROKEN'}"
+                f"   goal below {MAX_REPORT_US:>6,.0f}   {'kept' if kept[what] else 'BROKEN'}"
             )
         print("\nClient: what takes longer, in seconds\n")
         for what, (seconds, goal) in durations.items():

@@ -26,9 +26,9 @@ from rappor.aggregate import aggregate_files, count, kernel_numpy
 PARAMS = Params(k=128, h=2, m=32, f=0.5, p=0.5, q=0.75)
 ROW = PARAMS.k // 8
 ROUNDS = 5
-LEAST_GROUPED, LEAST_MIXED = 0.20, 0.08
-LEAST_OVER_LOOP, LEAST_OVER_PEER = 500, 50
-LEAST_CSV = 1e6
+MIN_GROUPED, MIN_MIXED = 0.20, 0.08
+MIN_OVER_LOOP, MIN_OVER_PEER = 500, 50
+MIN_CSV = 1e6
 
 
 @numba.njit(nogil=True)
@@ -158,18 +158,18 @@ def main() -> int:
     mixed = speeds["mixed order"] / ROW
     ratios = {name: mixed / rate for name, rate in rates.items()}
     promises = {
-        f"grouped: at least {LEAST_GROUPED:.0%} of reading": min(
+        f"grouped: at least {MIN_GROUPED:.0%} of reading": min(
             shares["blob of one cohort"], shares["grouped by cohort"]
         )
-        >= LEAST_GROUPED,
-        f"mixed: at least {LEAST_MIXED:.0%} of reading": shares["mixed order"] >= LEAST_MIXED,
-        f"at least {LEAST_OVER_LOOP} x a Python loop over rows": ratios["Python, bit by bit"]
-        >= LEAST_OVER_LOOP,
-        f"CSV: at least {LEAST_CSV:,.0f} rows a second": rows >= LEAST_CSV,
+        >= MIN_GROUPED,
+        f"mixed: at least {MIN_MIXED:.0%} of reading": shares["mixed order"] >= MIN_MIXED,
+        f"at least {MIN_OVER_LOOP} x a Python loop over rows": ratios["Python, bit by bit"]
+        >= MIN_OVER_LOOP,
+        f"CSV: at least {MIN_CSV:,.0f} rows a second": rows >= MIN_CSV,
     }
     if "multi-freq-ldpy" in ratios:
-        promise = f"at least {LEAST_OVER_PEER} x multi-freq-ldpy"
-        promises[promise] = ratios["multi-freq-ldpy"] >= LEAST_OVER_PEER
+        promise = f"at least {MIN_OVER_PEER} x multi-freq-ldpy"
+        promises[promise] = ratios["multi-freq-ldpy"] >= MIN_OVER_PEER
     result = {
         "read_bytes_per_second": read,
         "share_of_reading": shares,
@@ -192,7 +192,7 @@ def describe(result: dict) -> str:
     lines.append(f"  {'reading memory':<24} {result['read_bytes_per_second'] / 1e9:8.1f} GB/s")
     for name, share in result["share_of_reading"].items():
         lines.append(f"  {name:<24} {rates[name] / 1e6:8.1f} M/s   {share:6.1%} of reading")
-    lines += ["", "Mixed order beside other ways", ""]
+    lines += ["", "Mixed order compared with other ways", ""]
     for name, ratio in result["mixed_over_others"].items():
         lines.append(f"  {name:<24} {rates[name] / 1e6:8.3f} M/s   rappor is {ratio:,.0f} x faster")
     if "multi-freq-ldpy" not in rates:

@@ -1,4 +1,4 @@
-"""The dashboard's budgets: pages, charts in a real browser, and a decode beside the command's.
+"""The dashboard's budgets: pages, charts in a real browser, and a decode next to the command's.
 
 Pages are asked for one after the other from a dashboard of 100 collections with 365 periods each,
 at rest and while another process commits 50 times a second. Charts are drawn in Chromium by a
@@ -54,7 +54,7 @@ DRAWN = """() => {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured number beside its goal, which it must not exceed."""
+    """One measured number and its goal, which it must not exceed."""
 
     name: str
     found: float
@@ -132,7 +132,7 @@ def measure_pages(folder: Path, names: int, periods: int, times: int) -> Iterato
 
 
 def measure_decode(folder: Path, candidates: int, reports: int) -> Iterator[Figure]:
-    """A decode from the page beside the same by the command, and pages meanwhile."""
+    """A decode from the page and the same by the command, and pages during the decode."""
     params = Params(k=128, h=2, m=64, f=0.5, p=0.5, q=0.75)
     sample = Sample(folder)
     collection = Collection("long", 1, params, period="week", owner="me")

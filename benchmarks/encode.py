@@ -1,4 +1,4 @@
-"""One report at k=128, h=2: rappor.Encoder beside pure-ldp and multi-freq-ldpy, in one run.
+"""One report at k=128, h=2: rappor.Encoder compared with pure-ldp and multi-freq-ldpy, in one run.
 
 Every call gets a value it has not seen, B' is not cached between calls, and the contestants take
 turns in short rounds; the best round of each counts, so that a busy machine disturbs all alike.

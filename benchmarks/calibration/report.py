@@ -35,7 +35,7 @@ def markdown(found: Summaries, verdicts: Sequence[Verdict], about: str) -> str:
 
 
 def power_table(found: Summaries) -> str:
-    """What is detected, beside what was to be reached and what others detect."""
+    """What is detected, next to the goal and to what others detect."""
     rows = []
     for name, summary in found["auto"].items():
         scenario = SCENARIOS[name]

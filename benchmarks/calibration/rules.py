@@ -13,10 +13,10 @@ from calibration.summary import Share, Summary, pooled
 
 NULL_FACTOR = 1.5
 POOLED_COVERAGE = (0.93, 0.97)
-LEAST_COVERAGE = 0.91
-MOST_WIDTH = 1.3
+MIN_COVERAGE = 0.91
+MAX_WIDTH = 1.3
 ENOUGH = 100  # detected strings from which a scenario's coverage and width say something
-MOST_SECONDS = {"S5": 10.0}
+MAX_SECONDS = {"S5": 10.0}
 POOL = "pooled"
 
 
@@ -108,8 +108,8 @@ def _coverage(summaries: Mapping[str, Summary]) -> Iterator[Verdict]:
                 yield Verdict(
                     rule,
                     name,
-                    share.value >= LEAST_COVERAGE,
-                    f"{_coverage_text(share)}, at least {LEAST_COVERAGE:g}",
+                    share.value >= MIN_COVERAGE,
+                    f"{_coverage_text(share)}, at least {MIN_COVERAGE:g}",
                 )
         share, (low, high) = pooled(found.values()), POOLED_COVERAGE
         if share.of:
@@ -131,8 +131,8 @@ def _widths(summaries: Mapping[str, Summary]) -> Iterator[Verdict]:
                 yield Verdict(
                     f"interval width, {spoken}",
                     name,
-                    middle <= MOST_WIDTH,
-                    f"median {middle:.2f} times the naive width, at most {MOST_WIDTH:g}",
+                    middle <= MAX_WIDTH,
+                    f"median {middle:.2f} times the naive width, at most {MAX_WIDTH:g}",
                 )
 
 
@@ -144,7 +144,7 @@ def _repeatable(summaries: Mapping[str, Summary]) -> Iterator[Verdict]:
 
 
 def _fast(summaries: Mapping[str, Summary]) -> Iterator[Verdict]:
-    for name, most in MOST_SECONDS.items():
+    for name, most in MAX_SECONDS.items():
         if name in summaries and (seconds := summaries[name].seconds) is not None:
             numbers = f"median {seconds:.1f} s, at most {most:g} s"
             yield Verdict("seconds per decode", name, seconds <= most, numbers)

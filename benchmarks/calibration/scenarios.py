@@ -146,4 +146,4 @@ def _unseen() -> list[Scenario]:
 
 UNSEEN = tuple(each.name for each in _unseen())
 SCENARIOS: dict[str, Scenario] = {each.name: each for each in (*_all(), *_unseen())}
-SLOW = {"S5": 10}  # at most so many seeds
+SLOW = {"S5": 10}  # the largest number of seeds

@@ -1,4 +1,4 @@
-"""Results on disk: one line of JSON for every (scenario, seed, method), so that a run can go on.
+"""Results on disk: one line of JSON for every (scenario, seed, method), so that a run can continue.
 
 Files are named by a digest of the code that the figures depend on: those of another decoder are
 left alone and not mixed in.

@@ -1,4 +1,4 @@
-"""The figures of one decoding beside the truth: of a cell, and of a stored reference set."""
+"""One decoding compared with the truth: of a cell, and of a stored reference set."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _decode_cell(cell: Cell, seed: int) -> Judgement:
         seed=[seed, *cell.name.encode()],
         dialect="google",
         reports_per_client=cell.each,
-        # In google/rappor's demos each of a client's reports is of a value drawn anew.
+        # In google/rappor's demos a client draws another value for each report.
         values="same" if cell.each == 1 else "changing",
         change=None if cell.each == 1 else 1.0,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from html import escape
 
-from rappor.experiments.style import whole_page
+from rappor.experiments.pages import whole_page
 from rappor.simulate import Judgement
 from regression.measure import Counted, Figures
 
@@ -17,7 +17,7 @@ GROUPS = {
     "small": "Small: 100 strings, 1,000,000 reports",
     "medium": "Medium: 1,000 strings, 10,000,000 reports",
     "large": "Large: 10,000 strings, 100,000,000 reports",
-    "demo": "Demos: 100 strings, 10,000 clients with 10 reports each, a value drawn anew each time",
+    "demo": "Demos: 100 strings, 10,000 clients with 10 reports each, another value each time",
 }
 
 _TITLE = "Regression grid"
@@ -220,7 +220,7 @@ def _row(row: Figures, decoder: bool) -> str:
         return f"<tr>{''.join(cells)}</tr>"
     for name, _, text in COLUMNS:
         shown = text(row, row.found)
-        if name == "TV":  # a bar as long as the distance, beside the number
+        if name == "TV":  # a bar as long as the distance, next to the number
             width = min(100.0, 100 * row.found.total_variation)
             cells.append(f'<td class="number bar" style="--w:{width:.0f}%">{shown}</td>')
             continue
@@ -232,7 +232,7 @@ def _row(row: Figures, decoder: bool) -> str:
 def _counted(rows: Sequence[Counted]) -> str:
     body = "".join(f"<tr><th scope=row>{escape(row.name)}</th>{_outcome(row)}</tr>" for row in rows)
     return (
-        "<p>Its reports.csv, counted here, beside its counts.csv.</p>"
+        "<p>Its reports.csv, counted here, and its counts.csv.</p>"
         '<div class="scroll wide" tabindex="0"><table><thead><tr><th scope=col>set</th>'
         "<th scope=col class=number>reports</th>"
         "<th scope=col class=number>malformed</th><th scope=col>outcome</th></tr></thead>"

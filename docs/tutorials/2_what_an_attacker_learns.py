@@ -29,7 +29,7 @@ without = attack.run("averaging", params, reports=200, trials=2000, seed=1)
 for figure in without.figures[:2]:
     print(f"{figure.label}: {figure.exact:.1%}")
 # prints: accuracy against a client with a memo: 84.4%
-# prints: accuracy if B' were drawn anew: 100.0%
+# prints: accuracy if B' were drawn again each time: 100.0%
 print(f"two secrets of one person: right in {attack.run('secrets', params, secrets=2).exact:.1%}")
 # prints: two secrets of one person: right in 92.9%
 

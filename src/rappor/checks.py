@@ -1,6 +1,6 @@
-"""Numbers from outside, checked: the error names the field, what was given and what is allowed.
+"""Checks of numbers and texts: errors name the field, what was given and what is allowed.
 
-And the words that several messages share.
+Also the phrases that several messages share.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Result = TypeVar("_Result")
 
 
 def show(value: object) -> str:
-    """A value as it can stand in an error message: its repr, cut to a sane length."""
+    """A value for an error message: its repr, cut to 60 characters."""
     try:
         text = repr(value)
     except Exception:
@@ -32,14 +32,14 @@ def show(value: object) -> str:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number (numpy's too), and not a truth value."""
+    """Whether a value is a whole number (of numpy too), and not a bool."""
     return type(value) is int or (
         isinstance(value, numbers.Integral) and not isinstance(value, bool)
     )
 
 
 def is_real(value: Any) -> bool:
-    """Whether a value is a number (numpy's too), and not a truth value."""
+    """Whether a value is a number (of numpy too), and not a bool."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
@@ -48,7 +48,7 @@ def whole(
 ) -> int:
     """A whole number from `low` to `high` (None: no upper limit), or ParamsError.
 
-    `private` keeps what was given out of the message: it might be a value in the wrong place.
+    `private` keeps the argument out of the message: it could be a value, passed by mistake.
     """
     try:
         number = operator.index(value) if is_whole(value) else None
@@ -87,14 +87,14 @@ def _as_float(value: Any) -> float | None:
 
 
 def exact(value: Any) -> Fraction:
-    """The exact rational that a finite number is."""
+    """A finite number as an exact rational."""
     if is_whole(value):
         return Fraction(operator.index(value))
     return Fraction(*value.as_integer_ratio())
 
 
 def text(name: str, value: Any) -> str:
-    """A non-empty string that UTF-8 can hold, or ParamsError that does not show it."""
+    """A non-empty string that UTF-8 can encode; otherwise ParamsError, which does not show it."""
     if not isinstance(value, str) or not value:
         raise ParamsError(f"{name} must be a non-empty string, got a {type(value).__name__}")
     if not encodable(value):
@@ -103,7 +103,7 @@ def text(name: str, value: Any) -> str:
 
 
 def encodable(value: str) -> bool:
-    """Whether UTF-8 can hold a string; the error itself, which carries it, goes no further."""
+    """Whether UTF-8 can encode a string; the encoding error, which holds the string, is dropped."""
     try:
         str.encode(value, "utf-8")
     except UnicodeEncodeError:
@@ -121,7 +121,7 @@ def plural(number: int, one: str, many: str) -> str:
 
 
 def did_you_mean(given: object, names: Iterable[str]) -> str:
-    """A hint at the name that is most like what was given; nothing where none is.
+    """A hint at the name that is closest to what was given; empty if none is close.
 
     >>> did_you_mean("paln", ["plan", "privacy"])
     ' (did you mean plan?)'

@@ -1,6 +1,6 @@
 """Every exception that rappor raises on purpose, in one tree.
 
-Messages name the field, what was given and what is allowed; they never carry a secret or a value
+Messages name the field, what was given and what is allowed. They never hold a secret, or a value
 that a person reported.
 """
 
@@ -18,7 +18,7 @@ class EncodeError(RapporError, ValueError):
 
 
 class EntropyError(RapporError):
-    """The operating system gave no randomness. Nothing weaker is used instead."""
+    """The operating system gave no randomness; there is no safe substitute."""
 
 
 class WireError(RapporError, ValueError):
@@ -34,11 +34,11 @@ class StoreError(RapporError):
 
 
 class StoreFull(StoreError):
-    """No room on the disk: what was being written is rolled back; later calls may succeed."""
+    """The disk is full: the write was rolled back; later calls may succeed."""
 
 
 class StoreBusy(StoreError):
-    """Another process has been writing for too long: nothing was written; later calls may pass."""
+    """Another process was writing for too long: nothing was written; later calls may succeed."""
 
 
 class StoreLost(StoreError):
@@ -46,7 +46,7 @@ class StoreLost(StoreError):
 
 
 class StoreBroken(StoreError):
-    """The disk failed to write or to sync: nothing is retried, and the process has to end."""
+    """The disk failed to write or to sync: nothing is retried, and the process must end."""
 
 
 class DecodeError(RapporError, ValueError):
@@ -57,7 +57,7 @@ class MissingExtraError(RapporError, ImportError):
     """A name that needs an optional dependency which is not installed."""
 
     def __init__(self, name: str, extra: str) -> None:
-        """Say which extra brings `name`, as a line that can be pasted into a shell."""
+        """Say which extra provides `name`, as a line to paste into a shell."""
         super().__init__(
             f"rappor.{name} needs the '{extra}' extra: pip install 'rappor[{extra}]'",
             name=f"rappor.{name}",

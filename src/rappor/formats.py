@@ -1,7 +1,7 @@
-"""Six numbers in files: google/rappor's params.csv, JSON and TOML, text to mapping and back.
+"""Parameters in files: google/rappor's params.csv, JSON and TOML, from text to mapping and back.
 
-Reading is strict: what is not six well-formed numbers raises ParamsError with the reason. Ranges
-are not checked here: `rappor.params.Params` does that for every source alike.
+Reading is strict: anything but six well-formed numbers raises ParamsError with the reason.
+`rappor.params.Params` checks the ranges of the numbers, for every format.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def read_text(path: str | PathLike[str], newline: str | None = None) -> str:
 
     Args:
         path: the file.
-        newline: as for `open`; "" leaves line ends as they are, also those within cells.
+        newline: as for `open`; "" keeps line ends unchanged, even inside cells.
     """
     try:
         with Path(path).expanduser().open(encoding="utf-8-sig", newline=newline) as file:
@@ -40,7 +40,7 @@ def read_text(path: str | PathLike[str], newline: str | None = None) -> str:
         raise ParamsError(f"{path} is not UTF-8 text") from None
     except OSError as error:
         raise ParamsError(f"cannot read {path}: {error.strerror or error}") from error
-    except (RuntimeError, ValueError) as error:  # a home that is not there, a NUL in the path
+    except (RuntimeError, ValueError) as error:  # no home directory, or a NUL in the path
         raise ParamsError(f"cannot read {show(path)}: {error}") from None
 
 
@@ -66,7 +66,7 @@ def parse_csv(text: str) -> dict[str, int | float]:
 
 
 def parse_number(name: str, text: str) -> int | float:
-    """The number a person wrote for one field: whole for k, h, m, decimal for f, p, q."""
+    """The number in a text: a whole one for k, h, m, a decimal for f, p, q."""
     if name in WHOLE_FIELDS:
         if _WHOLE.fullmatch(text):
             return int(text)

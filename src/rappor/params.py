@@ -1,7 +1,7 @@
 """Params: the six numbers of a RAPPOR collection, validated once and then trusted.
 
 §2 and §3 of the paper: k bits, h hashes, m cohorts; f is the permanent, (p, q) the instantaneous
-randomized response. A probability is the exact rational that its float is (`Params.exact`).
+randomized response. A probability is exactly the rational number of its float (`Params.exact`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rappor import formats
+from rappor import files, formats
 from rappor.checks import did_you_mean, is_real, show, whole
 from rappor.errors import ParamsError
 from rappor.typing import Kind
@@ -45,7 +45,7 @@ def _probability(name: str, value: Any) -> float:
 
 
 class Exact(NamedTuple):
-    """The three probabilities as exact rationals: what is sampled and what ε is computed from."""
+    """The three probabilities as exact rationals; sampling and ε both use these."""
 
     f: Fraction
     p: Fraction
@@ -61,8 +61,8 @@ class Params:
         h: hash functions, 1 to 16, at most k.
         m: cohorts, 1 to 1024.
         f: permanent randomized response: share of bits replaced by coin flips, 0 <= f < 1.
-        p: chance that a 0 of the memoized filter is reported as 1.
-        q: chance that a 1 of the memoized filter is reported as 1; 0 <= p < q <= 1.
+        p: the probability that a 0 of the memoized filter is reported as 1.
+        q: the probability that a 1 of the memoized filter is reported as 1; 0 <= p < q <= 1.
 
     f = 0 together with p = 0 or q = 1 would reveal true bits and is refused.
 
@@ -102,12 +102,12 @@ class Params:
 
     @property
     def exact(self) -> Exact:
-        """f, p and q as the exact rationals that their floats are."""
+        """f, p and q as exact rationals."""
         return Exact(Fraction(self.f), Fraction(self.p), Fraction(self.q))
 
     @property
     def digest(self) -> str:
-        """SHA-256, in hex, of the six exact numbers: the label of everything made with them.
+        """SHA-256, in hex, of the six exact numbers; it labels everything made with them.
 
         >>> Params(8, 1, 1, 0.5, 0.5, 0.75).digest == Params(8, 1, 1, 1 / 2, 1 / 2, 3 / 4).digest
         True
@@ -160,7 +160,7 @@ class Params:
 
     def to_csv(self, path: str | PathLike[str]) -> None:
         """Write google/rappor's params.csv; reading it back gives equal Params."""
-        Path(path).expanduser().write_text(formats.format_csv(self.to_dict()), encoding="ascii")
+        files.write_text(Path(path).expanduser(), formats.format_csv(self.to_dict()))
 
     @classmethod
     def from_json(cls, text: str) -> Params:
@@ -185,7 +185,7 @@ FIELDS = tuple(field.name for field in fields(Params))
 
 
 def check_params(params: object) -> None:
-    """Refuse what is not Params, by name."""
+    """Refuse what is not Params."""
     if not isinstance(params, Params):
         raise ParamsError(f"params must be rappor.Params, got {type(params).__name__}")
 

@@ -6,7 +6,7 @@ import hashlib
 
 
 class SeededEntropy:
-    """Bytes that follow from a seed: SHAKE-256 of seed and call number.
+    """Bytes derived from a seed: SHAKE-256 of the seed and the number of the call.
 
     >>> SeededEntropy(7)(4) == SeededEntropy(7)(4)
     True
@@ -24,7 +24,7 @@ class SeededEntropy:
 
 
 class ScriptedEntropy:
-    """Exactly the bytes given, in order, for enumerating every outcome; fails when they run out."""
+    """Exactly the given bytes, in order, to enumerate every outcome; EOFError when they end."""
 
     def __init__(self, script: bytes) -> None:
         """Take the whole script."""

@@ -67,7 +67,7 @@ def test_the_empty_state_says_what_to_do(open_as, tmp_path) -> None:
         tab = open_as(Role.VIEWER, at=empty)
         tab.goto("/")
         assert tab.page.get_by_role("heading", name="No collections yet").is_visible()
-        assert "broken.toml is no collection" in tab.page.content()
+        assert "broken.toml cannot be read" in tab.page.content()
         assert tab.page.get_by_text("Simulated data").is_visible()
         assert tab.violations() == []
         tab.screenshot("collections-empty")

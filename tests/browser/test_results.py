@@ -123,7 +123,7 @@ def test_a_country_is_chosen_and_compared_with_another(analyst):
     assert page.locator("#summary").inner_text().startswith("No candidates differ between ")
     said = page.locator("section[aria-label='Table of results'] > .note").inner_text()
     assert said.startswith("● Differs: too far apart to be noise, after correcting for all 41")
-    assert said.endswith("An estimate below 0 is noise around none at all; intervals end at 0.")
+    assert said.endswith("An estimate below 0 is noise around 0; intervals end at 0.")
     assert any(
         text.startswith("−") for text in page.locator("tbody td:nth-child(4)").all_inner_texts()
     )

@@ -88,7 +88,7 @@ def test_loading_shows_how_far_it_is_and_cancel_stops_at_once(open_as, own, wher
     tab = open_as(Role.ANALYST, at=own)
     page = held(tab, path)
     title = {"results": "Decoding 100,000 candidates", "trends": "Decoding 8 periods"}
-    heading = page.get_by_role("heading", name=title.get(name, "Looking over the fit"))
+    heading = page.get_by_role("heading", name=title.get(name, "Checking the fit"))
     assert heading.is_visible()
     assert re.fullmatch(r"\d+\u00a0%, .+, \d+\u00a0s", page.locator("[data-doing]").inner_text())
     assert page.locator("#state").get_attribute("aria-live") == "polite"

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from rappor.client import Client, outbox_clearing
+from rappor.client import Client, consent
 from support.client import be_patient, homepage, start
 from support.waiting import LIMIT, wait_for
 from support.watched import Hold, Watched
@@ -25,9 +25,7 @@ from support.watched import Hold, Watched
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     be_patient(monkeypatch.setattr)
-    monkeypatch.setattr(
-        outbox_clearing, "AT_EXIT", 0.2
-    )  # opting out says False early, and is repeated
+    monkeypatch.setattr(consent, "AT_EXIT", 0.2)  # opting out says False early, and is repeated
     monkeypatch.delenv("DO_NOT_TRACK", raising=False)
 
 
@@ -57,7 +55,7 @@ COLLECTIONS = [
     homepage(name=name, reports_per_period=9, max_values=99) for name in ("before", "after")
 ]
 HOST = """
-clearing.AT_EXIT = 0.2
+consent.AT_EXIT = 0.2
 made = [homepage(name=name, reports_per_period=9, max_values=99) for name in ("before", "after")]
 client = Client.open(
     sys.argv[1], made, consent=True, upload_to=sys.argv[2], ca_file=sys.argv[3], jitter=0
@@ -214,6 +212,18 @@ def test_a_connection_of_another_process_does_not_keep_from_opting_out(
         assert collector.mark() == 0
     finally:
         host.kill()
+
+
+def test_nothing_leaves_to_a_collector_whose_certificate_is_not_trusted(
+    tmp_path: Path, collector: Watched
+) -> None:
+    given: dict[str, Any] = {"consent": True, "upload_to": collector.url, "jitter": 0}
+    with Client.open(tmp_path, COLLECTIONS, **given) as client:
+        client.report("before", "a.org")
+        wait_for(lambda: "SSLCertVerificationError" in str(client.status().upload))
+        assert client.status().waiting == 1
+    assert collector.accepted
+    assert collector.mark() == 0
 
 
 @pytest.mark.parametrize("forks", [False, True])

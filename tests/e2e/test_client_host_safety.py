@@ -297,6 +297,7 @@ def test_four_processes_on_one_directory(directory: Path, collector: Collector) 
     assert Counter(tokens.values()) == {f"c{number}": 3 for number in range(8)}
     cohorts = {(batch.collection, batch.cohorts) for batch in collector.batches}
     assert len(cohorts) == 8
+    assert {len(batch.cohorts) for batch in collector.batches} == {2}  # each report travels alone
     assert sum(calls.get("made", 0) for _, calls in found) == 24
     assert sum(sum(calls.values()) for _, calls in found) == 4 * 80
 

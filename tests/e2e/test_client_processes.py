@@ -1,8 +1,9 @@
-"""A client in several processes: one opts out for all, a killed one leaves no lock behind."""
+"""A client in several processes: one opts out for all, limits are shared, no lock stays behind."""
 
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from rappor.client import Client
+from rappor.client.outbox import parse_batch
 from support.client import LIMIT, Collector, be_patient, finish, homepage, start
 from support.waiting import wait_for
 
@@ -31,7 +33,7 @@ def test_opting_out_in_one_process_ends_the_uploads_of_another(
 ) -> None:
     collector.release.clear()
     code = """
-    clearing.AT_EXIT = float(sys.argv[3])
+    consent.AT_EXIT = float(sys.argv[3])
     client = Client.open(sys.argv[1], [homepage()], consent=True, upload_to=sys.argv[2])
     print(json.dumps([client.opt_out(), client.status().waiting]))
     """
@@ -50,6 +52,37 @@ def test_opting_out_in_one_process_ends_the_uploads_of_another(
         assert len(collector.headers) == 1
     finally:
         client.close()
+
+
+def test_the_limits_of_a_collection_hold_over_forks(tmp_path: Path) -> None:
+    """Four children and their parent report at once: three reports a period, two values."""
+    code = """
+    import warnings
+    warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads: it is the test
+    made = [
+        homepage(reports_per_period=3),
+        homepage(name="values", reports_per_period=99, most_values=2),
+    ]
+    client = Client.open(sys.argv[1], made, consent=True, clock=FakeClock())
+    children = []
+    for number in range(5):
+        child = os.fork() if number else 0
+        if child:
+            children.append(child)
+            continue
+        for each in range(6):
+            client.report("homepage", "a.org")
+            client.report("values", f"{number}{each}.org")
+        if number:
+            os._exit(0 if client.flush(LIMIT) else 7)
+    codes = [os.waitpid(child, 0)[1] for child in children]
+    done = client.flush(LIMIT)
+    values = [each.values for each in client.status().collections]
+    print(json.dumps([codes, done, values]))
+    """
+    assert finish(start(code, tmp_path)) == [[0] * 4, True, [1, 2]]
+    waiting = [parse_batch(file.read_bytes()) for file in tmp_path.glob("outbox/*")]
+    assert Counter(each[0].collection for each in waiting if each)["homepage"] == 3
 
 
 def test_a_child_keeps_no_lock_of_a_parent_that_was_killed(tmp_path: Path) -> None:

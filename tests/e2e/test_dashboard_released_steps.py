@@ -19,11 +19,10 @@ from rappor.collection import Collection, period_of
 from rappor.collector.metrics import Metrics
 from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.context import Context
-from rappor.dashboard.ingest.metrics import Sample as Figures
-from rappor.dashboard.ingest.metrics import parse
-from rappor.dashboard.ingest.watch import Watch
+from rappor.dashboard.ingest.watch import Sample as Figures
+from rappor.dashboard.ingest.watch import Watch, parse
+from rappor.dashboard.page_state import ResultReader
 from rappor.dashboard.routes import PAGES
-from rappor.dashboard.stage import Reader
 from rappor.dashboard.state import SavedResult
 from rappor.store import CellKey, Fold, open_store
 from rappor.store.released import STEP
@@ -269,7 +268,7 @@ def test_every_page_says_that_open_periods_are_shown_in_steps(
 
 
 def test_two_results_of_one_second_are_told_apart() -> None:
-    read = Reader(lambda _meta, table: table)
+    read = ResultReader(lambda _meta, table: table)
     made = datetime(2026, 11, 16, tzinfo=UTC)
     tables = [read(SavedResult("key", NAME, "trend", {}, each, made)) for each in (b"a", b"b")]
     assert tables == [b"a", b"b"]

@@ -39,7 +39,7 @@ print(json.dumps([most() - before, said]))
 COMMAND = """
 import sys
 import pyarrow.compute, pyarrow.parquet, numpy
-import rappor.aggregate.files, rappor.decoding.decode
+import rappor.aggregate.report_files, rappor.decoding.decode
 from rappor.cli.main import main
 from rappor.dashboard.limits import limit
 limit(64 * 2**20, 300)

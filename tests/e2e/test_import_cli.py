@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rappor.aggregate.stored import ImportedReports
+from rappor.aggregate.imported_reports import ImportedReports
 from rappor.cli import main, store
 from rappor.collection import Collection
 from rappor.store import open_store

@@ -7,9 +7,9 @@ import pytest
 
 from rappor import Params, simulate
 from rappor.aggregate import aggregate_files
-from rappor.aggregate.stored import sum_cells
+from rappor.aggregate.stored_counts import sum_cells
 from rappor.collection import Collection
-from rappor.simulate.files import report_file
+from rappor.simulate.output_files import report_file
 from rappor.store import open_store
 from rappor.wire import Batch, encode_batch
 from support.collecting import client_of, collector, day, gateway, write_collections

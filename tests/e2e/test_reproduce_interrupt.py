@@ -77,7 +77,7 @@ def test_an_interrupt_ends_all_processes(tmp_path: Path, computed: float, everyo
 
 
 def test_an_interrupt_that_another_thread_hears_waits_too() -> None:
-    from rappor.experiments import replicate
+    from rappor.experiments import seeds
 
     ended, done = threading.Event(), []
     heard, tell = socket.socketpair()
@@ -85,7 +85,7 @@ def test_an_interrupt_that_another_thread_hears_waits_too() -> None:
     tell.setblocking(False)
 
     def start_something() -> None:
-        with replicate._interrupts_held():
+        with seeds._interrupts_held():
             os.kill(os.getpid(), signal.SIGINT)
             assert heard.recv(1)  # the signal has come
             done.append("all of it")

@@ -18,7 +18,7 @@ from rappor.aggregate import (
     read_csv,
     read_jsonl,
 )
-from rappor.aggregate.part import FilePart
+from rappor.aggregate.file_parts import FilePart
 
 SMALL = Params(5, 1, 3, 0.5, 0.5, 0.75)
 
@@ -131,7 +131,7 @@ JSON_PIECES += [b"{", b"}", b",", b'"', b" ", b"0", b"\t", b"\r", b"\n", b".5", 
 
 
 def from_csv(data: bytes) -> FilePart:
-    return read_csv.parse_piece(data, read_csv.Layout(3, 1, 2), SMALL)
+    return read_csv.parse_piece(data, read_csv.CsvColumns(3, 1, 2), SMALL)
 
 
 def from_json(data: bytes) -> FilePart:

@@ -19,9 +19,9 @@ from rappor.decoding.design import build_design
 from rappor.decoding.exports import csv_lines
 from rappor.decoding.mapfile import read_map, write_map
 from rappor.experiments.experiment import Table
-from rappor.experiments.write import _write_table
-from rappor.simulate.files import write_candidates, write_truth
+from rappor.experiments.reproduce import _write_table
 from rappor.simulate.judge import read_truth
+from rappor.simulate.output_files import write_candidates, write_truth
 from rappor.simulate.population_files import _rows
 
 DANGEROUS = "=+-@\t\r\n,;\"' x|\ufeff\uff1d"

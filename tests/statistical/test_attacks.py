@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from rappor import Encoder, Params, bloom_positions
-from rappor.attack import ATTACKS, change, draw, run
-from rappor.attack.scores import count_laws, evidence, whole_scores
+from rappor.attack import ATTACKS, change, run, simulated_bits
+from rappor.attack.evidence import count_laws, evidence, whole_scores
 from rappor.attack.two_values import accuracy, decide, guesses
 from rappor.mechanism.channel import Channel, channel
 from rappor.simulate import drawn_counts as by_counts
@@ -89,7 +89,7 @@ def test_a_client_with_less_permanent_noise_than_stated_is_noticed(
 ) -> None:
     settings = POWERFUL.get(name, {})
     assert run(name, WINDOWS, seed=1, **settings).sigmas < SIGMAS
-    monkeypatch.setattr(draw, "flip_probability", weaker_flip)
+    monkeypatch.setattr(simulated_bits, "flip_probability", weaker_flip)
     monkeypatch.setattr(by_counts, "flip_probability", weaker_flip)  # what poisoning draws with
     assert run(name, WINDOWS, seed=1, **settings).sigmas > SIGMAS
 
@@ -143,7 +143,7 @@ def test_a_client_that_forgets_its_memo_is_noticed() -> None:
     spread = (expected * (1 - expected) / trials) ** 0.5
     kept = guesses(WINDOWS, reports, 1, trials, np.random.default_rng(5)).mean()
     lost = guesses(
-        WINDOWS, reports, 1, trials, np.random.default_rng(5), draw.ones_without_memo
+        WINDOWS, reports, 1, trials, np.random.default_rng(5), simulated_bits.ones_without_memo
     ).mean()
     assert abs(kept - expected) < SIGMAS * spread
     assert lost > expected + SIGMAS * spread

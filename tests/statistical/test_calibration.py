@@ -29,7 +29,7 @@ from rappor.decoding.significance import adjust
 
 FALSE_ALARM = 1e-4
 Z = float(-ndtri(FALSE_ALARM))  # 3.72
-LEAST_COVERAGE, MOST_COVERAGE = 0.93, 0.97  # the rules of docs/calibration.md
+MIN_COVERAGE, MAX_COVERAGE = 0.93, 0.97  # the rules of docs/calibration.md
 NULL_FACTOR = 1.5
 
 # Seeds of each scenario: as many as keep a group within about 15 seconds.
@@ -114,8 +114,8 @@ def broken(summaries):
         if not low - margin <= below.hits <= high + margin:
             found[f"null p-values at {level:g}"] = below
     covered = pooled(each.accuracy["fdr"].covered for each in summaries)
-    low = LEAST_COVERAGE - Z * sqrt(LEAST_COVERAGE * (1 - LEAST_COVERAGE) / covered.of)
-    high = MOST_COVERAGE + Z * sqrt(MOST_COVERAGE * (1 - MOST_COVERAGE) / covered.of)
+    low = MIN_COVERAGE - Z * sqrt(MIN_COVERAGE * (1 - MIN_COVERAGE) / covered.of)
+    high = MAX_COVERAGE + Z * sqrt(MAX_COVERAGE * (1 - MAX_COVERAGE) / covered.of)
     if not low <= covered.value <= high:
         found["coverage"] = covered, covered.value
     return found

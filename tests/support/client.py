@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rappor.client import Client, outbox_clearing, processes, recorder, sender, workers
+from rappor.client import Client, consent, processes, recorder, sender, workers
 from rappor.client import client as client_module
 from rappor.client.charging import Caps
 from rappor.client.outbox import Outbox
@@ -41,7 +41,7 @@ def be_patient(put: Callable[[object, str, object], None] = setattr) -> None:
     Args:
         put: sets an attribute; `monkeypatch.setattr` puts it back after the test.
     """
-    for module in (processes, outbox_clearing, client_module):
+    for module in (processes, consent, client_module):
         put(module, "AT_EXIT", LIMIT)
     put(Client.close, "__defaults__", (LIMIT,))
     put(recorder, "_WAIT", LIMIT)
@@ -51,7 +51,7 @@ def be_patient(put: Callable[[object, str, object], None] = setattr) -> None:
 
 START = """
 import json, os, signal, sys, threading, time
-from rappor.client import Client, clearing, processes
+from rappor.client import Client, consent, processes
 from support.client import *
 from support.waiting import wait_for
 be_patient()

@@ -12,4 +12,4 @@ from rappor.aggregate import count, read_csv
 
 _PARAMS = Params(k=8, h=1, m=2, f=0.5, p=0.5, q=0.75)
 count(b"\1", 0, _PARAMS)
-read_csv.parse_piece(b"a,0,00000001\n", read_csv.Layout(3, 1, 2), _PARAMS)
+read_csv.parse_piece(b"a,0,00000001\n", read_csv.CsvColumns(3, 1, 2), _PARAMS)

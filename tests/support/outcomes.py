@@ -2,8 +2,8 @@
 
 from rappor.charts.render import to_svg
 from rappor.experiments.experiment import Comparison, Outcome
-from rappor.experiments.style import darkened
-from rappor.experiments.write import check_names
+from rappor.experiments.pages import darkened
+from rappor.experiments.reproduce import check_names
 
 
 def by_what(outcome: Outcome, start: str) -> Comparison:

@@ -1,7 +1,8 @@
 """Clients with one privacy bug each, for auditing the audit. Most were seen in the field.
 
 Each is a `make(params, **shape)` like Encoder itself: a true encoder is made and one of its steps
-replaced (`_signal`: value -> B, `_permanent`: value -> B', `_instantaneous`: B' -> S).
+replaced (`_signal`: value -> B and the memo input, `_permanent`: both -> B', `_instantaneous`:
+B' -> S).
 """
 
 import os
@@ -31,8 +32,8 @@ def planted(clients: int = 2000) -> Callable[[MakeEncoder], MakeEncoder]:
 @planted()
 def no_memo(params: Params, **shape: Any) -> Encoder:
     encoder = Encoder(params, **shape)
-    encoder._permanent = lambda value: permanent_response(params, os.urandom(64))(
-        encoder._signal(value), b""
+    encoder._permanent = lambda signal, _memo: permanent_response(params, os.urandom(64))(
+        signal, b""
     )
     return encoder
 
@@ -78,7 +79,7 @@ def _unrandomised_bit(bit: int) -> MakeEncoder:
         class Bare(_Wrapped):
             def encode(self, value: object) -> Report:
                 cohort, bits = true(value)
-                return Report(cohort, bits & ~mask | encoder._signal(value) & mask)
+                return Report(cohort, bits & ~mask | encoder._signal(value)[0] & mask)
 
         return Bare(encoder)
 
@@ -100,7 +101,7 @@ def one_sided_noise(params: Params, **shape: Any) -> Encoder:
     """pure-LDP's bug: a 1 is never cleared."""
     encoder = Encoder(params, **shape)
     true = encoder._permanent
-    encoder._permanent = lambda value: true(value) | encoder._signal(value)
+    encoder._permanent = lambda signal, memo: true(signal, memo) | signal
     return encoder
 
 
@@ -114,7 +115,7 @@ def no_second_randomization(params: Params, **shape: Any) -> Encoder:
 @planted()
 def no_first_randomization(params: Params, **shape: Any) -> Encoder:
     encoder = Encoder(params, **shape)
-    encoder._permanent = encoder._signal
+    encoder._permanent = lambda signal, _memo: signal
     return encoder
 
 
@@ -140,7 +141,7 @@ def secret_not_used(params: Params, **shape: Any) -> Encoder:
 def value_not_in_the_memo(params: Params, **shape: Any) -> Encoder:
     encoder = Encoder(params, **shape)
     respond = permanent_response(params, shape["secret"])
-    encoder._permanent = lambda value: respond(encoder._signal(value), b"")
+    encoder._permanent = lambda signal, _memo: respond(signal, b"")
     return encoder
 
 
@@ -154,8 +155,7 @@ def f_not_in_the_memo(params: Params, **shape: Any) -> Encoder:
     """Measured on the reference client: every bit where two such B' differ is a true bit."""
     encoder = Encoder(params, **shape)
     key = KeyedStream(shape["secret"]).reader(shape["collection"].encode())(64)
-    respond = permanent_response(params, key)
-    encoder._permanent = lambda value: respond(encoder._signal(value), str(value).encode())
+    encoder._permanent = permanent_response(params, key)
     return encoder
 
 
@@ -183,7 +183,7 @@ def bits_above_the_signal_left_out(params: Params, **shape: Any) -> Encoder:
     """An early exit on the value: nothing is drawn above its highest bit."""
     encoder = Encoder(params, **shape)
     true = encoder._permanent
-    encoder._permanent = lambda value: true(value) & (1 << encoder._signal(value).bit_length()) - 1
+    encoder._permanent = lambda signal, memo: true(signal, memo) & (1 << signal.bit_length()) - 1
     return encoder
 
 
@@ -203,7 +203,7 @@ def single_step_with_the_joint_rates(params: Params, **shape: Any) -> Encoder:
     """Right p* and q*, but drawn in one step: averaging many reports reveals the value."""
     encoder = Encoder(params, **shape)
     p_star, q_star = map(float, channel(params))
-    encoder._permanent = encoder._signal
+    encoder._permanent = lambda signal, _memo: signal
     joint = replace(params, f=0.0, p=p_star, q=q_star)
     encoder._instantaneous = instantaneous_response(joint, shape["entropy"])
     return encoder

@@ -1,7 +1,7 @@
-"""Reports to counts: a commutative monoid (§4, R20, R35)."""
+"""Reports to counts: a commutative monoid (§4)."""
 
 from rappor.aggregate.counts import Counts
-from rappor.aggregate.files import Aggregated, Malformed, aggregate_files
 from rappor.aggregate.kernel import count
+from rappor.aggregate.report_files import Aggregated, Malformed, aggregate_files
 
 __all__ = ["Aggregated", "Counts", "Malformed", "aggregate_files", "count"]

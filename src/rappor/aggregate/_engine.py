@@ -1,4 +1,4 @@
-"""Which engine counts: machine code where numba is installed, numpy and Python where it is not."""
+"""The engine that counts: machine code if numba is installed, else numpy and Python."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @functools.cache
 def load(name: str) -> ModuleType | None:
-    """A module of this package that numba compiles, or None without numba."""
+    """A module of this package that numba compiles; None if numba is not installed."""
     try:
-        importlib.import_module("numba")  # on its own: no error of ours looks like its absence
+        importlib.import_module("numba")  # alone: no ImportError of ours counts as its absence
     except ImportError:
         return None
     return importlib.import_module(f"rappor.aggregate.{name}")
@@ -26,6 +26,6 @@ def compiled(function: _Function) -> _Function:
     numba: Any = importlib.import_module("numba")
     try:
         fast = numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # no folder to keep it in: each process compiles it again
+    except RuntimeError:  # no folder for the cache: each process compiles it again
         fast = numba.njit(nogil=True)(function)
     return cast("_Function", fast)

@@ -1,7 +1,7 @@
-"""Counts: how many reports each cohort sent, and how many of them had each bit set (R20, R35).
+"""Counts: how many reports each cohort sent, and how many of them had each bit set (§4).
 
-The m × (k+1) numbers that decoding needs, and nothing else. They form a commutative monoid: adding
-is how threads, machines, days and partitions combine.
+Decoding needs these m × (k+1) numbers, and nothing else. They form a commutative monoid: the counts
+of threads, machines, days and partitions add up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rappor.aggregate import counts_csv, counts_files
+from rappor.aggregate import counts_formats
 from rappor.checks import show, whole
 from rappor.errors import DecodeError, ParamsError
 from rappor.mechanism.dialects import DIALECTS
@@ -34,11 +34,11 @@ class Counts:
         totals: N_j, reports in cohort j; shape (m,), 64-bit.
         ones: c_ij, reports in cohort j with bit i set; shape (m, k), 64-bit.
         kind: the kind of collection.
-        dialect: how strings were placed, where known.
-        collection: the collection's name, where known.
-        version: the collection's version, where known.
-        reports_per_client: the most reports that one client can have made on one value; None where
-            that is not known.
+        dialect: how strings were placed; None if unknown.
+        collection: the collection's name; None if unknown.
+        version: the collection's version; None if unknown.
+        reports_per_client: the largest number of reports that one client can have made on one
+            value; None if unknown.
     """
 
     params: Params
@@ -104,38 +104,38 @@ class Counts:
         version: int | str | None = None,
         reports_per_client: int | None = None,
     ) -> Counts:
-        """Counts from google/rappor's counts.csv, which does not say what it is about: you do.
+        """Counts from google/rappor's counts.csv, which holds the numbers only.
 
         Raises:
-            DecodeError: the file, the line, what was expected and what is there.
+            DecodeError: names the file, the line, what was expected and what was found.
         """
         check_params(params)
-        totals, ones = counts_csv.read_counts(path, params)
+        totals, ones = counts_formats.read_counts(path, params)
         return cls(params, totals, ones, kind, dialect, collection, version, reports_per_client)
 
     def to_csv(self, path: str | PathLike[str] | TextIO) -> None:
         """Write google/rappor's counts.csv (also to an open text stream)."""
-        counts_csv.write_counts(path, self.totals, self.ones)
+        counts_formats.write_counts(path, self.totals, self.ones)
 
     @classmethod
     def from_parquet(cls, path: str | PathLike[str]) -> Counts:
         """The counts that `to_parquet` wrote."""
-        totals, ones, about = counts_files.read_parquet(path)
+        totals, ones, about = counts_formats.read_parquet(path)
         return cls(totals=totals, ones=ones, **about)
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
-        """Write a Parquet file with all that belongs to the counts."""
-        counts_files.write_parquet(path, self.totals, self.ones, self._about())
+        """Write a Parquet file with the counts and everything about them."""
+        counts_formats.write_parquet(path, self.totals, self.ones, self._about())
 
     @classmethod
     def from_npz(cls, path: str | PathLike[str]) -> Counts:
         """The counts that `to_npz` wrote."""
-        totals, ones, about = counts_files.read_npz(path)
+        totals, ones, about = counts_formats.read_npz(path)
         return cls(totals=totals, ones=ones, **about)
 
     def to_npz(self, path: str | PathLike[str]) -> None:
-        """Write an npz file with all that belongs to the counts."""
-        counts_files.write_npz(path, self.totals, self.ones, self._about())
+        """Write an npz file with the counts and everything about them."""
+        counts_formats.write_npz(path, self.totals, self.ones, self._about())
 
     def _about(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in (*_MUST_AGREE, "reports_per_client")}
@@ -146,10 +146,10 @@ class Counts:
         return sum(self.totals.tolist())  # exact: all cohorts together may exceed 64 bits
 
     def __add__(self, other: object) -> Counts:
-        """Counts of both parts of one period, or of one population split in any way.
+        """The sum of two parts of one period, or of one population split in any way.
 
-        `reports_per_client` becomes the larger of the two; use `sum_periods` for different periods,
-        where a client may have reported in each.
+        `reports_per_client` becomes the larger of the two. Use `sum_periods` for different periods,
+        because a client may have reported in each.
         """
         if not isinstance(other, Counts):
             return NotImplemented
@@ -178,7 +178,7 @@ class Counts:
 
     @staticmethod
     def sum_periods(parts: Iterable[Counts]) -> Counts:
-        """The sum over different periods: one client's reports on one value add up (section H)."""
+        """The sum over different periods: one client's reports on one value add up."""
         listed = list(parts)
         if not listed:
             raise DecodeError("no counts to add up")
@@ -190,7 +190,7 @@ class Counts:
 
 
 def _known(parts: Sequence[Counts]) -> list[int]:
-    """Reports per client of all parts; none where one of them does not say."""
+    """Reports per client of all parts; empty if it is unknown for one of them."""
     known = [part.reports_per_client for part in parts if part.reports_per_client is not None]
     return known if len(known) == len(parts) else []
 
@@ -203,7 +203,7 @@ def _sum(one: IntArray, other: IntArray) -> IntArray:
 
 
 def _whole_numbers(name: str, given: ArrayLike, shape: tuple[int, ...]) -> IntArray:
-    """A read-only 64-bit copy, or DecodeError that says what is wrong."""
+    """A read-only 64-bit copy, or DecodeError."""
     try:
         array = np.asarray(given)
     except (TypeError, ValueError, OverflowError):

@@ -1,7 +1,7 @@
-"""Packed reports to counts: a pure function of bytes (§4, R20; PERFORMANCE: counting bits).
+"""Packed reports to counts: a pure function of bytes (§4).
 
-Threads, Spark partitions and files all end here. The work is done by `kernel_numba`, or by
-`kernel_numpy` where numba is not installed; both give the same numbers.
+Threads, Spark partitions and files all use it. `kernel_numba` does the work, or `kernel_numpy` if
+numba is not installed; both give the same numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AS_THEY_ARE = (np.uint8, np.uint16, np.int64)  # each costs a compilation; othe
 
 
 def engine() -> ModuleType:
-    """The module that counts: machine code where numba is installed."""
+    """The module that counts: machine code if numba is installed."""
     return _engine.load("kernel_numba") or kernel_numpy
 
 
@@ -40,20 +40,20 @@ def count(
     version: int | str | None = None,
     reports_per_client: int | None = None,
 ) -> Counts:
-    """How many reports each cohort sent, and how many of them had each bit set.
+    """Count the reports of each cohort, and how many of them have each bit set.
 
-    Fastest for reports grouped by cohort, or in one blob for each cohort.
+    It is fastest for reports grouped by cohort, or in one blob for each cohort.
 
     Args:
         packed: reports of ceil(k/8) bytes, bit i in bit i % 8 of byte i // 8: uint8 of shape
-            (N, ceil(k/8)), or all of them in a row as bytes.
+            (N, ceil(k/8)), or all reports one after another as bytes.
         cohorts: the cohort of each report, shape (N,), or one number for all of them.
         params: the parameters that the reports were made with.
         kind: the kind of collection.
-        dialect: how strings were placed, where known.
-        collection: the collection's name, where known.
-        version: the collection's version, where known.
-        reports_per_client: the most reports of one client on one value, where known.
+        dialect: how strings were placed, if known.
+        collection: the collection's name, if known.
+        version: the collection's version, if known.
+        reports_per_client: the largest number of reports of one client on one value, if known.
 
     Raises:
         WireError: a wrong shape, a cohort out of range, or a padding bit that is set.
@@ -93,8 +93,8 @@ def _rows(packed: ArrayLike | bytes | bytearray | memoryview, k: int) -> ByteArr
     if given.ndim == 1:
         if given.size % width:
             raise WireError(
-                f"reports of {k} bits take {width} bytes each; {given.size} bytes are no whole "
-                "number of them"
+                f"reports of {k} bits take {width} bytes each; {given.size} bytes are not a "
+                "whole number of reports"
             )
         given = given.reshape(-1, width)
     if given.ndim != 2 or given.shape[1] != width:
@@ -121,7 +121,7 @@ def _cohorts(given: ArrayLike | int, reports: int, m: int) -> tuple[AnyInts, int
     if each.shape != (reports,):
         raise WireError(f"{reports} reports need {reports} cohorts, got the shape {each.shape}")
     if each.dtype.kind == "u" and each.dtype.itemsize == 8:
-        each = np.minimum(each, np.uint64(m))  # too large stays too large, and fits int64
+        each = np.minimum(each, np.uint64(m))  # too large stays too large, but fits int64
     if each.dtype not in _AS_THEY_ARE:
         each = each.astype(np.int64)
     return np.ascontiguousarray(each), -1

@@ -1,7 +1,7 @@
-"""The counting kernel without a compiler: the same numbers as `kernel_numba`, in more time.
+"""The counting kernel without a compiler: the same numbers as `kernel_numba`, but slower.
 
-A byte has 256 values only, so each byte column is a histogram over (cohort, byte), and eight bit
-counts are a product of that histogram with the bits of 0 to 255.
+A byte has 256 values, so each byte column becomes a histogram over (cohort, byte), and eight bit
+counts are the product of that histogram with the bits of 0 to 255.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rappor.typing import ByteArray, IntArray
 
 AnyInts = NDArray[np.integer]
 
-_AT_ONCE = 2**18  # reports: bounds the memory, whatever the number of reports
+_AT_ONCE = 2**18  # reports at once: bounds the memory for any number of reports
 
 _BITS_OF_BYTE: IntArray = np.unpackbits(
     np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little"

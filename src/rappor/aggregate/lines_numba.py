@@ -1,10 +1,10 @@
 """Lines of reports to packed reports, as machine code: CSV and JSON.
 
-Takes a line that looks as expected. All others (odd spaces, quotes inside quotes, other members,
-malformed ones) are only marked, for the careful readers to judge.
+It parses lines that look as expected. It only marks all others (odd spaces, quotes inside quotes,
+other members, malformed lines), and the careful readers judge them.
 
-One file for all of it: numba's cache notices when the file of a function changes, but not when the
-file of a function that it calls does.
+All of it is in one file, because numba's cache notices when the file of a function changes, but not
+when the file of a function that it calls does.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _line_end(data: ByteArray, at: Int) -> Int:
 
 @compiled
 def _skip(data: ByteArray, at: Int, quoted: bool) -> Int:
-    """The end of a field that nobody looks at."""
+    """The end of a field that is not read."""
     while at < data.size:
         byte = data[at]
         if byte in (_QUOTE, _NEWLINE, _RETURN) or (byte == _COMMA and not quoted):
@@ -120,7 +120,7 @@ def _blank(data: ByteArray, at: Int) -> Int:
 
 @compiled
 def _sign(data: ByteArray, at: Int, sign: int) -> Int:
-    """The place after a sign and the spaces around it; -1 where it is not, or was not before."""
+    """The place after a sign and the spaces around it; -1 if it is missing or `at` is -1."""
     if at < 0:
         return -1
     at = _blank(data, at)
@@ -201,8 +201,8 @@ def parse(
         layout: columns, the cohort's column, the bits' column; columns are 0 for JSON.
         data: whole lines, the last one with or without its newline.
         start: where to begin.
-        limits: k, m, and the characters in a line that is not odd.
-        packed: receives the reports, shape (at least as many as there can be, ceil(k/8)).
+        limits: k, m, and the largest number of characters in a line that is not odd.
+        packed: receives the reports, shape (room for all of them, ceil(k/8)).
         cohorts: receives their cohorts.
         odd: receives line (from 0), start and end of each odd line, shape (room, 3).
 

@@ -1,7 +1,7 @@
 """Reports as JSON lines: {"cohort": 3, "bits": "0101..."} or {"cohort": 3, "packed": base64}.
 
-Text has bit k-1 first, as in CSV; `rappor` and `irr` are other names for `bits`, as `rappor encode`
-and google/rappor have them. Other members are not kept.
+Text has bit k-1 first, as in CSV. `rappor` and `irr` are other names for `bits`, which `rappor
+encode` and google/rappor use. Other members are ignored.
 """
 
 from __future__ import annotations
@@ -14,9 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rappor.aggregate.line_chunks import LineFile, first_without_bom
-from rappor.aggregate.lines import NO_COLUMNS, parse_lines
-from rappor.aggregate.part import NO_COHORT, FilePart, NotAReport, ReadJob, bits_from, cohort_from
+from rappor.aggregate.file_parts import (
+    NO_COHORT,
+    FilePart,
+    NotAReport,
+    ReadJob,
+    bits_from,
+    cohort_from,
+)
+from rappor.aggregate.lines import NO_COLUMNS, LineFile, first_without_bom, parse_lines
 from rappor.errors import DecodeError, WireError
 from rappor.params import Params
 from rappor.wire import unpack

@@ -13,7 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from rappor.aggregate.part import WRONG_BITS, FilePart, ReadJob, Wrong, wrong_cohort, wrong_length
+from rappor.aggregate.file_parts import (
+    WRONG_BITS,
+    FilePart,
+    MalformedLines,
+    ReadJob,
+    wrong_cohort,
+    wrong_length,
+)
 from rappor.errors import DecodeError, MissingExtraError
 from rappor.params import Params
 from rappor.typing import BoolArray, ByteArray, IntArray
@@ -45,7 +52,7 @@ def jobs(path: Path, params: Params) -> Iterator[ReadJob]:
 
 
 def _column(schema: Any, pa: Any, path: Path) -> str:
-    """The name of the reports' column; both columns are there and have fitting types."""
+    """The name of the reports' column, or DecodeError if a column is missing or of a wrong type."""
     names = [name for name in _NAMES if name in schema.names]
     if len(names) != 1 or schema.names.count("cohort") != 1 or schema.names.count(names[0]) != 1:
         raise DecodeError(
@@ -86,7 +93,7 @@ def _parse_piece(cohort: Any, reports: Any, params: Params) -> FilePart:
     plain = reports.cast(_values(reports.type, pa)).cast(pa.large_binary())
     lengths = pc.binary_length(plain).fill_null(-1).to_numpy(zero_copy_only=False)
     numbers = cohort.cast(_values(cohort.type, pa))
-    # Through int64 with what does not fit made -1: uint64 may hold more.
+    # Cohorts that are out of range become 0, because uint64 may hold more than int64.
     inside = pc.and_(pc.greater_equal(numbers, 0), pc.less(numbers, params.m)).fill_null(False)
     cohorts: IntArray = pc.if_else(inside, numbers, None).fill_null(0).cast(pa.int64()).to_numpy()
     in_range: BoolArray = inside.to_numpy(zero_copy_only=False)
@@ -97,7 +104,7 @@ def _parse_piece(cohort: Any, reports: Any, params: Params) -> FilePart:
     good = fits.copy()
     good[fits] = clean
     taken = good & in_range
-    wrong = Wrong()
+    wrong = MalformedLines()
     for index in np.flatnonzero(~taken).tolist():
         wrong.add(index + 1, _reason(int(lengths[index]), in_range[index], text, params))
     return FilePart(packed[taken[fits]], cohorts[taken], len(lengths), wrong)

@@ -15,9 +15,9 @@ Kept = Iterable[tuple[int, bytes]]  # a cohort, and packed reports of it
 
 
 def write_csv(path: str | PathLike[str], kept: Kept, k: int) -> int:
-    """Write google/rappor's `client,cohort,rappor`; how many reports there were.
+    """Write google/rappor's `client,cohort,rappor`; returns the number of reports.
 
-    The client is the number of the line: it names nobody.
+    The client is the number of the line, and identifies nobody.
     """
     number = 0
     with replacing(Path(path).expanduser().resolve()) as draft, draft.open("wb") as file:
@@ -34,7 +34,7 @@ def write_csv(path: str | PathLike[str], kept: Kept, k: int) -> int:
 
 
 def write_parquet(path: str | PathLike[str], kept: Kept, k: int) -> int:
-    """Write the columns cohort (uint16) and packed (ceil(k/8) bytes); how many reports."""
+    """Write the columns cohort (uint16) and packed (ceil(k/8) bytes); returns their number."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq

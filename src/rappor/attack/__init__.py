@@ -1,6 +1,6 @@
-"""The attackers as code (paper §6): for each an exact figure, a simulation and what it means."""
+"""The attackers of §6 as code: for each an exact figure, a simulation and what it means."""
 
-from rappor.attack.finding import AttackFigure, AttackResult, Bound
 from rappor.attack.registry import ATTACKS, Attack, run
+from rappor.attack.result import AttackFigure, AttackResult, Bound
 
 __all__ = ["ATTACKS", "Attack", "AttackFigure", "AttackResult", "Bound", "run"]

@@ -1,4 +1,4 @@
-"""Seeing that a value changed between two windows of reports (R30): memoization does not hide it.
+"""Seeing that a value changed between two windows of reports: memoization does not hide it (§6).
 
 Unchanged, both windows come from one B'; changed, from two independent ones. The attacker knows
 neither value, so every bit has the same chance of being set in B', π = f/2 + (1-f) h/k, and the
@@ -6,8 +6,8 @@ evidence of a bit with c ones in the first window and c' in the second is
 
     w(c, c') = ln[π M1(c) M1(c') + (1-π) M0(c) M0(c')] - ln P(c) - ln P(c'),   P = π M1 + (1-π) M0.
 
-Whoever finds the sum over all k bits above 0 says "unchanged". The true bits follow the values: of
-two that share no bit, unless k < 2h.
+The attacker says "unchanged" if the sum over all k bits is above 0. The two values share no bit,
+unless k < 2h.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ import math
 
 import numpy as np
 
-from rappor.attack.binomials import binomial_sum
-from rappor.attack.draw import ones_of_memo, permanent
-from rappor.attack.finding import AttackFigure, AttackResult, Bound, percent
-from rappor.attack.scores import (
+from rappor.attack.evidence import (
     ScorePart,
+    binomial_sum,
     counted,
     difference,
     mixed,
@@ -28,7 +26,9 @@ from rappor.attack.scores import (
     sum_law,
     whole_scores,
 )
+from rappor.attack.result import AttackFigure, AttackResult, Bound, percent
 from rappor.attack.settings import batches, check_trials, generator, telling_bits
+from rappor.attack.simulated_bits import ones_of_memo, permanent
 from rappor.attack.two_values import decide
 from rappor.checks import whole
 from rappor.mechanism.prr import flip_probability
@@ -36,13 +36,13 @@ from rappor.params import Params
 from rappor.privacy.loss import add_up, epsilon_n
 from rappor.typing import BoolArray, FloatArray, IntArray
 
-MOST_REPORTS = 400  # the table of pairs of counts has (n+1)² entries
+MAX_REPORTS = 400  # the table of pairs of counts has (n+1)² entries
 SHOWN = (1, 3, 7, 14, 30)
-LEAST_STEPS = 1024  # many bits of faint evidence decide together: none may be rounded away
+MIN_STEPS = 1024  # many bits of faint evidence decide together: rounding must keep all of them
 
 
 def same_scores(params: Params, reports: int, set_share: float) -> FloatArray:
-    """w(c, c') for bits of B' that are set with probability π; shape (n+1, n+1)."""
+    """w(c, c') for bits that B' sets with probability π; shape (n+1, n+1)."""
     law = counted(params, reports)
     both_set = law.if_set[:, None] + law.if_set
     both_clear = law.if_clear[:, None] + law.if_clear
@@ -51,7 +51,7 @@ def same_scores(params: Params, reports: int, set_share: float) -> FloatArray:
 
 
 def pair_laws(params: Params, reports: int, set_share: float) -> tuple[FloatArray, FloatArray]:
-    """P(c, c') for one B' seen twice, where it is set with probability π; and P(c) for one look."""
+    """P(c, c') for a bit of one B' in both windows, set with probability π; and P(c) for one."""
     law = counted(params, reports)
     both = mixed(law.if_set[:, None] + law.if_set, law.if_clear[:, None] + law.if_clear, set_share)
     return normalised(both), normalised(mixed(*law, set_share))
@@ -61,7 +61,7 @@ def rule(params: Params, reports: int) -> IntArray:
     """The attacker's whole-number scores w(c, c') for every bit, knowing neither value."""
     flip = float(flip_probability(params))
     set_share = flip + (1 - 2 * flip) * params.h / params.k
-    return whole_scores(same_scores(params, reports, set_share), params.k, least=LEAST_STEPS)[0]
+    return whole_scores(same_scores(params, reports, set_share), params.k, least=MIN_STEPS)[0]
 
 
 def rates(params: Params, reports: int) -> tuple[float, float]:
@@ -95,13 +95,13 @@ def balanced_accuracy(params: Params, reports: int) -> float:
 
 
 def by_noise_alone(params: Params, reports: int) -> float:
-    """Balanced accuracy from k bits that neither value has: what the permanent noise gives away.
+    """Balanced accuracy from k bits that neither value sets: what the permanent noise reveals.
 
-    >>> round(by_noise_alone(Params.preset("windows"), 7), 3)  # R30
+    >>> round(by_noise_alone(Params.preset("windows"), 7), 3)
     0.955
     """
     flip = float(flip_probability(params))
-    scores, _ = whole_scores(same_scores(params, reports, flip), params.k, least=LEAST_STEPS)
+    scores, _ = whole_scores(same_scores(params, reports, flip), params.k, least=MIN_STEPS)
     pair, alone = pair_laws(params, reports, flip)
     unchanged = sum_law([ScorePart(scores, pair, params.k)]).above()
     changed = sum_law([ScorePart(scores, np.outer(alone, alone), params.k)]).above()
@@ -111,7 +111,7 @@ def by_noise_alone(params: Params, reports: int) -> float:
 def simulate(
     params: Params, reports: int, changed: bool, trials: int, generator: np.random.Generator
 ) -> int:
-    """Simulate clients that all keep, or all change, their value; how many are seen rightly."""
+    """Simulate clients that all keep, or all change, their value; how many are judged rightly."""
     scores = rule(params, reports)
     before, after = signals(params)
     right = 0
@@ -157,7 +157,7 @@ def attack(
     >>> round(attack(Params.preset("windows"), reports=7, trials=100).exact, 3)
     0.958
     """
-    n = whole("reports", reports, 1, MOST_REPORTS)
+    n = whole("reports", reports, 1, MAX_REPORTS)
     count = check_trials(trials)
     kept, changed = rates(params, n)
     figure = balanced_figure(params, n, count, seed, "balanced accuracy")
@@ -172,8 +172,10 @@ def attack(
         figures=(figure,),
         bound=Bound(f"2 ε_{n}", epsilon),
         meaning=(
-            f"That a value changed is seen {percent(figure.exact)} of the time from two windows of "
-            f"{n} reports: memoization protects which values they were, not that they differ."
+            f"The attacker tells rightly whether the value changed in {percent(figure.exact)} of "
+            "the "
+            f"cases, from two windows of {n} reports: memoization hides which values a client has "
+            "had, not that they differ."
         ),
         table={
             "unchanged values seen as such": kept,

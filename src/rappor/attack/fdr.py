@@ -1,6 +1,6 @@
-"""Picking the clients that hold v by their reports: how many of those picked do not (§6, R61).
+"""Picking the clients that hold v by their reports: how many of those picked do not (§6, Figure 7).
 
-The attacker takes every report with all h bits of v set. Of frequency x, the false share is
+The attacker picks every report with all h bits of v set. At frequency x, the false share is
 
     FDR = (1-x) p*^h / [(1-x) p*^h + x q*^h] = 1 - P(v | all h bits set).
 
@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from rappor.attack.draw import ones
-from rappor.attack.finding import (
+from rappor.attack.posterior import chances, given_ones
+from rappor.attack.result import (
     AttackFigure,
     AttackResult,
     Bound,
-    most_believed,
+    max_belief,
     percent,
     share_figure,
 )
-from rappor.attack.posterior import chances, given_ones
 from rappor.attack.settings import batches, check_frequency, check_trials, generator
+from rappor.attack.simulated_bits import ones
 from rappor.checks import exact
 from rappor.params import Params, check_params
 from rappor.privacy.loss import epsilon_one
@@ -58,7 +58,7 @@ def picked_share(params: Params, frequency: float) -> float:
 def attack(
     params: Params, *, frequency: float = 0.1, trials: int = 100_000, seed: int = 0
 ) -> AttackResult:
-    """Pick the reports with all h bits of v set, and count the innocent among them."""
+    """Pick the reports with all h bits of v set, and count those of clients without v."""
     check_params(params)
     share = check_frequency("frequency", frequency)
     count = check_trials(trials)
@@ -84,14 +84,15 @@ def attack(
             share_figure(label, rate, false, picked) if picked else AttackFigure(label, rate),
             share_figure("share of all who are picked", picked_share(params, share), picked, count),
         ),
-        bound=Bound("ε1", epsilon, 1 - most_believed(epsilon, share), least=True),
+        bound=Bound("ε1", epsilon, 1 - max_belief(epsilon, share), least=True),
         meaning=(
-            f"Of those picked, {percent(rate)} do not hold v, where picking blindly would give "
+            f"Of those picked, {percent(rate)} do not hold v; of clients picked at random it "
+            "would be "
             f"{percent(1 - share)}: "
             + (
-                "who is picked probably does not hold it."
+                "a picked client probably does not hold it."
                 if rate > 0.5
-                else "who is picked probably holds it."
+                else "a picked client probably holds it."
             )
         ),
         table={f"false share at frequency {x:g}": false_discovery_rate(params, x) for x in SHOWN},

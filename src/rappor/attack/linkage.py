@@ -1,16 +1,16 @@
-"""Linking two windows of reports that come from the same client, by B' (R69, R30).
+"""Linking two windows of reports that come from the same client, by B' (§6.1).
 
-N clients hold one value that all share and everybody knows, so that nothing but the permanent
-noise tells them apart: the name tag that B' is. Each sends n reports in either of two windows. A
-bit with c ones in the first window and c' in the second gives the evidence w(c, c') of
-`rappor.attack.change` for one client, with π = f/2 for a bit that the value has not and 1 - f/2 for
-one that it has. A first window is linked to the second window with the largest sum.
+N clients hold the same known value, so that only the permanent noise in B' tells them apart: it
+works as a name tag. Each client sends n reports in each of two windows. A bit with c ones in the
+first window and c' in the second gives the evidence w(c, c') of `rappor.attack.change` for one
+client, with π = f/2 for a bit that the value does not set and 1 - f/2 for one that it sets. A first
+window is linked to the second window with the largest sum.
 
 Given a first window, the sums of strangers are independent and alike, and the sum of the same
-client is independent of them; both laws are convolutions. What is left is the mean over first
-windows, which have too many dimensions to enumerate: it is taken over windows drawn at random,
-with the information in each as a control variate, and its standard error is stated. Against a
-single stranger everything is a convolution.
+client is independent of them; both laws are convolutions. The mean over first windows has too many
+dimensions to enumerate: it is taken over windows drawn at random, with the information in each as
+a control variate, and its standard error is stated. Against a single stranger, everything is a
+convolution.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from rappor.attack.change import pair_laws, same_scores
-from rappor.attack.draw import ones, ones_of_memo, permanent
-from rappor.attack.finding import AttackFigure, AttackResult, Bound, percent
-from rappor.attack.scores import ScorePart, sum_law, whole_scores
+from rappor.attack.evidence import ScorePart, sum_law, whole_scores
+from rappor.attack.result import AttackFigure, AttackResult, Bound, percent
 from rappor.attack.settings import check_trials, generator
+from rappor.attack.simulated_bits import ones, ones_of_memo, permanent
 from rappor.checks import whole
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params, check_params
 from rappor.privacy.loss import epsilon_n
 from rappor.typing import BoolArray, FloatArray, IntArray
 
-MOST_CLIENTS = 10_000
-MOST_REPORTS = 100
+MAX_CLIENTS = 10_000
+MAX_REPORTS = 100
 SHOWN = (7, 14)
 _STEPS = 64  # whole numbers up to the largest score of one bit
 _WINDOWS = 128  # first windows over which the exact figure is averaged ...
-_NUMBERS = 2**24  # ... or fewer, where their laws would be too many numbers
+_NUMBERS = 2**24  # ... or fewer, if their laws would take too many numbers
 _PAIRS = 4_000_000  # pairs of windows compared in one simulated world
 
 
 def rule(params: Params, reports: int) -> IntArray:
-    """Whole-number scores, shape (2, n+1, n+1): of bits the value has not, and of those it has."""
+    """Whole-number scores, shape (2, n+1, n+1): of bits the value does not set, and sets."""
     flip = float(flip_probability(params))
     both = np.stack([same_scores(params, reports, share) for share in (flip, 1 - flip)])
     return whole_scores(both, params.k, 2 * _STEPS * params.k + 2)[0]
@@ -67,7 +67,7 @@ def pairwise(params: Params, reports: int) -> float:
 
 
 def _laws(params: Params, reports: int) -> list[tuple[FloatArray, FloatArray]]:
-    """For bits the value has not, and has: P(c, c') of one client, P(c') of a stranger."""
+    """For bits the value does not set, and sets: P(c, c') of one client, P(c') of a stranger."""
     flip = float(flip_probability(params))
     return [pair_laws(params, reports, share) for share in (flip, 1 - flip)]
 
@@ -100,7 +100,7 @@ def linked_share(params: Params, reports: int, clients: int) -> tuple[float, flo
 def _size(params: Params, scores: IntArray, laws: list[tuple[FloatArray, FloatArray]]) -> int:
     """Points of the law of a sum: all of them, or 15 standard deviations about its mean.
 
-    A sum that far out, which would be counted at the wrong place, never occurs.
+    A sum farther out would be counted at the wrong place; none occurs.
     """
     reach = 0.0
     bits = (params.k - params.h, params.h)
@@ -152,13 +152,13 @@ def _transforms(
 ) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
     """Logarithms of the transforms of a bit's score given its first count: own, and a stranger's.
 
-    Shape (2 (n+1), size//2 + 1) each: first the bits that the value has not.
+    Shape (2 (n+1), size//2 + 1) each: first the bits that the value does not set.
     """
     own, stranger = [], []
     for table, (pair, alone) in zip(scores, laws, strict=True):
         for places, chances in zip(table % size, pair, strict=True):
             total = chances.sum()
-            known = chances / total if total else alone  # a count that cannot be is never used
+            known = chances / total if total else alone  # an impossible count is never used
             own.append(fft.rfft(np.bincount(places, known, minlength=size)))
             stranger.append(fft.rfft(np.bincount(places, alone, minlength=size)))
     return _log(np.array(own)), _log(np.array(stranger))
@@ -177,8 +177,8 @@ def _law(used: IntArray, logs: NDArray[np.complex128], size: int) -> FloatArray:
 def _won(own: FloatArray, stranger: FloatArray, clients: int) -> FloatArray:
     """P(own sum beats those of N-1 strangers), ties by lot, for each window.
 
-    With F below or at, F' below the own sum: the mean of F^(N-1-j) F'^j over j, which is
-    (F^N - F'^N) / (N (F - F')); where F - F' is tiny, the middle of the two stands for both.
+    With F = P(stranger's sum <= own) and F' = P(stranger's sum < own): the mean of F^(N-1-j) F'^j
+    over j, which is (F^N - F'^N) / (N (F - F')). If F - F' is tiny, their mean stands for both.
     """
     needed = np.flatnonzero(own.max(axis=0) > 1e-15)
     places = slice(needed[0], needed[-1] + 1)
@@ -246,8 +246,8 @@ def attack(
 ) -> AttackResult:
     """Link the two windows of every client; a trial is a world of N clients."""
     check_params(params)
-    many = whole("clients", clients, 2, MOST_CLIENTS)
-    n = whole("reports", reports, 1, MOST_REPORTS)
+    many = whole("clients", clients, 2, MAX_CLIENTS)
+    n = whole("reports", reports, 1, MAX_REPORTS)
     worlds = check_trials(trials)
     share, error = linked_share(params, n, many)
     alone = pairwise(params, n)
@@ -278,8 +278,9 @@ def attack(
         ),
         bound=Bound(f"ε_{2 * n}", epsilon_n(params, 2 * n)),
         meaning=(
-            f"If reports can be grouped by client at all, {percent(share)} of {many} clients are "
-            f"recognised again by {n} reports: nothing that groups reports may be stored."
+            f"If reports can be grouped by client, {percent(share)} of {many} clients are "
+            "recognised "
+            f"again by {n} reports: store nothing that groups reports by client."
         ),
         table=table,
     )

@@ -1,14 +1,18 @@
-"""The attacker with one report (§6, R55): an eavesdropper, or one leaked row; bounded by ε1."""
+"""Attackers who see one report, a window of reports, or all reports of a client (§6).
+
+An eavesdropper or a leaked row shows one report, bounded by ε1; n reports are bounded by ε_n, and
+any number by ε∞.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from rappor.attack import change
-from rappor.attack.draw import ones, ones_without_memo
-from rappor.attack.finding import AttackResult, Bound, most_believed, percent, share_figure
-from rappor.attack.scores import MOST_REPORTS, evidence, whole_scores
+from rappor.attack.evidence import MAX_REPORTS, evidence, whole_scores
+from rappor.attack.result import AttackResult, Bound, max_belief, percent, share_figure
 from rappor.attack.settings import batches, check_trials, generator, telling_bits
+from rappor.attack.simulated_bits import ones, ones_without_memo
 from rappor.attack.two_values import (
     accuracy,
     decide,
@@ -28,7 +32,7 @@ from rappor.privacy.survey import averaging_posterior
 def single(params: Params, *, trials: int = 100_000, seed: int = 0) -> AttackResult:
     """Guess which of two values one report holds.
 
-    >>> round(attack(Params.preset("windows"), trials=1000).exact, 4)
+    >>> round(single(Params.preset("windows"), trials=1000).exact, 4)
     0.5952
     """
     count = check_trials(trials)
@@ -44,10 +48,10 @@ def single(params: Params, *, trials: int = 100_000, seed: int = 0) -> AttackRes
         params=params,
         settings={"trials": count, "seed": seed},
         figures=(share_figure("accuracy", exact, int(hits.sum()), count),),
-        bound=Bound("ε1", epsilon, most_believed(epsilon)),
+        bound=Bound("ε1", epsilon, max_belief(epsilon)),
         meaning=(
-            f"From a single report the better guess between two values is right "
-            f"{percent(exact)} of the time, where a coin is right 50 %."
+            f"From a single report the best guess between two values is right "
+            f"{percent(exact)} of the time; a coin is right 50 %."
         ),
         table={
             "largest change of ln odds by any report (ε1)": epsilon,
@@ -65,10 +69,10 @@ def window(
 ) -> AttackResult:
     """Guess which of two values n reports of one client hold, by the count of ones of each bit.
 
-    >>> round(attack(Params.preset("windows"), reports=7, trials=1000).exact, 4)
+    >>> round(window(Params.preset("windows"), reports=7, trials=1000).exact, 4)
     0.7297
     """
-    n = whole("reports", reports, 1, MOST_REPORTS)
+    n = whole("reports", reports, 1, MAX_REPORTS)
     count = check_trials(trials)
     exact = accuracy(params, n)
     hits = guesses(params, n, 1, count, generator(seed))
@@ -78,23 +82,23 @@ def window(
         name="window",
         title="a window of n reports of one value: which of two is it?",
         sees=f"{n} reports that belong to one client, who holds one of two values throughout",
-        does="adds ln L(c) over the bits of either value, c the ones of a bit (R28), and compares",
+        does="adds ln L(c) over the bits of either value, c the ones of a bit, and compares",
         params=params,
         settings={"reports": n, "trials": count, "seed": seed},
         figures=(share_figure("accuracy", exact, int(hits.sum()), count),),
-        bound=Bound(f"ε_{n}", epsilon, most_believed(epsilon)),
+        bound=Bound(f"ε_{n}", epsilon, max_belief(epsilon)),
         meaning=(
-            f"After {n} reports the better guess between two values is right {percent(exact)} "
-            f"of the time; reports without end would make it {percent(float(majority(params)))}."
+            f"After {n} reports the best guess between two values is right {percent(exact)} "
+            f"of the time; after any number of reports, {percent(float(majority(params)))}."
         ),
-        table=table | {"accuracy, n without end": float(majority(params))},
+        table=table | {"accuracy, any number of reports": float(majority(params))},
     )
 
 
 def unlimited(params: Params, *, trials: int = 100_000, seed: int = 0) -> AttackResult:
     """Guess which of two values a client holds, knowing its B'.
 
-    >>> attack(Params.preset("windows"), trials=1000).exact
+    >>> unlimited(Params.preset("windows"), trials=1000).exact
     0.84375
     """
     exact = float(majority(params))
@@ -104,18 +108,20 @@ def unlimited(params: Params, *, trials: int = 100_000, seed: int = 0) -> Attack
     none_left, all_replaced = deniability(params)
     return AttackResult(
         name="unlimited",
-        title="reports without end: B' is known, which of two values is it?",
-        sees="so many reports of one client that B' is known for certain",
+        title="any number of reports: B' is known, which of two values is it?",
+        sees="all reports of one client, enough to know B' for certain",
         does="counts the bits of either value that B' has, and says the value with more",
         params=params,
         settings={"trials": count, "seed": seed},
         figures=(share_figure("accuracy", exact, int(hits.sum()), count),),
-        bound=Bound("ε∞", epsilon, most_believed(epsilon)),
+        bound=Bound("ε∞", epsilon, max_belief(epsilon)),
         meaning=(
-            f"Whoever collects for ever learns B' and still guesses wrong between two values "
-            f"{percent(1 - exact)} of the time, because B' is itself noisy."
+            f"An attacker who collects any number of reports learns B' and still guesses wrong "
+            f"between two values {percent(1 - exact)} of the time, because B' is itself noisy."
             if params.f
-            else "Without a permanent step (f = 0) whoever collects for ever learns the value."
+            else "Without a permanent step (f = 0) an attacker who collects enough reports "
+            "learns the "
+            "value."
         ),
         table={
             "chance that coins alone decided all bits of the value": float(all_replaced),
@@ -128,7 +134,7 @@ WARNER_YES, WARNER_ANSWERS = 75, 100  # the paper's survey: 75 of 100 answers sa
 
 
 def without_memo(params: Params) -> Params:
-    """The parameters of a client that draws B' anew for each report: f = 0, p = p*, q = q*.
+    """The parameters of a client that draws B' again for each report: f = 0, p = p*, q = q*.
 
     >>> without_memo(Params.preset("windows")).q
     0.6875
@@ -142,11 +148,11 @@ def averaging(
 ) -> AttackResult:
     """Average n reports of one client that keeps its B', and of one that does not.
 
-    >>> found = attack(Params.preset("windows"), trials=1000)
+    >>> found = averaging(Params.preset("windows"), trials=1000)
     >>> [round(figure.exact, 4) for figure in found.figures]
     [0.8437, 0.9999]
     """
-    n = whole("reports", reports, 1, MOST_REPORTS)
+    n = whole("reports", reports, 1, MAX_REPORTS)
     count = check_trials(trials)
     fresh = without_memo(params)
     kept, redrawn = accuracy(params, n), accuracy(fresh, n)
@@ -162,19 +168,23 @@ def averaging(
         settings={"reports": n, "trials": count, "seed": seed},
         figures=(
             share_figure("accuracy against a client with a memo", kept, int(hits.sum()), count),
-            share_figure("accuracy if B' were drawn anew", redrawn, int(free.sum()), count),
+            share_figure(
+                "accuracy if B' were drawn again each time", redrawn, int(free.sum()), count
+            ),
         ),
-        bound=Bound(f"ε_{n}", epsilon, most_believed(epsilon)),
+        bound=Bound(f"ε_{n}", epsilon, max_belief(epsilon)),
         meaning=(
-            f"Who averages {n} reports guesses right between two values {percent(kept)} of the "
-            f"time; without the memo it would be {percent(redrawn)}, and with it never more than "
-            f"{percent(float(majority(params)))}."
+            f"An attacker who averages {n} reports guesses right between two values "
+            f"{percent(kept)} "
+            f"of the time; without the memo it would be {percent(redrawn)}, and with it never more "
+            f"than {percent(float(majority(params)))}."
             if params.f
-            else f"Without a permanent step (f = 0) there is no memo: who averages {n} reports "
-            f"guesses right between two values {percent(kept)} of the time, more with each."
+            else f"Without a permanent step (f = 0) there is no memo: an attacker who averages {n} "
+            f"reports guesses right between two values {percent(kept)} of the time, and more often "
+            "with more reports."
         ),
         table={
-            "accuracy after reports without end, with a memo": float(majority(params)),
+            "accuracy after any number of reports, with a memo": float(majority(params)),
             f"ε of {n} reports without a memo": add_up([(epsilon_one(params), n)]),
             'Warner\'s survey, 75 of 100 answers "yes": P(truth is "no")': float(
                 averaging_posterior(WARNER_YES, WARNER_ANSWERS)
@@ -203,11 +213,11 @@ def alternating(
 ) -> AttackResult:
     """Learn both B' of a client that alternates, n reports of each value.
 
-    >>> found = attack(Params.preset("windows"), trials=1000)
+    >>> found = alternating(Params.preset("windows"), trials=1000)
     >>> [round(figure.exact, 3) for figure in found.figures[:3]]
     [0.929, 0.844, 0.712]
     """
-    n = whole("reports", reports, 1, change.MOST_REPORTS)
+    n = whole("reports", reports, 1, change.MAX_REPORTS)
     count = check_trials(trials)
     order, each = accuracy(params, n, 2), accuracy(params, n)
     ordered = _orders(params, n, count, generator(seed, 1))
@@ -232,11 +242,12 @@ def alternating(
             ),
             seen,
         ),
-        bound=Bound(f"2 ε_{n}", epsilon, most_believed(epsilon)),
+        bound=Bound(f"2 ε_{n}", epsilon, max_belief(epsilon)),
         meaning=(
-            f"Both B' are learnt, so the two values cost the sum of their ε: which of two comes "
-            f"first is guessed right {percent(order)} of the time instead of {percent(each)}, and "
-            f"that the value alternates is seen {percent(seen.exact)} of the time."
+            f"The attacker learns both B', so the two values cost the sum of their ε: which value "
+            f"comes first is guessed right {percent(order)} of the time instead of "
+            f"{percent(each)}, and {percent(seen.exact)} of the time the attacker sees that the "
+            "value alternates."
         ),
         table={"ε of one value": epsilon_n(params, n), "ε of both": epsilon},
     )

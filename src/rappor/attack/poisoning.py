@@ -1,10 +1,10 @@
-"""Forged reports: what a few liars do to a count, and whether it is noticed.
+"""Forged reports: what a few of them do to a count, and whether a check notices.
 
 A count is estimated by (C - p* N) / (q*-p*), the mean over the h bits of v. A client that holds v
-adds 1 to it on average; a forged report with all bits of v set adds (1-p*) / (q*-p*). The watchman
-knows that each honest report has h q* + (k-h) p* ones on average, whatever the values are, and
-raises an alarm where the ones of all reports are further from N times that than α = 1 % allows. A
-forger who sets the bits of v and fewer of the others keeps that sum, and is not seen.
+adds 1 to it on average; a forged report with all bits of v set adds (1-p*) / (q*-p*). The check
+knows that an honest report has h q* + (k-h) p* ones on average, for any value. It raises an alarm
+if the ones of all reports are further from N times that than α = 1 % allows. A forger who sets the
+bits of v and fewer of the others keeps that sum, and is not noticed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from rappor.attack.binomials import binomial_sum
-from rappor.attack.finding import AttackFigure, AttackResult, percent, share_figure
+from rappor.attack.evidence import binomial_sum
+from rappor.attack.result import AttackFigure, AttackResult, percent, share_figure
 from rappor.attack.settings import check_frequency, check_trials, generator
 from rappor.checks import whole
 from rappor.errors import ParamsError
@@ -26,7 +26,7 @@ from rappor.simulate.drawn_counts import reported_ones
 from rappor.typing import FloatArray, IntArray
 
 ALPHA = 0.01
-MOST_REPORTS = 10**8
+MAX_REPORTS = 10**8
 SHOWN = (0.001, 0.005, 0.01, 0.05)
 
 
@@ -41,7 +41,7 @@ def forged_weight(params: Params) -> float:
 
 
 def exposed_share(params: Params, frequency: float, forged: float) -> float:
-    """The share of v that is expected to be estimated where a share of reports is forged.
+    """The expected estimate of the share of v if a share of the reports is forged.
 
     >>> round(exposed_share(Params.preset("windows"), 0.01, 0.01), 4)
     0.0449
@@ -50,9 +50,9 @@ def exposed_share(params: Params, frequency: float, forged: float) -> float:
 
 
 def mimic_chance(params: Params) -> float:
-    """The chance of each other bit with which a forged report has as many ones as honest ones."""
+    """The chance for each other bit that gives a forged report the ones of an honest one."""
     spared = (expected_ones(params, params.h) - params.h) / (params.k - params.h)
-    return max(float(spared), 0.0)  # 0 where the bits of v alone are more than honest reports have
+    return max(float(spared), 0.0)  # 0 if the bits of v alone are more than an honest report has
 
 
 def alarm_limit(params: Params, reports: int) -> float:
@@ -62,7 +62,7 @@ def alarm_limit(params: Params, reports: int) -> float:
 
 
 def alarm_rate(params: Params, reports: int, forged: int, chance: float) -> float:
-    """P(alarm) where so many reports have all bits of v and each other bit with this chance; exact.
+    """P(alarm) if `forged` reports have all bits of v, and each other bit with `chance`; exact.
 
     >>> windows = Params.preset("windows")
     >>> round(alarm_rate(windows, 10_000, 0, 0.0), 3)  # false alarms
@@ -91,7 +91,7 @@ def simulate_estimates(
     trials: int,
     random: np.random.Generator,
 ) -> FloatArray:
-    """Estimated shares of v in so many collections, of which `forged` reports have its bits set."""
+    """Estimated shares of v in `trials` collections with `forged` reports that have its bits."""
     p_star, q_star = (float(number) for number in channel(params))
     honest = reports - forged
     holders = random.binomial(honest, frequency, trials)
@@ -109,7 +109,7 @@ def simulate_alarms(
     trials: int,
     random: np.random.Generator,
 ) -> int:
-    """In how many of so many collections the watchman raises an alarm."""
+    """In how many of `trials` collections the check raises an alarm."""
     honest, others = reports - forged, params.k - params.h
     true_ones = np.full(trials, honest * params.h)
     seen = reported_ones(true_ones, honest * params.k, params, 1, random)
@@ -126,11 +126,11 @@ def attack(
     trials: int = 2_000,
     seed: int = 0,
 ) -> AttackResult:
-    """Send forged reports that have all bits of v, and see what becomes of the count of v."""
+    """Send forged reports that have all bits of v, and estimate the count of v."""
     check_params(params)
     if params.h >= params.k:
         raise ParamsError(f"poisoning needs h below k = {params.k}, got h = {params.h}")
-    many = whole("reports", reports, 1, MOST_REPORTS)
+    many = whole("reports", reports, 1, MAX_REPORTS)
     share = check_frequency("frequency", frequency)
     liars = round(many * check_frequency("forged", forged))
     count = check_trials(trials)
@@ -157,7 +157,7 @@ def attack(
         name="poisoning",
         title="forged reports that push a value up",
         sees=f"a collection of {many:,} reports, {liars:,} of which the attacker forges",
-        does="sends reports with all bits of v set; crudely, or with as many ones as honest ones",
+        does="sends reports with all bits of v set; crudely, or with the ones of an honest report",
         params=params,
         settings={
             "reports": many,

@@ -1,4 +1,4 @@
-"""How probable v is, given what its h bits show in one report (§6, Figure 8, R62).
+"""How probable v is, given what its h bits show in one report (§6, Figure 8).
 
 With j of its h bits set, and frequency x,
 
@@ -14,16 +14,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from rappor.attack.draw import ones
-from rappor.attack.finding import (
+from rappor.attack.result import (
     AttackFigure,
     AttackResult,
     Bound,
-    most_believed,
+    max_belief,
     percent,
     share_figure,
 )
 from rappor.attack.settings import batches, check_frequency, check_trials, generator
+from rappor.attack.simulated_bits import ones
 from rappor.attack.targeting import guess_accuracy
 from rappor.checks import exact, show, whole
 from rappor.errors import ParamsError
@@ -62,7 +62,7 @@ def chances(params: Params, set_bits: int) -> tuple[Fraction, Fraction]:
 
 
 def crossing(params: Params, set_bits: int | None = None) -> float:
-    """The frequency below which "not v" is likelier, where so many bits of v are set (R62).
+    """The frequency below which "not v" is likelier, if `set_bits` bits of v are set.
 
     With all h of them, the default, p*^h / (p*^h + q*^h): .401 at the paper's parameters, where the
     text names 10 %.
@@ -93,7 +93,7 @@ def _ones_in(params: Params, pattern: str | Sequence[int]) -> int:
 def attack(
     params: Params, *, frequency: float = 0.1, trials: int = 100_000, seed: int = 0
 ) -> AttackResult:
-    """Look at the h bits of v in one report of each client, and say "v" where that is likelier."""
+    """Look at the h bits of v in one report of each client, and say "v" if that is likelier."""
     check_params(params)
     share = check_frequency("frequency", frequency)
     count = check_trials(trials)
@@ -123,11 +123,11 @@ def attack(
         name="posterior",
         title="is it this value? Belief after one report",
         sees=f"one report of a client, and that {share:.3g} of all clients hold v",
-        does="applies Bayes' rule to the h bits of v, and says v where that is above one half",
+        does="applies Bayes' rule to the h bits of v, and says v if that is above one half",
         params=params,
         settings={"frequency": share, "trials": count, "seed": seed},
         figures=tuple(figures),
-        bound=Bound("ε1", epsilon, most_believed(epsilon, share)),
+        bound=Bound("ε1", epsilon, max_belief(epsilon, share)),
         meaning=(
             f"Even a report with all bits of v set makes v only {percent(believed[-1])} "
             f"probable; v is the better guess only if more than {percent(cross)} of all "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rappor.attack import change, fdr, linkage, observers, poisoning, posterior, secrets, targeting
-from rappor.attack.finding import AttackResult
+from rappor.attack.result import AttackResult
 from rappor.checks import show
 from rappor.errors import ParamsError
 from rappor.params import Params
@@ -36,11 +36,11 @@ def _attack(name: str, about: str, run: Callable[..., AttackResult]) -> Attack:
 
 
 ATTACKS: dict[str, Attack] = {
-    each.name: each
-    for each in (
+    attack.name: attack
+    for attack in (
         _attack("single", "one report: which of two values is it?", observers.single),
         _attack("window", "n reports of one value: which of two is it?", observers.window),
-        _attack("unlimited", "reports without end, B' is known", observers.unlimited),
+        _attack("unlimited", "any number of reports: B' is known", observers.unlimited),
         _attack("averaging", "many reports, with and without a memo", observers.averaging),
         _attack("alternating", "a value that alternates a, b, a, b", observers.alternating),
         _attack("change", "did the value change between two windows?", change.attack),

@@ -1,14 +1,14 @@
-"""Several secrets or devices of one person: each is another look at the value (§6, R58-R59)."""
+"""Several secrets or devices of one person: each is another look at the value (§6.1)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from rappor.attack.finding import (
+from rappor.attack.result import (
     AttackFigure,
     AttackResult,
     Bound,
-    most_believed,
+    max_belief,
     percent,
     share_figure,
 )
@@ -19,18 +19,18 @@ from rappor.params import Params
 from rappor.privacy.loss import add_up, epsilon_infinity
 
 SHOWN = (1, 2, 3, 5)
-MOST_SECRETS = 100
+MAX_SECRETS = 100
 
 
 def attack(
     params: Params, *, secrets: int = 2, trials: int = 100_000, seed: int = 0
 ) -> AttackResult:
-    """Put together the B' of one person's r secrets, or of devices that share one.
+    """Combine the B' of one person's r secrets, or of devices that share one.
 
     >>> round(attack(Params.preset("windows"), secrets=3, trials=1000).exact, 3)
     0.966
     """
-    looks = whole("secrets", secrets, 1, MOST_SECRETS)
+    looks = whole("secrets", secrets, 1, MAX_SECRETS)
     count = check_trials(trials)
     apart, shared = float(majority(params, looks)), float(majority(params))
     hits = majority_guesses(params, looks, False, count, generator(seed, 1))
@@ -40,7 +40,7 @@ def attack(
     return AttackResult(
         name="secrets",
         title="several secrets or devices of one person",
-        sees=f"reports without end from {looks} secrets of one person: {looks} different B'",
+        sees=f"all reports from {looks} secrets of one person: {looks} different B'",
         does="counts the bits of either value over all B', and says the value with more",
         params=params,
         settings={"secrets": looks, "trials": count, "seed": seed},
@@ -49,7 +49,7 @@ def attack(
             share_figure("accuracy if all share one secret", shared, int(same.sum()), count),
             *_one_time(params, looks, count, seed),
         ),
-        bound=Bound(f"{looks} ε∞", epsilon, most_believed(epsilon)),
+        bound=Bound(f"{looks} ε∞", epsilon, max_belief(epsilon)),
         meaning=(
             f"A person with {looks} secret{'s' * (looks > 1)} is guessed right {percent(apart)} "
             f"of the time; one secret shared by the account brings that back to "
@@ -61,9 +61,9 @@ def attack(
 
 
 def _one_time(params: Params, devices: int, trials: int, seed: int) -> tuple[AttackFigure, ...]:
-    """One-time reports without a permanent step: a shared secret has nothing to hold together.
+    """One-time reports without a permanent step: a shared secret does not keep them the same.
 
-    None where f = 0 leaves no privacy at all (p = 0 or q = 1).
+    No figure if f = 0 leaves no privacy at all (p = 0 or q = 1).
     """
     if params.p == 0 or params.q == 1:
         return ()

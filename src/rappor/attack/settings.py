@@ -1,4 +1,4 @@
-"""An attack's own numbers, checked before anything is drawn."""
+"""The settings of an attack, checked before anything is drawn."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rappor.checks import is_real, is_whole, show, whole
 from rappor.errors import ParamsError
 from rappor.params import Params, check_params
 
-MOST_TRIALS = 10**8
-MOST_SEED = 2**63 - 1
+MAX_TRIALS = 10**8
+MAX_SEED = 2**63 - 1
 
 
 def telling_bits(params: Params) -> int:
-    """How many bits two values can have that the other does not: h, or k - h where k < 2h.
+    """How many bits each of two values sets that the other does not: h, or k - h if k < 2h.
 
     >>> telling_bits(Params.preset("windows"))
     2
@@ -33,7 +33,7 @@ def telling_bits(params: Params) -> int:
 
 def check_trials(trials: object) -> int:
     """The number of simulated trials, from 2 on."""
-    return whole("trials", trials, 2, MOST_TRIALS)
+    return whole("trials", trials, 2, MAX_TRIALS)
 
 
 def check_frequency(name: str, frequency: object) -> float:
@@ -51,12 +51,12 @@ def _as_float(value: Any) -> float | None:
 def generator(seed: object, *labels: int) -> np.random.Generator:
     """Numpy's generator for a seed; labels keep the figures of one attack independent."""
     if not is_whole(seed):
-        raise ParamsError(f"seed must be a whole number from 0 to {MOST_SEED}, got {show(seed)}")
-    return np.random.default_rng([whole("seed", seed, 0, MOST_SEED), *labels])
+        raise ParamsError(f"seed must be a whole number from 0 to {MAX_SEED}, got {show(seed)}")
+    return np.random.default_rng([whole("seed", seed, 0, MAX_SEED), *labels])
 
 
 def batches(trials: int, numbers_each: int, most: int = 4_000_000) -> Iterable[int]:
-    """Trials in portions whose arrays hold at most so many numbers, so that memory stays bounded.
+    """Trials in batches whose arrays hold at most `most` numbers, so that memory stays bounded.
 
     >>> list(batches(10, 3, most=12))
     [4, 4, 2]

@@ -1,12 +1,12 @@
-"""Singling out one person or a small group (§6, R60): what the estimate about them is worth.
+"""Singling out one person or a small group (§6): how good the estimate about them is.
 
-Of g clients, each holds v with probability x. From n reports each, the count is estimated as for
+Each of g clients holds v with probability x. From n reports of each, the count is estimated as for
 any collection, T = Σ over clients and bits of (c/n - p*) / (q*-p*) / h. Its squared error is
 
     g [x V1 + (1-x) V0] / h,   V = noise/n + (n-1)/n κ,
 
-noise = p*(1-p*)/(q*-p*)² or q*(1-q*)/(q*-p*)², κ what reports that share B' have in common. Clients
-that do not hold v are assumed to hold strings that share no bit with it.
+noise = p*(1-p*)/(q*-p*)² or q*(1-q*)/(q*-p*)², κ the noise that reports with the same B' share.
+Clients that do not hold v are assumed to hold strings that share no bit with it.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import math
 
 import numpy as np
 
-from rappor.attack.draw import ones
-from rappor.attack.finding import (
-    AttackFigure,
-    AttackResult,
-    Bound,
-    most_believed,
-    percent,
-    share_figure,
-)
-from rappor.attack.scores import (
-    MOST_REPORTS,
+from rappor.attack.evidence import (
+    MAX_REPORTS,
     ScorePart,
     count_laws,
     evidence,
     sum_law,
     whole_scores,
 )
+from rappor.attack.result import (
+    AttackFigure,
+    AttackResult,
+    Bound,
+    max_belief,
+    percent,
+    share_figure,
+)
 from rappor.attack.settings import batches, check_frequency, check_trials, generator
+from rappor.attack.simulated_bits import ones
 from rappor.checks import whole
 from rappor.decoding.repeats import shared_noise
 from rappor.mechanism.channel import channel
@@ -40,7 +40,7 @@ from rappor.params import Params, check_params
 from rappor.privacy.deniability import deniability
 from rappor.privacy.loss import epsilon_n
 
-MOST_CLIENTS = 10**6
+MAX_CLIENTS = 10**6
 
 
 def estimate_error(params: Params, clients: int, frequency: float, reports: int = 1) -> float:
@@ -131,9 +131,9 @@ def attack(
 ) -> AttackResult:
     """Estimate how many of a small group hold v, and guess whether one person does."""
     check_params(params)
-    group = whole("clients", clients, 1, MOST_CLIENTS)
+    group = whole("clients", clients, 1, MAX_CLIENTS)
     share = check_frequency("frequency", frequency)
-    n = whole("reports", reports, 1, MOST_REPORTS)
+    n = whole("reports", reports, 1, MAX_REPORTS)
     count = check_trials(trials)
     exact = estimate_error(params, group, share, n)
     accuracy = guess_accuracy(params, share, n)
@@ -149,7 +149,7 @@ def attack(
         title="singling out one person or a small group",
         sees=f"{n} report{'s' * (n > 1)} of each of {group} chosen clients, and that "
         f"{share:.3g} of all clients hold v",
-        does="estimates how many of them hold v, and guesses for one of them whether it is so",
+        does="estimates how many of them hold v, and guesses whether one of them does",
         params=params,
         settings={
             "clients": group,
@@ -164,7 +164,7 @@ def attack(
         ),
         bound=Bound(f"ε_{n}" if n > 1 else "ε1", epsilon),
         meaning=(
-            f"The estimate for {group} people is off by {exact:.3g} of them where a guess from the "
+            f"The estimate for {group} people is off by {exact:.3g} of them; a guess from the "
             f"frequency alone is off by {blind:.3g}; "
             + (
                 f"about a single person the reports raise the accuracy of a guess from "
@@ -178,7 +178,7 @@ def attack(
             "error of a guess without reports, in clients": blind,
             "error of the best mix of both, in clients": combined,
             "accuracy about one person without reports": plain,
-            "probability of v for one person, at most": most_believed(epsilon, share),
+            "probability of v for one person, at most": max_belief(epsilon, share),
             "chance that coins alone decided all bits of the value": float(all_replaced),
             "chance that the permanent step cleared all bits of the value": float(none_left),
         },

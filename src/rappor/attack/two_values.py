@@ -1,8 +1,8 @@
-"""Telling two values apart that share no bit: the game behind most attacks (§6, R55-R58).
+"""Telling two values apart that share no bit: the game behind most attacks (§6).
 
-One of two equally likely values is reported. Only the bits that one value has and the other has not
-tell anything: d of each, d = h unless k < 2h. The best guess adds ln L(c) over the bits of the
-first value, subtracts it over those of the second, and looks at the sign.
+A client reports one of two equally likely values. Only the bits that one value sets and the other
+does not are informative: d of each, d = h unless k < 2h. The best guess adds ln L(c) over the bits
+of the first value, subtracts it over those of the second, and looks at the sign.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from rappor.attack.draw import ones, permanent
-from rappor.attack.scores import ScorePart, count_laws, evidence, sum_law, whole_scores
+from rappor.attack.evidence import ScorePart, count_laws, evidence, sum_law, whole_scores
 from rappor.attack.settings import batches, telling_bits
+from rappor.attack.simulated_bits import ones, permanent
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params
 from rappor.typing import BoolArray, IntArray
@@ -27,7 +27,7 @@ Draw = Callable[[BoolArray, Params, int, np.random.Generator], IntArray]
 def accuracy(params: Params, reports: int, memos: int = 1) -> float:
     """How often the best guess is right after n reports from each of r independent B'; exact.
 
-    The guess adds whole-number scores, which costs less accuracy than is printed anywhere.
+    The guess adds whole-number scores; the rounding is below every printed digit.
 
     >>> [round(accuracy(Params.preset("windows"), n), 4) for n in (1, 7, 1000)]
     [0.5952, 0.7297, 0.8438]
@@ -73,7 +73,7 @@ def guesses(
         trials: how many clients; each holds one of the two values, by a coin.
         generator: of the mechanism and of ties.
         draw: the mechanism; by default with a memo.
-        assumed: what the attacker takes the parameters to be, if not the same.
+        assumed: the parameters that the attacker assumes, if not the same.
     """
     bits = telling_bits(params)
     scores, _ = whole_scores(evidence(assumed or params, reports), 2 * bits * memos)

@@ -1,12 +1,12 @@
-"""Two results side by side: each row twice, with intervals, and what separates the two."""
+"""Two results next to each other: each row twice, with intervals and the difference."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from rappor.charts.marks import Panel
 from rappor.charts.numbers import show_difference
-from rappor.charts.panel import Panel
 from rappor.charts.rows import (
     FIELDS,
     ROWS_WIDTH,
@@ -47,17 +47,19 @@ def comparison_panel(
     scale: str = "linear",
     page: bool,
 ) -> Panel:
-    """● is the first side, ◇ below it the second; right the difference, muted unless detected.
+    """Both sides of each row, and right of them the difference; muted unless detected.
+
+    ● is the first side, ◇ below it the second.
 
     Args:
         pairs: the rows, in the order to draw them.
-        names: of both sides.
+        names: the names of both sides.
         title: what it shows.
         words: further sentences.
         theme: "light" or "dark".
         unit: "share" or "count".
         scale: "linear" or "log".
-        page: whether it goes into a page.
+        page: True for a page, False for a file.
     """
     field = FIELDS[unit]
     values = []

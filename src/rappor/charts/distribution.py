@@ -1,4 +1,4 @@
-"""A histogram of numbers, and its cumulative distribution, with intervals (R15)."""
+"""A histogram of numbers, and its cumulative distribution, with intervals."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from rappor.charts.marks import percent_axis, whiskers
+from rappor.charts.marks import FILE_WIDTH, Panel, percent_axis, whiskers
 from rappor.charts.numbers import show_count, show_share
-from rappor.charts.panel import FILE_WIDTH, Panel
 from rappor.charts.theme import Spec, colours, message
 
 _RULES = (0.5, 0.9)
-_MANY = 40  # ranges from which whiskers have no room for their ends
+_MANY = 40  # with more ranges, the ends of whiskers have no room
 
 
 def histogram(hist: Any, *, theme: str = "light") -> Spec:
-    """Each range's share as a bar with its 95 % interval; hollow where the interval holds 0.
+    """Each range's share as a bar with its 95 % interval; hollow if the interval contains 0.
 
     Args:
         hist: a Histogram, or anything with its attributes.
@@ -77,7 +76,7 @@ def cumulative_panel(hist: Any, *, theme: str = "light", height: int = 200) -> P
     ends = [each[end] for each in values for end in ("share", "low", "high")]
     share["scale"] = {"domain": [min(0.0, *ends), max(1.0, *ends)], "nice": False}
     point = {"type": "line", "color": colour["bar-edge"], "strokeWidth": 1.75}
-    # The line comes first: its axis is the one that counts.
+    # The line comes first: its axis is drawn.
     layers: list[Spec] = [{"mark": point, "encoding": {"x": ranges, "y": share}}]
     layers += [
         {
@@ -119,7 +118,7 @@ def _values(each: Any, factor: float = 1) -> Spec:
 def _median(hist: Any) -> list[str]:
     try:
         median = hist.quantile(0.5)
-    except ValueError:  # DecodeError: the ranges hold nothing
+    except ValueError:  # DecodeError: the ranges contain nothing
         return []
     if median.low_label == median.high_label:
         return [f"The median is {median.label}, with at least 95 % confidence."]
@@ -137,7 +136,7 @@ def _tooltip(title: str) -> list[Spec]:
 
 
 def _tilted(hist: Any) -> bool:
-    """Whether labels have no room beside each other."""
+    """Whether labels have no room next to each other."""
     longest = max(map(len, hist.labels))
     return 7 * longest > FILE_WIDTH / len(hist.labels) and longest > 4
 
@@ -173,7 +172,7 @@ def _share(field: str, title: str) -> Spec:
 
 
 def _upwards(values: list[Spec], unit: str) -> Spec:
-    """The axis of a histogram: from 0, or from the lowest estimate where one is below."""
+    """The axis of a histogram: from 0, or from the lowest estimate if that is below 0."""
     found = _share("share", "Share of reports")
     if unit == "count":
         found["axis"] = {"title": "Reports", "labelExpr": "format(datum.value, ',')"}

@@ -1,4 +1,4 @@
-"""Reports a second by minute: the operator's chart."""
+"""The chart of the Ingest page: reports a second by minute."""
 
 from __future__ import annotations
 

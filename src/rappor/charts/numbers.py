@@ -13,7 +13,7 @@ MISSING = DASH
 
 
 class ShownNumber(NamedTuple):
-    """An estimate and its interval, rounded alike."""
+    """An estimate and its interval, rounded to the same digit."""
 
     value: str
     interval: str
@@ -110,7 +110,7 @@ def _place(value: float, low: float, high: float) -> int:
     """The power of ten to round to."""
     half = (high - low) / 2
     if not (math.isfinite(half) and half > 0):
-        half = abs(value) / 10  # no interval to go by: three significant digits
+        half = abs(value) / 10  # without an interval: three significant digits
     if not (math.isfinite(half) and half > 0):
         return 0
     return math.floor(math.log10(half)) - 1

@@ -1,4 +1,4 @@
-"""What plans detect from how many reports: one line for each, with the request marked (R46-R50)."""
+"""The chart of plans: the share that each detects by number of reports, with the request."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def plans(
 
     Args:
         lines: at most five plans, best first.
-        reports: where the request lies.
-        frequency: what the best plan detects there.
+        reports: the number of reports in the request.
+        frequency: the share that the best plan detects there.
         title: the chart's title.
         words: sentences below it.
         theme: "light" or "dark".
@@ -137,8 +137,8 @@ def _ticks(shares: Sequence[float]) -> list[float]:
     >>> _ticks([0.03, 0.4])
     [0.02, 0.05, 0.1, 0.2, 0.5, 1.0]
     """
-    least, most = min(shares, default=0.01), min(max(shares, default=1.0), 1.0)
-    low, high = math.floor(math.log10(least)), math.ceil(math.log10(most))
+    smallest, largest = min(shares, default=0.01), min(max(shares, default=1.0), 1.0)
+    low, high = math.floor(math.log10(smallest)), math.ceil(math.log10(largest))
     steps = (1, 2, 5) if high - low <= 4 else (1,)
     found = [float(f"{step}e{place}") for place in range(low, high + 1) for step in steps]
-    return [tick for tick in found if least / 2.5 <= tick <= min(2.5 * most, 1.0)]
+    return [tick for tick in found if smallest / 2.5 <= tick <= min(2.5 * largest, 1.0)]

@@ -1,4 +1,4 @@
-"""Specifications -> SVG, PNG, HTML or JSON, without a network."""
+"""Render specifications as SVG, PNG, HTML or JSON, without a network."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rappor.charts.theme import Spec
 from rappor.errors import MissingExtraError, ParamsError
 
 FORMATS = (".svg", ".png", ".html", ".json")
-VEGA_LITE = "5.20"  # what the $schema of every specification stands for here
+VEGA_LITE = "5.20"  # the version that renders every specification
 _SHARP = 2  # device pixels for each pixel of a PNG
 
 
 def render(spec: Spec, path: str | PathLike[str]) -> Path:
-    """Write a chart in the format that the file's ending names: .svg, .png, .html or .json.
+    """Write a chart in the format of the file's ending: .svg, .png, .html or .json.
 
-    An .html file carries the scripts it needs; .json is the specification itself.
+    An .html file contains its scripts; a .json file is the specification.
     """
     target = Path(path).expanduser()
     match target.suffix.lower():

@@ -1,13 +1,12 @@
-"""Decoded strings or categories as bars with their intervals, and the mass that none explains."""
+"""The chart of a result: bars with their intervals, and the mass that nothing explains."""
 
 from __future__ import annotations
 
 import math
 from typing import Any, NamedTuple
 
-from rappor.charts.marks import percent_axis, whiskers, wrapped
+from rappor.charts.marks import Panel, percent_axis, whiskers, wrapped
 from rappor.charts.numbers import ShownNumber, show_share
-from rappor.charts.panel import Panel
 from rappor.charts.rows import MAX_ROWS, ROWS_WIDTH, bars, chosen, either, said
 from rappor.charts.theme import Spec, colours, message, whole_chart
 
@@ -21,7 +20,8 @@ def results(decoded: Any, *, theme: str = "light") -> Spec:
     """The largest rows as bars, 95 % intervals as whiskers, the detection threshold as a rule.
 
     Filled bars are detected, hollow ones are not. A strip below shows the mass that no detected
-    string (or no listed category) explains. At most 30 rows; the subtitle says how many there are.
+    string (or no listed category) explains. At most 30 rows are drawn; the subtitle names their
+    number.
 
     Args:
         decoded: a Decoded, or anything with its attributes.
@@ -58,7 +58,7 @@ def strip_panel(decoded: Any, *, theme: str = "light") -> Panel | None:
 
 
 class Split(NamedTuple):
-    """Both parts of all reports, in numbers and words."""
+    """The explained and the unexplained share of all reports, in numbers and words."""
 
     explained: ShownNumber
     inside: str
@@ -70,7 +70,7 @@ class Split(NamedTuple):
 
 
 def split_of(decoded: Any) -> Split | None:
-    """What is explained and what is not; None for kinds where that is no question."""
+    """The explained and the unexplained share; None for kinds without unexplained mass."""
     if decoded.kind not in MASS or not decoded.reports:
         return None
     mass = decoded.unlisted

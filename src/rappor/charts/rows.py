@@ -1,18 +1,17 @@
-"""Which rows of a result a chart shows, and what it knows about each."""
+"""Rows of a result as bars, or as dots on a logarithmic scale, with their intervals."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from rappor.charts.marks import percent_axis, whiskers
+from rappor.charts.marks import ON_PHONE, Panel, percent_axis, unless_phone, whiskers
 from rappor.charts.numbers import show_count, show_p, show_percent, show_share
-from rappor.charts.panel import ON_PHONE, Panel, unless_phone
 from rappor.charts.theme import MONO, Spec, colours
 
 MAX_ROWS = 30  # of a chart in a file
 PAGE_ROWS = 40  # of a chart in a page, which scrolls
-NOT_DETECTED = 10  # shown after the detected ones, so that the threshold can be seen at work
+NOT_DETECTED = 10  # rows after the detected ones, to show the effect of the threshold
 COUNT_LABELS = "format(datum.value, ',')"
 FIELDS = {"share": "share", "count": "reports"}  # what is drawn, by unit
 AXIS_TITLES = {
@@ -39,13 +38,13 @@ FALSE_FINDS = {
 }
 
 
-def chosen(decoded: Any, most: int = MAX_ROWS) -> list[Any]:
-    """Detected rows and the next few that are not; every one of a short list."""
+def chosen(decoded: Any, max_rows: int = MAX_ROWS) -> list[Any]:
+    """Detected rows and the next few that are not; all rows of a short list."""
     rows = decoded.rows
-    pool = list(rows) if len(rows) <= 4096 else [*decoded.detected, *rows[: 2 * most]]
+    pool = list(rows) if len(rows) <= 4096 else [*decoded.detected, *rows[: 2 * max_rows]]
     ordered = sorted({row.string: row for row in pool}.values(), key=by_size)
-    detected = [row for row in ordered if row.detected][:most]
-    room = most - len(detected)
+    detected = [row for row in ordered if row.detected][:max_rows]
+    room = max_rows - len(detected)
     if decoded.kind == "string":
         room = min(room, NOT_DETECTED)
     others = [row for row in ordered if not row.detected][:room]
@@ -53,12 +52,12 @@ def chosen(decoded: Any, most: int = MAX_ROWS) -> list[Any]:
 
 
 def by_size(row: Any) -> tuple[float, str]:
-    """Largest first, equal ones by string."""
+    """Sort key: largest first, equal rows by string."""
     return -row.estimate, row.string
 
 
 def row_values(row: Any, unit: str = "share") -> Spec:
-    """What a chart knows about a row; `low` and `high` are in the unit."""
+    """The data of a row; `low` and `high` are in the unit."""
     low, high = row.interval
     share = show_share(row.proportion, row.prop_low_95, row.prop_high_95)
     count = show_count(row.estimate, low, high)
@@ -111,7 +110,7 @@ def row_axis(colour: str, limit: int | Spec) -> Spec:
 
 
 def detection(decoded: Any, unit: str, ends: list[float]) -> float | None:
-    """Where the detection threshold is drawn, in the unit; None where there is none to see."""
+    """The detection threshold in the unit; None if it is not drawn."""
     threshold = decoded.threshold / decoded.reports
     all_shares = ends if unit == "share" else [end / decoded.reports for end in ends]
     if decoded.kind == "boolean" or not math.isfinite(threshold):
@@ -124,14 +123,14 @@ def detection(decoded: Any, unit: str, ends: list[float]) -> float | None:
 def bars(
     decoded: Any, shown: list[Any] | None = None, *, theme: str, unit: str = "share", page: bool
 ) -> Spec:
-    """Data and layers of the bars: filled where detected, hollow where not.
+    """Data and layers of the bars: filled if detected, hollow if not.
 
     Args:
         decoded: a Decoded, or anything with its attributes.
-        shown: the rows to draw; those that `chosen` finds where None.
+        shown: the rows to draw; by default those of `chosen`.
         theme: "light" or "dark".
         unit: "share" or "count".
-        page: whether it goes into a page, which may be narrow.
+        page: True for a page, which may be narrow; False for a file.
     """
     colour = colours(theme)
     rows = chosen(decoded) if shown is None else shown
@@ -163,17 +162,17 @@ def bars(
     if threshold is not None:
         late = threshold > 0.6 * domain[1]
         layers += threshold_rule(threshold, unit, colour["threshold"], "right" if late else "left")
-    height = STEP * len(values) if page else {"step": STEP}  # a page knows its size beforehand
+    height = STEP * len(values) if page else {"step": STEP}  # a page reserves the height
     return {"height": height, "data": {"values": values}, "layer": layers}
 
 
 def label_limit(page: bool) -> int | Spec:
-    """The most pixels of a string left of the plot."""
+    """The largest width of a string left of the plot, in pixels."""
     return unless_phone(LABELS, PHONE_LABELS) if page else LABELS
 
 
 def either(test: str, if_so: str, otherwise: str) -> Spec:
-    """One value where a test holds, and another where it does not."""
+    """One value if a test holds, another if it does not."""
     return {"condition": {"test": test, "value": if_so}, "value": otherwise}
 
 
@@ -194,7 +193,7 @@ def text_right(field: str, page: bool, **more: Any) -> Spec:
 
 
 def threshold_rule(threshold: float, unit: str, colour: str, align: str) -> list[Spec]:
-    """A dashed rule from top to bottom, and below it what it is."""
+    """A dashed rule from top to bottom, with its label below."""
     once: Spec = {"values": [{"threshold": threshold}]}
     at = {"field": "threshold", "type": "quantitative"}
     shown = show_percent(threshold)
@@ -225,7 +224,8 @@ def threshold_rule(threshold: float, unit: str, colour: str, align: str) -> list
 def dots_panel(decoded: Any, *, theme: str = "light", unit: str = "share", page: bool) -> Panel:
     """Estimates as dots with their intervals; one that reaches 0 ends in ◂.
 
-    Estimates of 0 and below have no place on such a scale: their interval alone is drawn.
+    A logarithmic scale has no 0, where bars would begin. Of estimates of 0 and below only the
+    interval is drawn.
     """
     shown = chosen(decoded, PAGE_ROWS)
     title, words = said(decoded, shown)
@@ -247,7 +247,7 @@ def dots_panel(decoded: Any, *, theme: str = "light", unit: str = "share", page:
 
 
 def log_domain(numbers: list[float]) -> list[float]:
-    """From below the smallest positive number to the largest one.
+    """The range from below the smallest positive number to the largest.
 
     >>> log_domain([0.01, 0.2, -0.1])
     [0.0033333333333333335, 0.2]
@@ -257,7 +257,7 @@ def log_domain(numbers: list[float]) -> list[float]:
 
 
 def open_ended(each: Spec, field: str, floor: float) -> None:
-    """Cut what lies below the scale, and say where that was done."""
+    """Cut values at the lower end of the scale, and mark that they were cut."""
     each["open"] = not each["low"] > floor
     each["low"], each["high"] = max(each["low"], floor), max(each["high"], floor)
     if not each[field] > 0:
@@ -265,7 +265,7 @@ def open_ended(each: Spec, field: str, floor: float) -> None:
 
 
 def log_ticks(domain: list[float]) -> list[float]:
-    """1, 2 and 5 times powers of ten; powers alone where that is enough.
+    """1, 2 and 5 times powers of ten; only powers if the range is wide.
 
     >>> log_ticks([0.003, 0.2])
     [0.005, 0.01, 0.02, 0.05, 0.1, 0.2]
@@ -309,7 +309,7 @@ def _dots_parts(
 
 
 def _interval(place: Spec, row: Spec, along: Spec, ink: str) -> list[Spec]:
-    """A line from low to high; its lower end is an arrow where it goes on below the scale."""
+    """A line from low to high; its lower end is an arrow if it goes on below the scale."""
     rule = {"type": "rule", "strokeWidth": 1.5, "color": ink}
     end = {"orient": "vertical", "size": 8, "thickness": 1.5, "color": ink, "aria": False}
     tick = {"type": "tick", **end}
@@ -354,7 +354,7 @@ def said(decoded: Any, shown: list[Any]) -> tuple[str, list[str]]:
 
 
 def bars_panel(decoded: Any, *, theme: str = "light", unit: str = "share", page: bool) -> Panel:
-    """The bars by themselves, at most 40 of them; for a decoded table with reports and rows."""
+    """The bars alone, at most 40; the table must have reports and rows."""
     shown = chosen(decoded, PAGE_ROWS)
     title, words = said(decoded, shown)
     return Panel(

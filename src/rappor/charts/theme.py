@@ -1,4 +1,4 @@
-"""Colours and type of every chart and page, light and dark, safe for the colour-blind."""
+"""Colours and fonts of all charts and pages, light and dark, safe for colour-blind readers."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def whole_chart(parts: Spec, title: str, subtitle: list[str], theme: str) -> Spe
 
 
 def message(title: str, text: str, theme: str = "light") -> Spec:
-    """A chart with nothing to draw that says why."""
+    """A chart that draws nothing and says why."""
     box = colours(theme)
     parts: Spec = {
         "width": 640,

@@ -1,6 +1,6 @@
-"""Shares over periods as small multiples.
+"""Charts of the Trends page: shares by period as small multiples, reports, unlisted mass.
 
-One facet specification for all multiples: as many single charts take too long to draw.
+All multiples are one faceted specification: single charts would take too long to draw.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rappor.charts.marks import percent_axis, reports_up
+from rappor.charts.marks import Panel, percent_axis, reports_up
 from rappor.charts.numbers import show_share
-from rappor.charts.panel import Panel
 from rappor.charts.theme import SCHEMA, Spec, colours, config, message, whole_chart
 from rappor.checks import plural
 
@@ -26,7 +25,7 @@ __all__ = [
     "trend_words",
     "trends",
 ]
-MAX_MULTIPLES = 12  # multiples
+MAX_MULTIPLES = 12  # small multiples that are drawn
 COLUMNS = 4
 _HEIGHT, _WIDTH = 88, 236
 _BELOW = {"reports": 96, "unlisted": 120}
@@ -51,11 +50,11 @@ def trends(
     """The share of each string by period: band = 95 % interval, filled dots = detected.
 
     Args:
-        lines: at most 12 are drawn, all with the same periods; gaps stay gaps.
+        lines: the lines, all with the same periods; at most 12 are drawn, with their gaps.
         marks: dashed rules in every multiple.
-        silent: periods without reports; None where all gaps are.
+        silent: periods without reports; None if every gap is such a period.
         theme: "light" or "dark".
-        in_page: whether a page writes the words itself; it sets columns and widths, too.
+        in_page: the page writes the words, and sets columns and widths.
 
     Returns:
         A Vega-Lite specification, faceted, with one y axis for all.
@@ -110,12 +109,12 @@ def trends(
 
 
 def _axes(multiples: int, columns: int = COLUMNS) -> str:
-    """One axis below each column, or one for each multiple where the last row is not full."""
+    """One axis below each column, or below each multiple if the last row is not full."""
     return "independent" if multiples > columns and multiples % columns else "shared"
 
 
 def multiples_height(multiples: int, columns: int = COLUMNS) -> int:
-    """About how high they are drawn in a page, never less.
+    """The height of the multiples in a page, rounded up.
 
     >>> multiples_height(12), multiples_height(11), multiples_height(12, 2)
     (460, 470, 901)
@@ -129,12 +128,12 @@ def multiples_height(multiples: int, columns: int = COLUMNS) -> int:
 def trend_words(
     lines: Sequence[TrendLine], marks: Sequence[Mark] = (), silent: Sequence[str] | None = None
 ) -> str:
-    """How the multiples are to be read.
+    """How to read the multiples, in words.
 
     Args:
-        lines: what is drawn.
+        lines: the lines that are drawn.
         marks: where something changed.
-        silent: periods without reports; None where all gaps are.
+        silent: periods without reports; None if every gap is such a period.
 
     >>> line = TrendLine(
     ...     "a", [TrendPoint("2026-W27", None, None, None), TrendPoint("2026-W28", 0.1, 0.0, 0.2)]
@@ -167,16 +166,16 @@ def _domain(values: Sequence[Spec]) -> list[float]:
 
 
 def _cut(text: str) -> str:
-    """A name that fits above a multiple."""
+    """A name, cut to fit above a multiple."""
     name = " ".join(text.split()) or "(empty)"
     return name if len(name) <= 34 else f"{name[:33]}…"
 
 
 def _label(number: int, line: TrendLine) -> str:
-    r"""What a multiple is known by: its place, its name, its newest share; \x1f is between them.
+    r"""The label of a multiple: its place, its name and its newest share, separated by \x1f.
 
-    It is data, as names are text from anywhere: in an expression, Vega-Lite would replace
-    "datum.value" and Vega would stumble over "constructor".
+    The label is data, because names are untrusted text: in an expression, Vega-Lite would replace
+    "datum.value", and Vega would fail on "constructor".
 
     >>> _label(3, TrendLine("a\x1f  b", [TrendPoint("2026-W27", 0.1, 0.0, 0.2)])).split("\x1f")[:2]
     ['03', 'a b']
@@ -185,7 +184,7 @@ def _label(number: int, line: TrendLine) -> str:
 
 
 class TrendPoint(NamedTuple):
-    """A share in one period with its interval; `share` is None where nothing is known."""
+    """A share in one period with its interval; `share` is None if nothing is known."""
 
     period: str
     share: float | None
@@ -202,14 +201,14 @@ class TrendLine(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """From this period on something is different: "v2", "list v8"."""
+    """A change that begins with a period: "v2", "list v8"."""
 
     period: str
     label: str
 
 
 def all_values(points: Sequence[TrendPoint]) -> list[Spec]:
-    """The points with the number of their run: lines do not cross gaps."""
+    """The points as data, with the number of their run: lines do not cross gaps."""
     found, run = [], 0
     for point in points:
         run += point.share is None
@@ -242,7 +241,7 @@ def last_text(points: Sequence[TrendPoint]) -> str:
 def period_axis(
     periods: Sequence[str], ticks: int, padding: float = 0.5, scale: str = "point"
 ) -> Spec:
-    """The axis of periods, all of them on it and a few of them named, the ends flush."""
+    """The axis of all periods, with a few of them labelled and the ends flush."""
     step = max(math.ceil((len(periods) - 1) / max(ticks - 1, 1)), 1)
     named = list(periods[::-1][::step])[::-1]
     if ticks == 2:
@@ -290,7 +289,7 @@ def band(across: Spec, up: Spec, colour: dict[str, str]) -> list[Spec]:
 
 
 def period_dots(across: Spec, colour: dict[str, str], periods: int) -> Spec:
-    """A dot for each period, smaller where there are many; its area takes the pointer."""
+    """A dot for each period, smaller if there are many; dots show the tooltip."""
     detected = {"test": "datum.detected", "value": colour["bar-edge"]}
     return {
         "mark": {
@@ -361,10 +360,10 @@ def rules(
 
 
 def reports_panel(points: Sequence[tuple[str, int]], *, theme: str = "light") -> Panel:
-    """How many reports arrived in each period, as bars.
+    """The number of reports in each period, as bars.
 
     Args:
-        points: period and reports, in order; 0 where none arrived. At least one.
+        points: period and reports, in order; 0 if none arrived. At least one.
         theme: "light" or "dark".
     """
     colour = colours(theme)

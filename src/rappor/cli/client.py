@@ -52,20 +52,19 @@ def run(args: argparse.Namespace) -> int:
     """Show a client's directory."""
     from rappor.client.folder import Folder
     from rappor.client.identity import SECRET
-    from rappor.client.inspection import look_at
-    from rappor.client.preview import describe, look
+    from rappor.client.preview import describe, read_batches
     from rappor.client.problems import PROBLEMS
+    from rappor.client.status import inspect_folder
 
     folder = Folder(args.directory)
     if not Path(folder.path).is_dir():
         raise ParamsError(f"{args.directory} is not a directory")
     own = folder.read(SECRET) is not None
-    seen = look_at(folder)
+    seen = inspect_folder(folder)
     if seen.problem == "secret-missing" and not own:
-        seen = look_at(
-            folder, account_secret=True
-        )  # the secret may be an account's, kept elsewhere
-    sent, waiting = look(folder)
+        # The secret may belong to an account, and be stored elsewhere.
+        seen = inspect_folder(folder, account_secret=True)
+    sent, waiting = read_batches(folder)
     secret = "own" if own else "none here"
     state = "opted out" if seen.opted_out else "stopped" if seen.problem else "as it should be"
     if args.json:

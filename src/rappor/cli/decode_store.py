@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 def _read(args: argparse.Namespace) -> tuple[Collection, dict[str, list[Counts]]]:
     """The counts by the value of what they are split by, "" where they are not."""
     with closing(open_data(args.data)) as store:
-        from rappor.aggregate.stored import split, sum_cells, within
+        from rappor.aggregate.stored_counts import split, sum_cells, within
 
         collection = definition(store, args.collection, args.version)
         days = (None, None) if args.period is None else day_range(args.period)

@@ -258,7 +258,7 @@ def _plan_document(plan: Plan) -> dict[str, Any]:
         "bytes_per_report": plan.bytes_per_report,
         "cohort_size": plan.cohort_size,
         "cautions": [
-            {"code": caution.code, "requirement": caution.requirement, "text": caution.text}
+            {"code": caution.code, "source": caution.source, "text": caution.text}
             for caution in plan.cautions
         ],
     }
@@ -294,7 +294,7 @@ def describe(found: Plans) -> list[str]:
     lines += [f"  {line}" for line in table(_trade_off(found), left=0)]
     lines += ["", *_check_lines(found)]
     for caution in best.cautions:
-        words = f"Caution ({caution.code}, {caution.requirement}): {caution.text}"
+        words = f"Caution ({caution.code}, {caution.source}): {caution.text}"
         lines += ["", *textwrap.wrap(words, _WIDTH)]
     return lines
 

@@ -13,7 +13,7 @@ from rappor.cli.output import Ticker, note, say, say_json, table
 from rappor.errors import MissingExtraError, ParamsError
 
 if TYPE_CHECKING:
-    from rappor.experiments.replicate import Progress
+    from rappor.experiments.seeds import Progress
     from rappor.experiments.summary import Document
 
 SEEDS, MIN_SEEDS = 20, 2

@@ -136,7 +136,7 @@ def beside_truth(judged: Judgement, *, every: bool = False) -> list[str]:
     cells: list[tuple[str, ...]] = [("string", "estimate", "95 % interval", "truth", "verdict")]
     named = missed if every else missed[:_MISSED_SHOWN]
     for row in (*shown, *named):
-        shown_as = show_count(row.estimate, row.low, row.high)
+        shown_as = show_count(row.estimate, row.low_95, row.high_95)
         value, interval = ("–", "–") if row.verdict == "missed" else shown_as
         cells.append((visible(row.string), value, interval, f"{row.truth:,}", row.verdict))
     lines = _align(cells)

@@ -19,13 +19,13 @@ from rappor.decoding.design import build_design
 from rappor.decoding.mapfile import write_map
 from rappor.simulate.crowd import Crowd
 from rappor.simulate.drawn_counts import draw_counts, named
-from rappor.simulate.files import (
+from rappor.simulate.full_reports import pieces
+from rappor.simulate.output_files import (
     fits_lines,
     report_file,
     write_candidates,
     write_truth,
 )
-from rappor.simulate.full_reports import pieces
 from rappor.simulate.populations import Population
 
 Tick = Callable[[str], None]

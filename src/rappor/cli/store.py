@@ -210,7 +210,7 @@ def run_import(args: argparse.Namespace) -> int:
     path = Path(args.reports).expanduser()
     path.stat()  # raises before a new store is made for a missing file
     with closing(open_data(args.data, read_only=False, create=bool(args.collections))) as store:
-        from rappor.aggregate.stored import ImportedReports
+        from rappor.aggregate.imported_reports import ImportedReports
         from rappor.store import CellKey
 
         if args.collections is not None:
@@ -358,7 +358,7 @@ def run_export(args: argparse.Namespace) -> int:
 
 
 def _periods(store: Store, collection: Collection, days: Any) -> list[str]:
-    from rappor.aggregate.stored import within
+    from rappor.aggregate.stored_counts import within
 
     periods = {
         summary.cell.period
@@ -375,7 +375,7 @@ def _periods(store: Store, collection: Collection, days: Any) -> list[str]:
 
 
 def _counts(store: Store, collection: Collection, periods: list[str]) -> Counts:
-    from rappor.aggregate.stored import sum_cells
+    from rappor.aggregate.stored_counts import sum_cells
 
     cells = store.counts(collection.name, collection.version, periods=periods)
     sums = sum_cells(cells, collection)

@@ -21,5 +21,5 @@ __all__ = [
     "Transport",
 ]
 
-# Nothing goes to the host's standard error unless the host asks for logs.
+# Without a handler, Python would print warnings to the standard error of the application.
 logging.getLogger("rappor.client").addHandler(logging.NullHandler())

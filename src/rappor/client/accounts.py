@@ -1,8 +1,8 @@
-"""Accounts: what a client has been charged, and what that adds up to (R31, R32, R65, R66).
+"""Accounts: what a client has been charged, and the ε that adds up to (§3, §6.1).
 
 The rules are those of docs/theory/composition.md (`rappor.privacy.spent`): terms that share B' are
-one joint history, all else adds. A value is charged for the whole term in which it is reported,
-not report by report: ε_n, n being what the client enforces as the most.
+one joint history; everything else adds. A value is charged for a whole term at once, not report by
+report: ε_n, where n is the number of reports that the client allows in the term.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from rappor.privacy.ledger import Charge
 from rappor.privacy.loss import Step, add_up, epsilon_history
 from rappor.typing import Kind
 
-NULL = "null"  # stands for "no value" where a value's fingerprint does
+NULL = "null"  # in the place of a fingerprint: a null report
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A stretch of periods with one p and q.
+    """Consecutive periods with the same p and q.
 
     Attributes:
         p: of the instantaneous response.
         q: of the instantaneous response.
-        period: in budget mode the period, whose B' is its own; else None.
-        limit: the most reports that the client makes in this term.
-        charged: the n of ε_n: the limit, times the devices that share the secret (R59).
-        made: the reports made, all values together.
+        period: in budget mode the period, which has its own B'; else None.
+        limit: how many reports the client may make in this term.
+        charged: the n of ε_n: the limit, times the number of devices that share the secret.
+        made: the reports made so far, of all values together.
     """
 
     p: float
@@ -43,15 +43,15 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class ChargeAccount:
-    """All that was charged under one memo digest of a collection.
+    """All charges under one memo digest of a collection.
 
     Attributes:
         collection: its name.
         memo: its memo digest.
         kind: the kind of collection.
-        params: k, h, m and f; its p and q are not used.
+        params: gives k, h, m and f; p and q are not used.
         terms: in the order in which they were opened.
-        values: fingerprint, or NULL, -> the terms (by number) that it is charged for.
+        values: fingerprint, or NULL, -> the numbers of the terms that it is charged for.
     """
 
     collection: str
@@ -63,11 +63,11 @@ class ChargeAccount:
 
     @property
     def distinct(self) -> int:
-        """How many values were reported; "no value" is none."""
+        """How many distinct values were reported, without null reports."""
         return len(self.values) - (NULL in self.values)
 
     def losses(self) -> Iterator[tuple[float, int]]:
-        """Each ε that was charged, and how many times."""
+        """Each ε that was charged, and how many times it was."""
         counted = Counter(
             tuple(self.terms[number] for number in same)
             for numbers in self.values.values()
@@ -78,7 +78,7 @@ class ChargeAccount:
             yield loss_of(self.params, steps, self.kind), times
 
     def charges(self, group: str | None) -> Iterator[Charge]:
-        """The same as `rappor.privacy.spent` takes it."""
+        """The same as `Charge`s, for `rappor.privacy.spent`."""
         for value, numbers in self.values.items():
             for term in (self.terms[number] for number in numbers):
                 params = Params(
@@ -96,7 +96,7 @@ class ChargeAccount:
                 )
 
     def _by_memo(self, numbers: Iterable[int]) -> Iterable[list[int]]:
-        """The terms of one value, those that share B' together."""
+        """The terms of one value, grouped by the B' that they share."""
         shared: dict[str | None, list[int]] = {}
         for number in numbers:
             shared.setdefault(self.terms[number].period, []).append(number)
@@ -105,23 +105,23 @@ class ChargeAccount:
 
 @lru_cache(maxsize=4096)
 def loss_of(params: Params, steps: tuple[tuple[float, float, int], ...], kind: Kind) -> float:
-    """`epsilon_history` of steps (p, q, reports), remembered."""
+    """`epsilon_history` of steps (p, q, reports), cached."""
     return epsilon_history(params, [Step(*step) for step in steps], kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Everything a client has to remember.
+    """Everything that a client remembers.
 
     Attributes:
-        secret: tells which secret the ledger belongs to.
-        since: the first day (ISO) from which periods without a value are reported as such.
-        batches: how many reports were ever made; numbers the files of the outbox.
-        carried: collection -> ε of secrets that were forgotten, and of periods long closed.
+        secret: the check value of the secret that the ledger belongs to.
+        since: the day (ISO) from which periods without a value get null reports.
+        batches: how many reports were made in all; the files of the outbox have these numbers.
+        carried: collection -> ε of forgotten secrets and of periods that are closed.
         accounts: one for each collection and memo digest.
         used: collection -> period -> reports made in it.
-        groups: collection -> the correlated group it was last declared in (R65).
-        floors: collection -> a period up to which nothing is reported any more.
+        groups: collection -> the correlated group that it was last declared in.
+        floors: collection -> a period; up to it, nothing more is reported.
     """
 
     secret: str
@@ -141,7 +141,7 @@ class Ledger:
         return None
 
     def epsilon(self, names: Iterable[str] | None = None) -> float:
-        """ε over some collections, or over all of them: never below the true sum."""
+        """ε over the named collections, or over all of them; never below the true sum."""
         wanted = None if names is None else set(names)
         losses = [
             loss
@@ -157,6 +157,6 @@ class Ledger:
         return {collection for collection, group in self.groups.items() if group == name}
 
     def charges(self) -> Iterator[Charge]:
-        """All charges as `rappor.privacy.spent` takes them; what was carried is not among them."""
+        """All charges, for `rappor.privacy.spent`; without what was carried."""
         for account in self.accounts:
             yield from account.charges(self.groups.get(account.collection))

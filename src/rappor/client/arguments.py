@@ -1,4 +1,4 @@
-"""The arguments of `Client.open`, checked: these are the only errors that a client raises."""
+"""The arguments of `Client.open`, checked: `open` raises no other errors."""
 
 from __future__ import annotations
 
@@ -57,15 +57,17 @@ def _definitions(each: Any) -> Iterable[Collection]:
 
 
 def check_directory(directory: str | os.PathLike[str]) -> Path:
-    """A path that could be one, with ~ expanded."""
+    """An absolute path, with ~ expanded."""
     try:
-        return check_path("directory", directory).absolute()  # a host may change its own directory
+        return check_path(
+            "directory", directory
+        ).absolute()  # the application may change its working directory
     except OSError as error:
         raise ParamsError(f"directory must be a path: {error}") from None
 
 
 def check_path(name: str, value: Any) -> Path:
-    """A path that an operating system could know, with ~ expanded; an empty one is refused."""
+    """A path that is valid for an operating system, with ~ expanded."""
     try:
         text = os.fspath(value)
         if not isinstance(text, str):
@@ -81,12 +83,12 @@ def check_path(name: str, value: Any) -> Path:
         raise
     except UnicodeError:
         raise ParamsError(f"{name} must be a path that can be encoded") from None
-    except Exception as error:  # a host's own kind of path may raise anything
+    except Exception as error:  # a path type of the application may raise anything
         raise ParamsError(f"{name} must be a path: {error}") from None
 
 
 def check_file(name: str, value: Any) -> str | None:
-    """The path of a file that is there, or None."""
+    """The path of an existing file, or None."""
     if value is None:
         return None
     path = check_path(name, value)
@@ -102,7 +104,7 @@ def check_file(name: str, value: Any) -> str | None:
 def check_dimensions(
     dimensions: Mapping[str, str] | None, collections: Mapping[str, Collection]
 ) -> dict[str, str]:
-    """Names that some collection declares, with texts; values that are not declared are "other"."""
+    """Dimensions that some collection declares, with texts as values."""
     given = {} if dimensions is None else dimensions
     if not isinstance(given, Mapping):
         raise ParamsError(
@@ -126,7 +128,7 @@ def check_dimensions(
 
 
 def check_secret(secret: bytes | None) -> bytes | None:
-    """A secret of enough bytes, or None; the message never shows it."""
+    """A secret of enough bytes, or None; the error message never shows it."""
     if secret is None:
         return None
     if not isinstance(secret, bytes) or len(secret) < MIN_SECRET_BYTES:
@@ -138,7 +140,7 @@ def check_secret(secret: bytes | None) -> bytes | None:
 
 
 def truth(name: str, value: Any) -> bool:
-    """True or False, and nothing that merely looks like it."""
+    """True or False; nothing else, not even 1 or 0."""
     if not isinstance(value, bool):
         raise ParamsError(f"{name} must be True or False, got {show(value)}")
     return value
@@ -156,16 +158,16 @@ def number(name: str, value: Any, low: float = 0.0, high: float = float("inf")) 
 
 
 def check_methods(name: str, value: Any, *methods: str) -> None:
-    """Something that has these methods."""
+    """Refuse an object without these methods."""
     missing = [method for method in methods if not callable(getattr(value, method, None))]
     if missing:
         raise ParamsError(
-            f"{name} must have {', '.join(missing)}, and a {type(value).__name__} has not"
+            f"{name} must have the methods {', '.join(missing)}; a {type(value).__name__} has not"
         )
 
 
 def check_address(url: object) -> tuple[bool, str, int | None, str]:
-    """Whether the address is secure; host, port and path; or ParamsError."""
+    """An upload address as (is it https, host, port, path), or ParamsError."""
     wanted = "upload_to must be an address such as https://reports.example.org"
     if not isinstance(url, str):
         raise ParamsError(f"{wanted}, got a {type(url).__name__}")
@@ -182,7 +184,7 @@ def check_address(url: object) -> tuple[bool, str, int | None, str]:
         raise ParamsError("upload_to must hold no user, password, query or fragment")
     if parts.scheme == "http" and host not in LOOPBACK_HOSTS:
         raise ParamsError(
-            "upload_to must be https, so that reports are encrypted on their way; "
+            "upload_to must be https, so that reports are encrypted in transit; "
             f"plain http is for {', '.join(LOOPBACK_HOSTS)} only, got host {show(host)}"
         )
     return (

@@ -1,7 +1,7 @@
-"""Charging: may this report be made, and what does it cost? Asked before the report exists.
+"""Charging: may this report be made, and what does it cost? Decided before the report exists.
 
-A pure function from ledger to ledger: whoever makes the report first makes the new ledger durable,
-so that a crash can lose a report but never a charge (DESIGN, choices 6, 10, 11).
+A pure function from ledger to ledger. The caller stores the new ledger before it makes the report:
+a crash can lose a report, but never a charge.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from rappor.collection import Collection, days_of, period_of
 from rappor.params import Params
 from rappor.privacy.loss import add_up
 
-WITHOUT_END = 10**6  # reports of a collection that never expires: ε_n is ε∞ by then, or vast
+WITHOUT_END = 10**6  # reports of a collection that never expires: by then ε_n is almost ε∞
 _KEPT_PERIODS = 128
 
 
 class ChargeDecision(Enum):
-    """What became of a request."""
+    """Whether a report may be made, and why not."""
 
     YES = "made"
     FULL = "the reports of this period are made"
@@ -31,12 +31,12 @@ class ChargeDecision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """Limits beyond those of a single collection.
+    """Limits that go beyond a single collection.
 
     Attributes:
-        total: the most ε over all collections of the client.
-        shared: whether an account's devices share the secret (R59).
-        groups: the most ε of each correlated group: the smallest limit of a collection in it.
+        total: the largest ε over all collections of the client.
+        shared: whether the devices of an account share the secret.
+        groups: the largest ε of each correlated group: the smallest limit of its collections.
     """
 
     total: float = float("inf")
@@ -45,7 +45,7 @@ class Caps:
 
 
 def group_limits(collections: Iterable[Collection]) -> dict[str, float]:
-    """What each group may cost in all: no more than any collection in it allows (R65)."""
+    """The largest ε of each group: the smallest limit of its collections (§6.1)."""
     limits: dict[str, float] = {}
     for each in collections:
         if each.group is not None:
@@ -56,10 +56,10 @@ def group_limits(collections: Iterable[Collection]) -> dict[str, float]:
 def ask(
     ledger: Ledger, collection: Collection, day: datetime.date, value: str, caps: Caps
 ) -> tuple[ChargeDecision, Ledger]:
-    """Whether a report may be made, and the ledger that has to be durable before it is.
+    """Whether a report may be made, and the ledger to store before it is made.
 
     Args:
-        ledger: what was charged so far.
+        ledger: all charges so far.
         collection: the definition in force.
         day: the UTC day of the `report()` call.
         value: its fingerprint, or NULL.
@@ -75,7 +75,7 @@ def ask(
         return ChargeDecision.CAPPED, ledger
     account, number = _term(account, collection, day, caps)
     account = _charge(account, value, number)
-    if collection.null_reports:  # charged at once: "no value" must still be sayable at the cap
+    if collection.null_reports:  # charged now, so that null reports are possible at the limit too
         account = _charge(account, NULL, number)
     changed = _with(ledger, account, collection.group)
     if _beyond(changed, collection, caps):
@@ -84,7 +84,7 @@ def ask(
 
 
 def used_up(ledger: Ledger, collection: Collection, period: str) -> bool:
-    """Whether the agreed reports of a period were made; a clock set back does not undo that."""
+    """Whether all reports of a period were made; setting the clock back does not undo that."""
     used = ledger.used.get(collection.name, {})
     if collection.one_time:
         return bool(used) or collection.name in ledger.floors
@@ -95,7 +95,7 @@ def used_up(ledger: Ledger, collection: Collection, period: str) -> bool:
 
 
 def latest(periods: Iterable[str]) -> str:
-    """The period that ends last, of days and weeks alike.
+    """The period that ends last; days and weeks may be mixed.
 
     >>> latest(["2026-11-16", "2026-W46", "2026-11-09"])
     '2026-11-16'
@@ -119,7 +119,7 @@ def _account(ledger: Ledger, collection: Collection) -> ChargeAccount:
 def _term(
     account: ChargeAccount, collection: Collection, day: datetime.date, caps: Caps
 ) -> tuple[ChargeAccount, int]:
-    """The account with a term that has room on this day, with one more report made in it."""
+    """The account with one more report counted, in a term that has room for it."""
     period = period_of(collection.period, day)
     params = collection.params_for(period)
     own = period if collection.budget else None
@@ -129,7 +129,7 @@ def _term(
         for number, term in enumerate(account.terms)
         if (term.p, term.q, term.period) == (params.p, params.q, own)
         and term.made < term.limit
-        and term.charged >= times * term.limit  # else it was for fewer devices than there are now
+        and term.charged >= times * term.limit  # else it was charged for fewer devices
     ]
     if fitting:
         number = fitting[0]
@@ -144,12 +144,12 @@ def _term(
 
 
 def devices(collection: Collection, caps: Caps) -> int:
-    """How many devices may report under this secret."""
+    """How many devices may report with this secret."""
     return collection.clients_per_person if caps.shared else 1
 
 
 def _limit(collection: Collection, day: datetime.date, params: Params, caps: Caps) -> int:
-    """The most reports of a term: up to its last period, and no more than ε allows (R31)."""
+    """How many reports a term may have: until its last period, as far as ε allows."""
     if collection.one_time or collection.budget:
         return collection.reports_per_period
     most = min(WITHOUT_END, collection.reports_per_period * _periods_left(collection, day))
@@ -170,7 +170,7 @@ def _limit(collection: Collection, day: datetime.date, params: Params, caps: Cap
 
 
 def _periods_left(collection: Collection, day: datetime.date) -> int:
-    """Periods from this day to the end of the phase or of the collection, this one included."""
+    """Periods from this day to the end of the phase or collection, the current one included."""
     period = period_of(collection.period, day)
     ends = [] if collection.expires is None else [collection.expires - datetime.timedelta(days=1)]
     ends += [
@@ -189,11 +189,12 @@ def _charge(account: ChargeAccount, value: str, number: int) -> ChargeAccount:
     if number in charged:
         return account
     values = {**account.values, value: (*charged, number)}
-    return replace(account, values=dict(sorted(values.items())))  # not in the order of use
+    # Sorted: their order must not tell which value was reported first.
+    return replace(account, values=dict(sorted(values.items())))
 
 
 def _with(ledger: Ledger, account: ChargeAccount, group: str | None) -> Ledger:
-    """The ledger with an account put in or exchanged; one collection is in one group."""
+    """The ledger with an account added or replaced; a collection is in one group only."""
     others = [
         each
         for each in ledger.accounts
@@ -207,7 +208,7 @@ def _with(ledger: Ledger, account: ChargeAccount, group: str | None) -> Ledger:
 
 
 def _beyond(ledger: Ledger, collection: Collection, caps: Caps) -> bool:
-    """Whether some cap is passed: the collection's, which covers its group, or the client's."""
+    """Whether a limit is exceeded: of the collection, of its group, or of the client."""
     names, most = {collection.name}, collection.max_epsilon
     if collection.group is not None:
         names |= ledger.group(collection.group)
@@ -234,7 +235,7 @@ def _count(ledger: Ledger, name: str, period: str) -> Ledger:
 
 
 def _settle(ledger: Ledger, name: str) -> Ledger:
-    """Move the ε of budget periods that are closed for good into one sum."""
+    """Move the ε of closed budget periods into one sum."""
     floor = ledger.floors[name]
     accounts, settled = [], [(ledger.carried.get(name, 0.0), 1)]
     for account in ledger.accounts:

@@ -1,4 +1,4 @@
-"""Clock: what a client knows of time. Only the UTC day of a `report()` call leaves it (R8)."""
+"""Clock: the time a client works by. Only the UTC day or week of a report is ever sent."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _LAST = (datetime.date.max - _EPOCH).days - 400
 
 
 class Clock(Protocol):
-    """Two times: one that people set, one that only goes forward."""
+    """Two clocks: one that people can set, one that only goes forward."""
 
     def time(self) -> float:
-        """Seconds since 1970, UTC; may jump either way."""
+        """Seconds since 1970, UTC; can jump in both directions."""
 
     def monotonic(self) -> float:
         """Seconds that only grow, for waiting."""
@@ -34,12 +34,12 @@ class SystemClock:
 
 
 def day_of(when: float) -> datetime.date:
-    """The UTC day of a time, whatever the clock says.
+    """The UTC day of a time; any float is accepted, since clocks can be wrong.
 
     >>> day_of(0.0), day_of(86_399.9), day_of(-1e300)
     (datetime.date(1970, 1, 1), datetime.date(1970, 1, 1), datetime.date(1970, 1, 1))
     """
-    if not when > 0:  # not a number, too
+    if not when > 0:  # NaN too
         return _EPOCH
     return _EPOCH + datetime.timedelta(days=min(int(min(when, 1e15) // _DAY), _LAST))
 

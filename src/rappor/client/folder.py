@@ -1,13 +1,15 @@
-"""Folder: a client's directory, written so that a crash leaves each file old or new, never half.
+"""Folder: a client's directory, in which a crash leaves each file old or new, never half-written.
 
-A file is written beside its place, synced, renamed and the directory synced. Only the owner can
-read it. One lock file serves all threads and processes.
+A file is written under another name, synced and renamed; then the directory is synced. Only the
+owner can read it. Lock files keep threads and processes apart. `seal` puts a checksum in front of a
+file's content, so that a damaged file is recognised and never used.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import itertools
 import os
 import stat
@@ -19,7 +21,9 @@ from pathlib import Path
 from typing import Protocol
 
 _NEW = ".new-"  # how the names of unfinished files begin
-_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe must not hold us up
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(
+    os, "O_BINARY", 0
+)  # opening a pipe must not block
 _NO_LINKS = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 
@@ -31,28 +35,28 @@ class Busy(OSError):
 
 
 class Disk(Protocol):
-    """What a client needs of its directory. Names are relative, with / between parts."""
+    """What a client needs from its directory. Names are relative, with / between parts."""
 
     def read(self, name: str) -> bytes | None:
-        """The file's bytes, or None if there is none."""
+        """The bytes of a file, or None if it does not exist."""
 
     def exists(self, name: str) -> bool:
-        """Whether there is an entry of this name, of any kind, readable or not."""
+        """Whether an entry of this name exists, of any kind, readable or not."""
 
     def create(self, name: str, data: bytes) -> None:
-        """Write a file that is not there yet, durably and at once; else FileExistsError."""
+        """Write a new file, durably and atomically; FileExistsError if it exists."""
 
     def replace(self, name: str, data: bytes) -> None:
-        """Write a file, durably and at once: after a crash it is the old or the new one."""
+        """Write a file, durably and atomically: after a crash it is the old or the new one."""
 
     def move(self, old: str, new: str) -> None:
-        """Rename a file, at once."""
+        """Rename a file, atomically."""
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
 
     def names(self, folder: str) -> list[str]:
-        """The files of a folder, sorted, with the folder's name; none if there is no folder."""
+        """The files of a folder, sorted, with the folder's name; none if it does not exist."""
 
     def lock(self, name: str, wait: float) -> AbstractContextManager[None]:
         """Hold a lock against all other threads and processes; `Busy` after `wait` seconds."""
@@ -67,19 +71,19 @@ class Folder:
         self._held: set[int] = set()
 
     def read(self, name: str) -> bytes | None:
-        """The file's bytes, or None if there is none; closed to others if it was not."""
+        """The bytes of a file, or None; other users lose the right to read it."""
         try:
             descriptor = os.open(self.path / name, os.O_RDONLY | _AT_ONCE)
         except FileNotFoundError:
             if self.exists(name):
-                raise OSError(errno.EINVAL, "a link to nothing") from None
+                raise OSError(errno.EINVAL, "a broken link") from None
             return None
         with os.fdopen(descriptor, "rb") as file:
             _check_ours(descriptor)
             return file.read()
 
     def exists(self, name: str) -> bool:
-        """Whether there is an entry of this name; a link to nothing and a folder count too."""
+        """Whether an entry of this name exists; a broken link and a folder count too."""
         try:
             os.lstat(self.path / name)
         except FileNotFoundError:
@@ -87,7 +91,7 @@ class Folder:
         return True
 
     def create(self, name: str, data: bytes) -> None:
-        """Write a file that is not there yet, durably and at once; else FileExistsError."""
+        """Write a new file, durably and atomically; FileExistsError if it exists."""
         target = self.path / name
         unfinished = self._write(target, data)
         try:
@@ -105,7 +109,7 @@ class Folder:
         _sync_folder(target.parent)
 
     def replace(self, name: str, data: bytes) -> None:
-        """Write a file, durably and at once: after a crash it is the old or the new one."""
+        """Write a file, durably and atomically: after a crash it is the old or the new one."""
         target = self.path / name
         unfinished = self._write(target, data)
         try:
@@ -117,7 +121,7 @@ class Folder:
         _sync_folder(target.parent)
 
     def move(self, old: str, new: str) -> None:
-        """Rename a file, at once."""
+        """Rename a file, atomically."""
         target = self.path / new
         _make(target.parent)
         os.replace(self.path / old, target)
@@ -131,7 +135,7 @@ class Folder:
             _sync_folder(target.parent)
 
     def names(self, folder: str) -> list[str]:
-        """The files of a folder, sorted, with the folder's name; none if there is no folder."""
+        """The files of a folder, sorted, with the folder's name; none if it does not exist."""
         prefix = f"{folder}/" if folder else ""
         try:
             with os.scandir(self.path / folder) as entries:
@@ -154,21 +158,21 @@ class Folder:
             try:
                 yield
             finally:
-                _unlock(descriptor)  # by name: a fork may have left a copy of the descriptor
+                _unlock(descriptor)  # explicitly: a forked child may hold a copy of the descriptor
         finally:
             self._held.discard(descriptor)
             with contextlib.suppress(OSError):
                 os.close(descriptor)
 
     def after_fork(self) -> None:
-        """In the child: let go of the parent's lock without releasing it."""
+        """In the child: close the parent's lock files without releasing the locks."""
         for descriptor in self._held:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
         self._held = set()
 
     def _write(self, target: Path, data: bytes) -> Path:
-        """The bytes, synced, in a file beside the target."""
+        """Write the bytes to a synced, unfinished file in the target's folder."""
         _make(target.parent)
         unfinished, descriptor = _unfinished(target.parent)
         try:
@@ -183,7 +187,7 @@ class Folder:
         return unfinished
 
     def sweep(self, older_than: float = 3600) -> None:
-        """Remove what crashes left unfinished; recent files may still be in another's hands."""
+        """Remove unfinished files that crashes left; recent ones may still be in use."""
         for folder in ("", "outbox", "sent", "once"):
             with contextlib.suppress(OSError), os.scandir(self.path / folder) as entries:
                 for entry in entries:
@@ -195,15 +199,15 @@ class Folder:
 
 
 def _unfinished(folder: Path) -> tuple[Path, int]:
-    """A new file; its name is not random, so that opting out needs no randomness."""
+    """A new file. Its name is not random: opting out must work without randomness."""
     while True:
         path = folder / f"{_NEW}{os.getpid()}-{next(_numbers)}"
-        with contextlib.suppress(FileExistsError):  # another process of this number left it
+        with contextlib.suppress(FileExistsError):  # an earlier process with this id left it
             return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
 
 
 def _make(path: Path) -> None:
-    """The directory, for the owner only; it and all that had to be made above it are synced."""
+    """Make the directory, for the owner only; it and all new parents are synced."""
     if path.is_dir():
         return
     made = [path]
@@ -216,7 +220,7 @@ def _make(path: Path) -> None:
 
 
 def _check_ours(descriptor: int) -> None:
-    """Refuse what another user put here, or what is no file; let nobody else read what is ours."""
+    """Refuse what is not a file, or belongs to another user; make our own files private."""
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "not a file")
@@ -224,14 +228,14 @@ def _check_ours(descriptor: int) -> None:
         return
     user = os.geteuid()
     if user and found.st_uid not in (user, 0):
-        raise PermissionError(errno.EPERM, "it belongs to another user")
+        raise PermissionError(errno.EPERM, "the file belongs to another user")
     if found.st_uid == user and found.st_mode & 0o077:
         with contextlib.suppress(OSError):
             os.fchmod(descriptor, 0o600)
 
 
 def _sync_folder(path: Path) -> None:
-    if sys.platform == "win32":  # directories cannot be synced there, renames are journalled
+    if sys.platform == "win32":  # directories cannot be synced there; renames are journalled
         return
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -277,3 +281,26 @@ else:
 
     def _unlock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def seal(kind: str, body: bytes) -> bytes:
+    """The body under a line that names its kind and its SHA-256.
+
+    >>> unseal("note", seal("note", b"text"))
+    b'text'
+    """
+    return f"rappor-{kind}-v1 {_checksum(kind, body)}\n".encode("ascii") + body
+
+
+def unseal(kind: str, data: bytes) -> bytes | None:
+    """The body, or None if a single bit is wrong, missing or too many.
+
+    >>> unseal("note", seal("note", b"text")[:-1]) is None
+    True
+    """
+    body = data.partition(b"\n")[2]
+    return body if data == seal(kind, body) else None
+
+
+def _checksum(kind: str, body: bytes) -> str:
+    return hashlib.sha256(f"rappor {kind} ".encode("ascii") + body).hexdigest()

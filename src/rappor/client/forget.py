@@ -1,8 +1,8 @@
-"""Forget: delete a client's secret and ledger, keep what they cost, and say it (R58).
+"""Forget: delete a client's secret and ledger, but keep what they cost (§6).
 
-A new secret draws every B' anew. Whoever kept the old reports has two looks at the same values, so
-the old ε is carried over: it counts against the limits of every collection from then on. So is the
-last period that was reported on: a new secret gives no period a second report.
+A new secret draws a second B' for every value. Anyone who kept the old reports then has two looks
+at the same values. So the old ε is carried over, and counts against the limits of each collection.
+The last reported period is carried over too: a new secret gives no period a second report.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class Forgotten:
     """What forget() did.
 
     Attributes:
-        epsilon: what was spent under the old secrets, rounded up; it stays spent.
-        text: what that means.
+        epsilon: what was spent with the old secrets, rounded up; it stays spent.
+        text: the same in words.
     """
 
     epsilon: float
     text: str
 
 
-class _Kept(NamedTuple):
-    """What no forgetting deletes: ε by collection, groups, and up to when there are reports."""
+class _Carried(NamedTuple):
+    """What is never deleted: ε by collection, groups, and the last reported periods."""
 
     carried: dict[str, float]
     groups: dict[str, str]
@@ -48,29 +48,31 @@ class _Kept(NamedTuple):
 
 
 def forget(disk: Disk, collections: Mapping[str, Collection], today: datetime.date) -> Forgotten:
-    """Delete everything but the sum of what it cost. Call it under the lock."""
+    """Delete everything except the ε it cost. Call it while holding the lock."""
     carried, groups, floors = _spent(disk, collections, today)
     save_forgotten(disk, carried, groups, floors)
     for folder in (OUTBOX, SENT, ONCE):
         for name in disk.names(folder):
             disk.remove(name)
-    for name in (COUNTS, RETRY, SECRET, USED, LEDGER):  # the ledger last: until then, try again
+    # The ledger goes last: until then, forget() can be repeated.
+    for name in (COUNTS, RETRY, SECRET, USED, LEDGER):
         disk.remove(name)
     total = add_up((epsilon, 1) for epsilon in carried.values())
     return Forgotten(
         total,
-        f"Deleted: the secret, the ledger, all reports kept here. Reports that were sent stay "
-        f"sent, and the ε = {up(total)} they cost stays spent. A new secret starts a second look "
-        "at the same values: its ε adds to this one, and the limits of the collections count both.",
+        f"The secret, the ledger and all reports stored here are deleted. Reports that were sent "
+        f"cannot be recalled, and the ε = {up(total)} they cost stays spent. A new secret gives a "
+        "second look at the same values: its ε adds to this one, and the limits of the "
+        "collections count both.",
     )
 
 
-def _spent(disk: Disk, collections: Mapping[str, Collection], today: datetime.date) -> _Kept:
-    """What stays. Where the ledger is lost or too old, the limits it has kept to, up to today."""
+def _spent(disk: Disk, collections: Mapping[str, Collection], today: datetime.date) -> _Carried:
+    """What is kept. If the ledger is lost or too old, assume that every limit was reached."""
     try:
         return _kept(find_ledger(disk) or load_forgotten(disk))
     except Stopped:
-        known = _kept(_whatever(disk))
+        known = _kept(_readable_rest(disk))
     for name, each in collections.items():
         known.carried[name] = max(known.carried.get(name, 0.0), each.max_epsilon)
         if each.group is not None:
@@ -80,18 +82,18 @@ def _spent(disk: Disk, collections: Mapping[str, Collection], today: datetime.da
     return known
 
 
-def _kept(ledger: Ledger) -> _Kept:
+def _kept(ledger: Ledger) -> _Carried:
     names = {each.collection for each in ledger.accounts} | set(ledger.carried)
     floors = {
         name: latest((*ledger.used.get(name, {}), *ledger.floors.get(name, "").split()))
         for name in {name for name, used in ledger.used.items() if used} | set(ledger.floors)
     }
     carried = {name: ledger.epsilon([name]) for name in names}
-    return _Kept(carried, dict(ledger.groups), floors)
+    return _Carried(carried, dict(ledger.groups), floors)
 
 
-def _whatever(disk: Disk) -> Ledger:
-    """What is left to read: an old ledger, or what was forgotten before; each is too little."""
+def _readable_rest(disk: Disk) -> Ledger:
+    """What can still be read: an old ledger, or what earlier forgetting kept."""
     with contextlib.suppress(Stopped):
         data = disk.read(LEDGER)
         if data is not None:

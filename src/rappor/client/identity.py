@@ -1,15 +1,14 @@
-"""Identity: the client's secret, drawn once, kept for ever, and refused when damaged (R6, R58).
+"""Identity: the client's secret, drawn once and kept permanently.
 
-Every B' and cohort follows from it. One that is missing after its first use, or damaged, stops the
-client: a new one would draw every B' anew, and each new draw costs another ε∞.
+Every B' and every cohort is derived from it. If it is missing after its first use, or damaged, the
+client stops: a new secret would draw a second B' for every value, at the cost of another ε∞ (§6).
 """
 
 from __future__ import annotations
 
-from rappor.client.folder import Disk
+from rappor.client.folder import Disk, seal, unseal
 from rappor.client.outbox import OUTBOX, SENT
 from rappor.client.problems import Stopped
-from rappor.client.sealed import seal, unseal
 from rappor.mechanism.entropy import derive_key, new_secret
 
 SECRET, USED, LEDGER, ONCE = "secret", "used", "ledger", "once"
@@ -17,21 +16,21 @@ MIN_SECRET_BYTES = 16
 
 
 def was_used(disk: Disk) -> bool:
-    """Whether a report was ever made here: some file is there that is written only then."""
+    """Whether a report was ever made here: a file exists that only reports leave."""
     traces = (OUTBOX, SENT, ONCE)
     return disk.read(USED) is not None or any(disk.names(folder) for folder in traces)
 
 
 def load_secret(disk: Disk, account_secret: bytes | None, *, first: bool = True) -> bytes:
-    """The secret; drawn and made durable if this is the first time. Call it under the lock.
+    """The secret, drawn and stored on first use. Call it while holding the lock.
 
     Args:
         disk: the directory.
-        account_secret: the account's, which no file holds.
-        first: whether it may be the first time; False where this process has used one.
+        account_secret: the account's secret, which no file holds; None if the client has its own.
+        first: whether this can be the first use; False if this process has used a secret before.
 
     Raises:
-        Stopped: missing after first use, damaged, or not the one that the directory belongs to.
+        Stopped: it is missing after first use, damaged, or not the secret of this directory.
     """
     secret = account_secret if account_secret is not None else _own(disk, first)
     mark = disk.read(USED)
@@ -63,13 +62,13 @@ def parse_secret(data: bytes) -> bytes:
 
 
 def mark_used(disk: Disk, secret: bytes) -> None:
-    """Write durably, before the first report, that this secret is the one in use."""
+    """Record durably, before the first report, which secret this directory uses."""
     if disk.read(USED) is None:
         disk.create(USED, _mark(secret))
 
 
 def check_of(secret: bytes) -> str:
-    """What tells secrets apart and gives none away: 128 bits of a key derived for this alone."""
+    """A 128-bit check value that tells secrets apart without revealing them."""
     return derive_key(secret, b"client check")[:16].hex()
 
 

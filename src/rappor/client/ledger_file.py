@@ -1,7 +1,7 @@
-"""The ledger on disk: one sealed JSON document, replaced as a whole; read strictly or not at all.
+"""The ledger on disk: one sealed JSON document, always replaced as a whole and read strictly.
 
-It holds, for each value, one 128-bit keyed fingerprint and which terms it was charged for; nothing
-else about values, and nothing in the order in which they were reported (DESIGN, choice 6).
+For each value it holds a 128-bit keyed fingerprint and the terms that the value was charged for.
+It holds nothing else about values, and not the order in which they were reported.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from typing import Any
 
 from rappor import formats
 from rappor.client.accounts import NULL, ChargeAccount, Ledger, Term
-from rappor.client.folder import Disk
+from rappor.client.folder import Disk, seal, unseal
 from rappor.client.identity import LEDGER, check_of, was_used
 from rappor.client.outbox import newest
 from rappor.client.problems import Stopped
-from rappor.client.sealed import seal, unseal
 from rappor.errors import RapporError
 from rappor.mechanism.entropy import derive_key
 from rappor.mechanism.kinds import check_kind
@@ -30,10 +29,10 @@ _FINGERPRINT = 16  # bytes
 
 
 def load_ledger(disk: Disk, secret: bytes) -> Ledger:
-    """The ledger of this secret; a new one if the secret was never used. Call it under the lock.
+    """The ledger of this secret; a new one on first use. Call it while holding the lock.
 
     Raises:
-        Stopped: missing after first use, damaged, too old, or the ledger of another secret.
+        Stopped: it is missing after first use, damaged, too old, or belongs to another secret.
     """
     ledger = find_ledger(disk)
     if ledger is None:
@@ -44,10 +43,10 @@ def load_ledger(disk: Disk, secret: bytes) -> Ledger:
 
 
 def find_ledger(disk: Disk) -> Ledger | None:
-    """The ledger that lies here, or None if none was ever used.
+    """The ledger of this directory, or None if there was never one.
 
     Raises:
-        Stopped: missing after first use, damaged, or older than the reports beside it.
+        Stopped: it is missing after first use, damaged, or older than the newest report.
     """
     data = disk.read(LEDGER)
     if data is None:
@@ -55,13 +54,13 @@ def find_ledger(disk: Disk) -> Ledger | None:
             raise Stopped("ledger-missing")
         return None
     ledger = parse_ledger(data)
-    if ledger.batches < newest(disk):  # one of a backup: what was spent since is not in it
+    if ledger.batches < newest(disk):  # restored from a backup: later charges are not in it
         raise Stopped("ledger-outdated")
     return ledger
 
 
 def save_ledger(disk: Disk, ledger: Ledger) -> None:
-    """Make the ledger durable."""
+    """Store the ledger, durably."""
     disk.replace(LEDGER, seal("ledger", _to_json(ledger)))
 
 
@@ -77,7 +76,7 @@ def parse_ledger(data: bytes) -> Ledger:
 
 
 def fingerprints(secret: bytes, collection: str, memo: str) -> Callable[[bytes], str]:
-    """The function from a value's memo bytes to its 128-bit fingerprint under this secret."""
+    """A function from a value's memo bytes to its 128-bit fingerprint under this secret."""
     key = derive_key(secret, b"client fingerprint", collection.encode(), bytes.fromhex(memo))
 
     def fingerprint(data: bytes) -> str:
@@ -89,9 +88,9 @@ def fingerprints(secret: bytes, collection: str, memo: str) -> Callable[[bytes],
 def save_forgotten(
     disk: Disk, carried: Mapping[str, float], groups: Mapping[str, str], floors: Mapping[str, str]
 ) -> None:
-    """Keep what forgotten secrets have cost: the next one's ε adds to it (R58).
+    """Keep what forgotten secrets have cost: the ε of the next one adds to it.
 
-    And up to which period each collection was reported to: no period gets a second report.
+    Also keep the last reported period of each collection: no period gets a second report.
     """
     kept = {
         "carried": {name: _number(epsilon) for name, epsilon in sorted(carried.items())},
@@ -102,7 +101,7 @@ def save_forgotten(
 
 
 def load_forgotten(disk: Disk) -> Ledger:
-    """A ledger with what forgotten secrets have cost, and nothing else."""
+    """A ledger with only what forgotten secrets have cost."""
     data = disk.read(FORGOTTEN)
     if data is None:
         return Ledger("")

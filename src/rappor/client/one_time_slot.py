@@ -1,13 +1,12 @@
-"""Once: the one report of a One-time collection, kept on disk before it is sent (R11)."""
+"""The one report of a one-time collection (§2.1), stored on disk before it is sent."""
 
 from __future__ import annotations
 
-from rappor.client.folder import Disk
+from rappor.client.folder import Disk, seal
 from rappor.client.identity import ONCE
 from rappor.client.outbox import parse_batch
 from rappor.client.problems import Stopped
 from rappor.client.randomness import random_bytes
-from rappor.client.sealed import seal
 from rappor.collection import Collection
 from rappor.mechanism.report import Report
 from rappor.wire import Batch, encode_batch, unpack
@@ -19,11 +18,11 @@ _QUEUED = ".queued"
 class DiskSlot:
     """A durable place for one collection's one report (`rappor.mechanism.Slot`).
 
-    It holds the whole batch, token included: sent again after a crash, it is counted once.
+    It holds the whole batch with its token, so that a batch sent again after a crash counts once.
     """
 
     def __init__(self, disk: Disk, collection: Collection, period: str, cell: Cell) -> None:
-        """Take what a batch made now would carry."""
+        """Take what a new batch needs."""
         self._disk = disk
         self._collection = collection
         self._period = period
@@ -31,14 +30,14 @@ class DiskSlot:
         self._name = f"{ONCE}/{collection.name}-{collection.memo_digest[:16]}"
 
     def load(self) -> Report | None:
-        """The report that was kept, or None if there was never one."""
+        """The stored report, or None if there was never one."""
         batch = self.batch()
         if batch is None:
             return None
         return Report(int.from_bytes(batch.cohorts, "little"), unpack(batch.reports, batch.k))
 
     def keep(self, report: Report) -> None:
-        """Make the report durable, unless one is kept already."""
+        """Store the report durably, unless one is stored already."""
         made = Batch.of(
             [report],
             token=random_bytes(16),
@@ -54,7 +53,7 @@ class DiskSlot:
             return
 
     def batch(self) -> Batch | None:
-        """The batch that was kept; Stopped if it is damaged: another is never drawn."""
+        """The stored batch; Stopped if it is damaged, because a second one is never drawn."""
         data = self._disk.read(self._name)
         if data is None:
             return None
@@ -65,16 +64,16 @@ class DiskSlot:
 
     @property
     def queued(self) -> bool:
-        """Whether the batch went to the outbox."""
+        """Whether the batch was put into the outbox."""
         return self._disk.read(self._name + _QUEUED) is not None
 
     def mark_queued(self) -> None:
-        """Remember that the batch went to the outbox, or must not go there any more."""
+        """Record that the batch was put into the outbox, or must not be any more."""
         self._disk.replace(self._name + _QUEUED, b"")
 
 
-def spoil(disk: Disk) -> None:
-    """See to it that One-time reports which were made but not sent never are, of any collection."""
+def discard_unsent(disk: Disk) -> None:
+    """Make sure that one-time reports that are not in the outbox yet are never sent."""
     names = set(disk.names(ONCE))
     for name in names:
         if not name.endswith(_QUEUED) and name + _QUEUED not in names:

@@ -1,6 +1,6 @@
-"""Preview: exactly what was sent and what would be, for the person whose data it is (R22).
+"""Preview: exactly what was sent and what will be sent, for the person whose data it is.
 
-A request is its headers and these bytes, nothing else. The secret and B' are never shown.
+A request consists of its headers and these bytes. The secret and B' are never shown.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ class PreviewedReport:
     """One batch as a person can read it, and as the bytes that are sent.
 
     Attributes:
-        state: one of `rappor.client.outbox.STATES`: what waits, and what has left in any way.
+        state: one of `rappor.client.outbox.STATES`.
         collection: its name.
         version: of the collection.
-        period: the day or week, the only time that is sent.
+        period: the day or week; no other time is sent.
         dimensions: sent in clear, outside ε.
-        cohort: which of the collection's hash functions were used.
+        cohort: the client's cohort, which decides the hash functions.
         bits: the report, bit k-1 first.
-        token: 128 random bits that let the collector count a repeated upload once.
+        token: 128 random bits, by which the collector counts a repeated upload once.
         body: all bytes of the request's body, in hex.
     """
 
@@ -43,8 +43,8 @@ class PreviewedReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
-    """What a collection would send next: everything but the random bits."""
+class NextReport:
+    """What a further report of a collection would send, without its random bits."""
 
     collection: str
     version: int
@@ -59,21 +59,21 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What leaves a client.
+    """What a client sends.
 
     Attributes:
         upload_to: the address, or None.
-        headers: of every request, besides Host, Content-Length and Connection.
-        sent: the latest batches that left, or may have, oldest first.
-        waiting: the batches that would be sent next, oldest first.
-        next: for each collection, what a further report would carry.
+        headers: of every request, in addition to Host, Content-Length and Connection.
+        sent: the latest batches that were sent or may have been, oldest first.
+        waiting: the batches in the outbox, oldest first.
+        next: for each collection, what a further report would send.
     """
 
     upload_to: str | None
     headers: dict[str, str]
     sent: tuple[PreviewedReport, ...]
     waiting: tuple[PreviewedReport, ...]
-    next: tuple[Next, ...]
+    next: tuple[NextReport, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data, for JSON."""
@@ -93,7 +93,7 @@ class Preview:
 
 
 def describe(batch: PreviewedReport) -> list[str]:
-    """A batch in two lines for a person."""
+    """A batch in two lines of text."""
     cell = ", ".join(f"{name} = {value}" for name, value in batch.dimensions.items())
     return [
         f"{batch.collection} version {batch.version}, {batch.period}"
@@ -102,15 +102,17 @@ def describe(batch: PreviewedReport) -> list[str]:
     ]
 
 
-def look(disk: Disk) -> tuple[tuple[PreviewedReport, ...], tuple[PreviewedReport, ...]]:
-    """The batches that were sent and those that wait, from a client's directory."""
+def read_batches(disk: Disk) -> tuple[tuple[PreviewedReport, ...], tuple[PreviewedReport, ...]]:
+    """The sent and the waiting batches of a client's directory."""
     return tuple(_all(disk, SENT)), tuple(_all(disk, OUTBOX))
 
 
-def coming(collections: Iterable[Collection], dimensions: Mapping[str, str]) -> tuple[Next, ...]:
-    """What each collection would send."""
+def next_reports(
+    collections: Iterable[Collection], dimensions: Mapping[str, str]
+) -> tuple[NextReport, ...]:
+    """What a further report of each collection would send."""
     return tuple(
-        Next(
+        NextReport(
             each.name,
             each.version,
             each.description,
@@ -126,7 +128,7 @@ def coming(collections: Iterable[Collection], dimensions: Mapping[str, str]) -> 
 
 
 def headers(with_key: bool) -> dict[str, str]:
-    """The headers of a request, the key left out."""
+    """The headers of a request, without the key."""
     found = {"Content-Type": BINARY}
     return found | {"Authorization": "Bearer (the ingest key)"} if with_key else found
 

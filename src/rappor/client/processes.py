@@ -1,4 +1,4 @@
-"""Processes: what the clients of a process do when it forks and when it ends."""
+"""Processes: what happens to the clients of a process when it forks and when it ends."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import os
 import time
 from typing import Protocol
 
-AT_EXIT = 2.0  # seconds that the end of a process may wait, for all clients together
+AT_EXIT = 2.0  # seconds that all clients together may delay the end of a process
 
 
-class Lives(Protocol):
-    """What is told of a fork and of the end."""
+class LivingClient(Protocol):
+    """A client that needs to know of forks and of the end of the process."""
 
     def after_fork(self) -> None:
-        """In the child: own queues, own threads when needed, no lock and no socket."""
+        """In the child: start with new queues and threads, without locks and sockets."""
 
     def close(self, timeout: float) -> bool:
-        """Keep what was reported, send what is due, stop."""
+        """Record all calls, send what is due, and stop."""
 
 
-_living: set[Lives] = set()  # held here until closed: a host may let go of its client
+_living: set[LivingClient] = set()  # kept until closed, even if the application drops them
 
 
-def begin(client: Lives) -> None:
-    """Tell this client of forks and of the end."""
+def begin(client: LivingClient) -> None:
+    """Register a client."""
     _living.add(client)
 
 
-def end(client: Lives) -> None:
-    """Tell it no more."""
+def end(client: LivingClient) -> None:
+    """Remove a client."""
     _living.discard(client)
 
 

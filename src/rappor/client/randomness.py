@@ -1,6 +1,6 @@
-"""Randomness for everything but the coins: tokens, moments, the order of uploads.
+"""Randomness for all but the coins: tokens, times of upload, the order of uploads.
 
-From the operating system, or EntropyError: nothing weaker is used instead.
+It comes from the operating system. If that fails, EntropyError: there is no weaker fallback.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rappor.mechanism.entropy import NO_ENTROPY
 
 
 def random_bytes(count: int) -> bytes:
-    """Random bytes; EntropyError, and no other error, if the operating system has none."""
+    """Random bytes; EntropyError if the operating system gives none."""
     try:
         return os.urandom(count)
     except (OSError, NotImplementedError) as error:

@@ -1,7 +1,8 @@
-"""Recorder: from a value to a report in the outbox, one step durable before the next.
+"""Recorder: from a value to a report in the outbox; each step is durable before the next.
 
-Under the directory's lock: consent, secret, ledger; the charge made durable; only then the report
-is drawn, and written to the outbox. A crash between two steps loses a report, never a charge.
+It holds the lock of the directory. It checks consent, reads secret and ledger, and stores the
+charge; only then it draws the report and writes it to the outbox. A crash between two steps loses a
+report, never a charge.
 """
 
 from __future__ import annotations
@@ -17,13 +18,19 @@ from dataclasses import replace
 from rappor.client.accounts import NULL, Ledger
 from rappor.client.charging import Caps, ChargeDecision, ask, group_limits, used_up
 from rappor.client.clock import Clock, day_of, start_of
-from rappor.client.consent import PAUSED, opted_out
+from rappor.client.consent import (
+    LOCK,
+    PAUSED,
+    clearing_requested,
+    epoch,
+    finish_clearing,
+    opted_out,
+)
 from rappor.client.folder import Busy, Disk
 from rappor.client.identity import check_of, load_secret, mark_used
 from rappor.client.ledger_file import fingerprints, load_ledger, save_ledger
 from rappor.client.one_time_slot import DiskSlot
 from rappor.client.outbox import Outbox
-from rappor.client.outbox_clearing import LOCK, clear, epoch, wished
 from rappor.client.problems import PROBLEMS, Stopped
 from rappor.client.randomness import random_bytes
 from rappor.collection import Collection, days_of, period_of
@@ -42,7 +49,7 @@ _log = logging.getLogger("rappor.client")
 
 
 class Recorder:
-    """Makes the reports of one client. Nothing here raises but programming errors of `rappor`."""
+    """Makes the reports of one client. Raises only for bugs in rappor itself."""
 
     def __init__(
         self,
@@ -67,31 +74,32 @@ class Recorder:
         self._account_secret = account_secret
         self._caps = replace(caps, groups=group_limits(collections.values()))
         self._entropy = entropy
-        self._known: tuple[str, int] | None = None  # the secret and the batches of its ledger
-        self.epoch = 0  # of consent, as last seen on disk; calls carry it
-        self.stopped = False  # nothing is made any more, not even of calls that wait for the lock
+        self._known: tuple[str, int] | None = None  # secret's check value, batches
+        self.epoch = 0  # of consent, as last read from disk; each call carries the current one
+        self.stopped = False  # no report is made any more, even for calls that wait for the lock
         self.problem: str | None = None
         self.counts: dict[str, int] = {}
-        self.closed: dict[str, tuple[float, float]] = {}  # when report() need not even ask
+        # collection -> (from, to): no report is possible in this time
+        self.closed: dict[str, tuple[float, float]] = {}
 
     @property
     def has_account_secret(self) -> bool:
-        """Whether the secret is the account's, and not in the directory."""
+        """Whether the secret belongs to an account, and is not in the directory."""
         return self._account_secret is not None
 
-    def look(self) -> None:
-        """Learn which epoch of consent it is: calls from now on belong to it."""
-        with contextlib.suppress(OSError):  # calls of an older epoch come to nothing
+    def read_epoch(self) -> None:
+        """Read the current epoch of consent; calls from now on belong to it."""
+        with contextlib.suppress(OSError):  # then calls belong to an older epoch and are discarded
             self.epoch = epoch(self._disk)
 
     def record(self, name: str, value: object, when: float, called_in: int | None = None) -> bool:
-        """Make the report of one call to `report()`, if one is due; whether one was made.
+        """Make the report of one call to `report()`, if it is allowed; whether one was made.
 
         Args:
             name: the collection.
             value: what was reported.
             when: the time of the call.
-            called_in: the epoch of consent that was known at the call; None is the present one.
+            called_in: the epoch of consent at the time of the call; None: the current one.
         """
         try:
             collection = self._collections.get(name)
@@ -111,14 +119,14 @@ class Recorder:
         return self.counts.get(ChargeDecision.YES.value, 0) > made
 
     def tick(self) -> None:
-        """Report "no value" for closed periods without one, and queue what a crash left behind."""
-        self.look()
+        """Make null reports for past periods, and queue one-time reports that a crash held up."""
+        self.read_epoch()
         if self.problem == "no-entropy":
             self._guarded(_probe)
         waiting = [each for each in self._collections.values() if each.null_reports]
         once = [each for each in self._collections.values() if each.one_time]
         with contextlib.suppress(OSError):  # an unusable directory is said when there is a call
-            if waiting or once or wished(self._disk):
+            if waiting or once or clearing_requested(self._disk):
                 self._guarded(lambda: self._tick(waiting, once))
 
     def _record(
@@ -129,9 +137,9 @@ class Recorder:
                 return "opted out"
             if self.stopped:
                 return "not made"
-            clear(self._disk, self._outbox)
+            finish_clearing(self._disk, self._outbox)
             self.epoch = epoch(self._disk)
-            if called_in not in (None, self.epoch):  # there may have been an opt-out since the call
+            if called_in not in (None, self.epoch):  # the person may have opted out since the call
                 return "opted out"
             _probe()  # before anything is charged
             secret, ledger = self._open()
@@ -151,7 +159,7 @@ class Recorder:
         with self._disk.lock(LOCK, _WAIT):
             if self.stopped or opted_out(self._disk):
                 return
-            clear(self._disk, self._outbox)
+            finish_clearing(self._disk, self._outbox)
             if waiting:
                 secret, ledger = self._open()
                 ledger = self._since(ledger, secret, today)
@@ -165,7 +173,7 @@ class Recorder:
                     slot.mark_queued()
 
     def _open(self) -> tuple[bytes, Ledger]:
-        """Secret and ledger; never others, or older ones, than this process has known."""
+        """Secret and ledger; Stopped if they are not those, or older than those, seen before."""
         secret = load_secret(self._disk, self._account_secret, first=self._known is None)
         ledger = load_ledger(self._disk, secret)
         known = self._known or (check_of(secret), 0)
@@ -177,7 +185,7 @@ class Recorder:
         return secret, ledger
 
     def _since(self, ledger: Ledger, secret: bytes, today: datetime.date) -> Ledger:
-        """The ledger with the day from which a period without a value is reported."""
+        """The ledger with the day from which periods without a value get null reports."""
         paused = self._disk.exists(PAUSED)
         if ledger.since is not None and not paused:
             return ledger
@@ -189,9 +197,10 @@ class Recorder:
     def _fill(
         self, ledger: Ledger, collection: Collection, secret: bytes, today: datetime.date
     ) -> Ledger:
-        """Null reports in the place of those that periods which are over and still accepted lack.
+        """Make the null reports that past periods lack, if a collector still accepts them.
 
-        As many as a client with values would have made: neither silence nor their number speaks.
+        Each period gets the number of reports that a client with values would have sent: neither
+        silence nor their number tells anything.
         """
         first = max(
             datetime.date.fromisoformat(ledger.since or today.isoformat()),
@@ -245,19 +254,19 @@ class Recorder:
 
     def _fingerprint(self, collection: Collection, secret: bytes, value: object) -> str:
         keyed = fingerprints(secret, collection.name, collection.memo_digest)
-        memo = signal_of(
+        signal = signal_of(
             collection.params,
             collection.kind,
             collection.dialect,
             0,
             collection.categories,
             collection.ranges,
-            then=lambda _bits, data: data,
         )
-        return keyed(memo(value))
+        _, memo = signal(value)
+        return keyed(memo)
 
     def _close(self, ledger: Ledger, collection: Collection, day: datetime.date) -> None:
-        """Let `report()` know when further calls change nothing."""
+        """Tell `report()` if further calls in this period change nothing."""
         if used_up(ledger, collection, period_of(collection.period, day)):
             first, last = days_of(period_of(collection.period, day))
             self.closed[collection.name] = (
@@ -269,7 +278,7 @@ class Recorder:
         self.counts[what] = self.counts.get(what, 0) + 1
 
     def _guarded(self, action: Callable[[], None]) -> None:
-        """Do something; whatever fails becomes a problem in the status and one line in the log."""
+        """Run an action; a failure becomes a problem in the status and one line in the log."""
         try:
             action()
         except EncodeError as error:
@@ -292,7 +301,7 @@ class Recorder:
             self._set(None)
 
     def failed(self, error: BaseException) -> None:
-        """Note what was raised where nothing should be."""
+        """Note an unexpected exception."""
         self._set("no-entropy" if isinstance(error, EntropyError) else "internal")
 
     def _set(self, problem: str | None) -> None:
@@ -302,5 +311,5 @@ class Recorder:
 
 
 def _probe() -> None:
-    """EntropyError if there is no randomness at this moment."""
+    """Raise EntropyError if there is no randomness right now."""
     random_bytes(1)

@@ -1,7 +1,7 @@
 """Resolver: the addresses of a host, within a time limit.
 
-`getaddrinfo` cannot be interrupted. It runs in a daemon thread of its own; the caller waits for it
-up to a limit, and the thread goes on alone. There is one such thread at most.
+`getaddrinfo` cannot be interrupted, so it runs in its own daemon thread. The caller waits for a
+limited time; the thread may run longer. There is at most one such thread.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Address = tuple[int, int, int, str, Any]  # as getaddrinfo gives it
 
 
 class _Lookup:
-    """One call of getaddrinfo and what came of it."""
+    """One call of getaddrinfo, and its result."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
@@ -33,17 +33,17 @@ class Resolver:
         self.after_fork()
 
     def after_fork(self) -> None:
-        """In the child: the parent's thread is not there."""
+        """In the child: forget the parent's thread, which does not exist here."""
         self._lookup: _Lookup | None = None
 
     def addresses(self, timeout: float) -> list[Address]:
         """The addresses of the host.
 
         Raises:
-            OSError: there are none; TimeoutError if they were not known in time.
+            OSError: there are none; TimeoutError: the lookup took too long.
         """
         try:
-            return self._ask(socket.AI_NUMERICHOST)  # an address already: nobody is asked
+            return self._ask(socket.AI_NUMERICHOST)  # already an address: no lookup
         except (OSError, UnicodeError):
             pass
         lookup = self._lookup
@@ -53,9 +53,9 @@ class Resolver:
                 _thread.start_new_thread(self._run, (lookup,))
             except RuntimeError:
                 self._lookup = None
-                raise OSError("no thread to look up the collector's name") from None
+                raise OSError("cannot start a thread to look up the collector's name") from None
         if not lookup.done.wait(max(0.0, timeout)):
-            raise TimeoutError("the collector's name was not looked up in time")
+            raise TimeoutError("looking up the collector's name took too long")
         if lookup.error is not None or not lookup.addresses:
             raise OSError("the collector's name cannot be looked up") from lookup.error
         return lookup.addresses

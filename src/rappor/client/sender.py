@@ -1,9 +1,9 @@
-"""Sender: takes batches from the outbox to the collector, at random moments, until they are stored.
+"""Sender: uploads the batches of the outbox, at random moments, until they are stored.
 
-Failures wait longer each time, with jitter; `Retry-After` is obeyed, by later processes too. What a
-collector refuses for good, or would refuse by age, is dropped and counted. That a batch leaves is
-on disk before it does, so that what is shown as sent is all that was. Whether it may leave is asked
-last: after the connection is made, before the first byte (`outbox_clearing` has the order).
+After each failure it waits longer, with jitter. It obeys `Retry-After`, across processes. Batches
+that the collector refuses permanently, or that are too old, are dropped and counted. Before a batch
+is sent, this is noted on disk, so that the list of sent batches is complete. Consent is checked
+last: after the connection is made, before the first byte (see `consent`).
 """
 
 from __future__ import annotations
@@ -16,38 +16,36 @@ from collections.abc import Iterator
 
 from rappor import formats
 from rappor.client.clock import Clock, day_of
-from rappor.client.consent import opted_out
-from rappor.client.folder import Busy, Disk
+from rappor.client.consent import LOCK, SENDING_LOCK, UPLOAD_LOCK, clearing_requested, opted_out
+from rappor.client.folder import Busy, Disk, seal, unseal
 from rappor.client.outbox import Outbox
-from rappor.client.outbox_clearing import LOCK, SENDING_LOCK, UPLOAD_LOCK, wished
 from rappor.client.problems import PROBLEMS
 from rappor.client.randomness import random_bytes, shuffled, uniform
-from rappor.client.sealed import seal, unseal
 from rappor.client.transport import LONGEST_WAIT, Aborted, Answer, Transport, connect
 from rappor.errors import EntropyError, ParamsError
 
 RETRY = "retry"
 FIRST_WAIT, MAX_WAIT = 30.0, 6 * 3600.0
 TIMEOUT = 10.0
-_PATIENT = 3  # failures in a row after which a short Retry-After is no longer enough
+_PATIENT = 3  # after this many failures in a row, a short Retry-After is not enough
 _log = logging.getLogger("rappor.client")
 
 
 class Withdrawn(Exception):
-    """What was to be sent no longer waits, or must not leave."""
+    """The batch is no longer in the outbox, or must not be sent."""
 
 
 class NoAnswer(Exception):
-    """The network, or a transport of the host, failed; the text is the kind of error."""
+    """The network or the transport failed; the text is the type of the error."""
 
 
 class Sender:
-    """Uploads what is due. One process at a time sends; the others leave it to that one."""
+    """Uploads what is due. One process sends at a time; the others do nothing meanwhile."""
 
     def __init__(
         self, disk: Disk, clock: Clock, outbox: Outbox, transport: Transport, jitter: float
     ) -> None:
-        """Take the outbox, the way out, and how long (seconds) a batch may wait at random."""
+        """Take the outbox, the transport, and the longest random delay of a batch in seconds."""
         self._disk = disk
         self._clock = clock
         self._outbox = outbox
@@ -55,14 +53,14 @@ class Sender:
         self._jitter = jitter
         self._moments: dict[str, float] = {}
         self._postponed: dict[str, float] = {}
-        self._failed = (0.0, 0)  # as on disk, for a disk that takes nothing
+        self._failed = (0.0, 0)  # the same as on disk, in case the disk cannot be written
         self.error: str | None = None
-        self.problem: str | None = None  # a code of `PROBLEMS`: why nothing can be sent
+        self.problem: str | None = None  # a code of `PROBLEMS`, if nothing can be sent
         self.busy_since: float | None = None
         self.stop = threading.Event()
 
     def after_fork(self) -> None:
-        """In the child: an event of its own."""
+        """In the child: make a new event."""
         stopped = self.stop.is_set()
         self.stop = threading.Event()
         if stopped:
@@ -70,7 +68,7 @@ class Sender:
         self.busy_since = None
 
     def send(self, *, until: float, now: bool = False) -> bool:
-        """Send what is due; True when nothing that is due is left.
+        """Send what is due; True if nothing that is due is left.
 
         Args:
             until: the monotonic time at which to stop.
@@ -78,7 +76,7 @@ class Sender:
         """
         try:
             if self.problem is not None:
-                random_bytes(1)  # has what was missing come back?
+                random_bytes(1)  # is there randomness again?
                 self.problem = None
             if not self._outbox.names():
                 return True
@@ -112,7 +110,7 @@ class Sender:
             if not waiting.due(self._clock.time()):
                 continue
             left = until - self._clock.monotonic()
-            if left <= 0 or self.waits() > 0 or self._must_not():
+            if left <= 0 or self.waits() > 0 or self._sending_forbidden():
                 return False
             moment = self._moments.setdefault(name, self._moment())
             if now:
@@ -123,9 +121,9 @@ class Sender:
             done = self._post(name, waiting.body, min(left, TIMEOUT)) and done
         return done
 
-    def _must_not(self) -> bool:
-        """Whether the person wants nothing sent, or not what waits now."""
-        return self.stop.is_set() or opted_out(self._disk) or wished(self._disk)
+    def _sending_forbidden(self) -> bool:
+        """Whether the person opted out, or the outbox has to be cleared first."""
+        return self.stop.is_set() or opted_out(self._disk) or clearing_requested(self._disk)
 
     def _post(self, name: str, body: bytes, timeout: float) -> bool:
         self.busy_since = self._clock.monotonic()
@@ -155,21 +153,21 @@ class Sender:
                 return self._answered(tried, answer)
 
     def _claim(self, name: str, body: bytes, wait: float) -> str:
-        """Its name from now on, if this very batch may leave at this moment; else Withdrawn.
+        """Mark this batch as tried, and return its new name; Withdrawn if it must not be sent now.
 
-        Under the lock, which whoever clears the outbox holds: neither comes in between. The markers
-        are read first. A number is used again after forget(), hence the bytes are compared.
+        It holds the lock, and so does clearing the outbox, so that neither interrupts the other.
+        forget() restarts the numbers of batches: the bytes are compared, not only the name.
         """
         with self._disk.lock(LOCK, wait):
-            if self._must_not():
+            if self._sending_forbidden():
                 raise Withdrawn
             waiting = self._outbox.read(name)
             if waiting is None or waiting.body != body:
                 raise Withdrawn
-            return self._outbox.trying(name)  # what cannot be noted as sent is not sent
+            return self._outbox.trying(name)  # a batch that cannot be marked is not sent
 
     def _answered(self, name: str, answer: Answer) -> bool:
-        """What follows from an answer; whether the batch is done with."""
+        """Act on an answer; whether the batch is finished."""
         if answer.stored:
             self._outbox.sent(name)
             self._clear()
@@ -179,7 +177,7 @@ class Sender:
         if answer.permanent:
             self._outbox.refused(name, answer.code or str(answer.status))
             return True
-        if answer.about_collection:  # the others need not wait for this one
+        if answer.about_collection:  # batches of other collections need not wait
             asked = answer.retry_after or 0.0
             wait = max(asked, MAX_WAIT) * (0.5 + _spread())
             self._postponed[name] = self._clock.monotonic() + wait
@@ -188,9 +186,9 @@ class Sender:
         return False
 
     def waits(self) -> float:
-        """Seconds until a failure allows the next attempt; 0 when it is allowed now."""
+        """Seconds until the next attempt after a failure; 0 if it is allowed now."""
         left = self._read()[0] - self._clock.time()
-        return left if 0 < left <= LONGEST_WAIT else 0.0  # beyond: the clock was set back
+        return left if 0 < left <= LONGEST_WAIT else 0.0  # more than that: the clock was set back
 
     def next_moment(self) -> float:
         """Seconds until there may be something to do."""
@@ -207,7 +205,7 @@ class Sender:
         if asked is not None:
             least = wait if asked == 0 or failures > _PATIENT else 0.0
             wait = max(least, asked * (1 + 0.1 * _spread()))
-        self._moments.clear()  # new ones, or all that waited would leave in one burst
+        self._moments.clear()  # draw new moments, or all waiting batches would be sent at once
         self._write(self._clock.time() + min(wait, LONGEST_WAIT), failures)
 
     def _clear(self) -> None:
@@ -217,7 +215,7 @@ class Sender:
             self._disk.remove(RETRY)
 
     def _read(self) -> tuple[float, int]:
-        """When to try again, and how many failures there were in a row."""
+        """When to try again, and the number of failures in a row."""
         try:
             body = unseal(RETRY, self._disk.read(RETRY) or b"")
             found = formats.parse_json((body or b"").decode("ascii"))
@@ -236,7 +234,7 @@ class Sender:
         return self._clock.monotonic() + self._jitter * uniform()
 
     def stuck(self, problem: str) -> None:
-        """Nothing can be sent for now, for the reason that the code names."""
+        """Note that nothing can be sent for now; the code says why."""
         if problem != self.problem:
             _log.warning("nothing is sent: %s", PROBLEMS[problem])
         self.problem = problem
@@ -249,7 +247,7 @@ class Sender:
 
 @contextlib.contextmanager
 def _network() -> Iterator[None]:
-    """NoAnswer for whatever a network or a transport of the host comes up with."""
+    """Turn every error of the network or the transport into NoAnswer or Withdrawn."""
     try:
         yield
     except Aborted:
@@ -259,7 +257,7 @@ def _network() -> Iterator[None]:
 
 
 def _spread() -> float:
-    """A number in [0, 1) so that clients do not come back together; without randomness, 1."""
+    """A random number in [0, 1), to spread retries; 1 if there is no randomness."""
     try:
         return uniform()
     except EntropyError:

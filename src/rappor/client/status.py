@@ -1,4 +1,4 @@
-"""Status: how a client is doing, in words and numbers for people; never a value, never a secret."""
+"""Status: the state of a client in words and numbers; never a value or a secret."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from typing import Any
 from rappor.client.accounts import Ledger
 from rappor.client.charging import group_limits, used_up
 from rappor.client.clock import day_of
-from rappor.client.inspection import Inspection
-from rappor.client.problems import PROBLEMS
+from rappor.client.consent import opted_out
+from rappor.client.folder import Disk
+from rappor.client.identity import LEDGER, SECRET, parse_secret, was_used
+from rappor.client.ledger_file import find_ledger, load_forgotten
+from rappor.client.outbox import Outbox
+from rappor.client.problems import PROBLEMS, Stopped
 from rappor.collection import Collection, period_of
 
 STATES = {
@@ -18,8 +22,8 @@ STATES = {
     "no consent": "opened with consent=False: nothing is recorded or sent",
     "do not track": "DO_NOT_TRACK is set: nothing is recorded or sent",
     "opted out": "the person opted out: nothing is recorded or sent until opt_in()",
-    "stopped": "something is wrong (see `problem`): nothing is reported",
-    "forgotten": "forget() deleted everything: open the client anew",
+    "stopped": "there is a problem (see `problem`): nothing is reported",
+    "forgotten": "forget() deleted everything: open the client again",
     "closed": "close() was called",
 }
 
@@ -32,15 +36,15 @@ class CollectionStatus:
         name: of the collection.
         version: of the collection.
         period: the current one.
-        reports: made in the current period.
-        values: distinct values reported so far.
-        max_values: the limit on them.
-        epsilon: charged so far, rounded up; with its group, if it has one, `epsilon_group`.
-        epsilon_group: what its correlated group was charged together, or None.
-        max_epsilon: the limit on both: in a group, the smallest of its collections'.
-        state: "on"; "made" (the period's reports are made); "values at the limit" (only values
-            reported before are reported); "expired".
-        at_limit: what happens to further values: "null reports" or "silence".
+        reports: how many were made in the current period.
+        values: how many distinct values were reported so far.
+        max_values: the limit on `values`.
+        epsilon: charged so far, rounded up.
+        epsilon_group: charged so far to all collections of its group; None without a group.
+        max_epsilon: the limit on ε; in a group, the smallest limit of its collections.
+        state: "on"; "made" (all reports of the period are made); "values at the limit" (only
+            values that were reported before are reported); "expired".
+        at_limit: what is sent in place of further values: "null reports" or "silence".
     """
 
     name: str
@@ -63,14 +67,14 @@ class Status:
     Attributes:
         state: one of `STATES`.
         problem: a code of `rappor.client.problems.PROBLEMS`, or None.
-        explanation: both in a sentence.
+        explanation: state and problem in a sentence.
         collections: one for each collection.
-        epsilon: charged over all collections this directory ever reported to, rounded up.
-        calls: what became of calls to `report()` in this process.
+        epsilon: charged so far over all collections, past ones included; rounded up.
+        calls: the outcomes of calls to `report()` in this process, with their numbers.
         waiting: batches in the outbox.
-        batches: what became of batches, over all processes: sent, dropped and why.
-        upload: the last failure of an upload, or None.
-        next_attempt: seconds until a failure allows the next upload.
+        batches: the outcomes of batches, over all processes: sent, or dropped and why.
+        upload: the error of the last upload, or None.
+        next_attempt: seconds until the next attempt after a failed upload.
     """
 
     state: str
@@ -101,7 +105,7 @@ def _plain(found: Any) -> Any:
 def collection_status(
     ledger: Ledger, collection: Collection, now: float, max_epsilon: float
 ) -> CollectionStatus:
-    """How one collection is doing, by the ledger."""
+    """The state of one collection, by the ledger."""
     day = day_of(now)
     period = period_of(collection.period, day)
     account = ledger.find(collection.name, collection.memo_digest)
@@ -140,7 +144,7 @@ def make_status(
     upload: str | None,
     next_attempt: float,
 ) -> Status:
-    """The status from what lies on disk and what this process knows."""
+    """The status, from what is on disk and what this process knows."""
     problem = seen.problem or problem
     state = refusal or ("opted out" if seen.opted_out else "stopped" if problem else "on")
     given = tuple(collections)
@@ -162,3 +166,53 @@ def make_status(
         upload=upload,
         next_attempt=next_attempt,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What the files of a directory say at one moment.
+
+    Attributes:
+        problem: a code of `PROBLEMS`, or None.
+        opted_out: whether the person opted out.
+        ledger: an empty one if there is none, or if it cannot be read.
+        waiting: batches in the outbox.
+        batches: the outcomes of batches, over all processes.
+    """
+
+    problem: str | None
+    opted_out: bool
+    ledger: Ledger
+    waiting: int
+    batches: Mapping[str, int]
+
+
+def inspect_folder(disk: Disk, account_secret: bool = False) -> Inspection:
+    """Read the files of a directory without locking or changing anything. Never raises.
+
+    Args:
+        disk: the directory.
+        account_secret: whether the secret belongs to an account, so that no file holds it.
+    """
+    problem, out, ledger, waiting = None, False, Ledger(""), 0
+    batches: Mapping[str, int] = {}
+    outbox = Outbox(disk)
+    try:
+        out = opted_out(disk)
+        waiting, batches = len(outbox.names()), outbox.counts()
+        problem = None if account_secret else _secret_problem(disk)
+        ledger = find_ledger(disk) or load_forgotten(disk)
+    except Stopped as error:
+        problem = problem or error.code
+    except OSError:
+        problem = "directory-unusable"
+    return Inspection(problem, out, ledger, waiting, batches)
+
+
+def _secret_problem(disk: Disk) -> str | None:
+    data = disk.read(SECRET)
+    if data is not None:
+        parse_secret(data)
+        return None
+    used = was_used(disk) or disk.read(LEDGER) is not None
+    return "secret-missing" if used else None

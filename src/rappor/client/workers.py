@@ -1,7 +1,7 @@
 """Workers: the two background threads of a client, one for the disk and one for the network.
 
-The host's threads only put items into a queue. Both threads are daemons: they never keep a process
-alive. After a fork the child starts its own.
+The application's threads only put items into a queue. Both background threads are daemons: they
+never keep a process alive. After a fork, the child starts its own.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from rappor.client.recorder import Recorder
 from rappor.client.sender import TIMEOUT, Sender
 from rappor.client.transport import Transport
 
-Call = tuple[str, object, float, int]  # with the epoch of consent
-TICK = 30.0  # seconds between looks at the calendar
+Call = tuple[str, object, float, int]  # collection, value, time, epoch of consent
+TICK = 30.0  # seconds between checks for periods that have ended
 _SEND_FOR = 60.0
 _STUCK = 6 * TIMEOUT
 _REST = 0.02
-_PAUSE = 1.0  # seconds before a thread goes on after a failure of its own
+_PAUSE = 1.0  # seconds that a thread waits after an error of its own
 _log = logging.getLogger("rappor.client")
 
 
 class WorkRequest:
-    """Something a thread is asked to do in its turn, and whether it did."""
+    """A request to a thread, which it handles in turn, and the outcome."""
 
     def __init__(self, until: float, stop: bool = False) -> None:
         self.until = until
@@ -38,19 +38,19 @@ class WorkRequest:
 
 
 class BackgroundWorkers:
-    """Starts the threads when there is work, and hands requests to them."""
+    """Starts the threads when there is work, and passes requests to them."""
 
     def __init__(
         self, recorder: Recorder, sender: Sender | None, transport: Transport | None
     ) -> None:
-        """Take what the threads run; none is started yet."""
+        """Take what the threads run; they are not started yet."""
         self._recorder = recorder
         self._sender = sender
         self._transport = transport
         self.reset()
 
     def reset(self) -> None:
-        """Forget the threads and queues of before a fork; those live in the parent."""
+        """Start with new queues, and no threads; after a fork, those of before are the parent's."""
         self.calls: queue.SimpleQueue[Call | WorkRequest] = queue.SimpleQueue()
         self._sends: queue.SimpleQueue[WorkRequest | None] = queue.SimpleQueue()
         self._starting = threading.Lock()
@@ -58,13 +58,13 @@ class BackgroundWorkers:
         self._stopped = False
 
     def start(self) -> None:
-        """Start the threads unless they run; returns at once, and may be called by any thread."""
+        """Start the threads unless they run. Returns at once; any thread may call it."""
         if self._started or self._stopped or not self._starting.acquire(blocking=False):
             return
         try:
             if not self._started:
                 # Not threading.Thread: its start() waits and takes a lock, and a signal handler
-                # that reports while the host starts a thread would wait for it for ever.
+                # that reports while the application starts a thread would wait for it forever.
                 _thread.start_new_thread(_quiet(self._record), ())
                 if self._sender is not None:
                     _thread.start_new_thread(_quiet(self._send), ())
@@ -73,7 +73,7 @@ class BackgroundWorkers:
             self._starting.release()
 
     def flush(self, timeout: float, stop: bool = False) -> bool:
-        """Have all calls recorded and all that is due sent; False if that took too long."""
+        """Record all calls and send what is due; False if that took too long."""
         until = time.monotonic() + max(timeout, 0.0)
         if not self._started:
             if self._stopped or (stop and self.calls.empty()):
@@ -91,7 +91,7 @@ class BackgroundWorkers:
         return ok
 
     def drain(self) -> None:
-        """Throw away the calls that were not recorded yet."""
+        """Discard the calls that were not recorded yet."""
         with contextlib.suppress(queue.Empty):
             while True:
                 item = self.calls.get_nowait()
@@ -99,12 +99,12 @@ class BackgroundWorkers:
                     item.done.set()
 
     def _record(self) -> None:
-        """The first thread: nothing that is raised in it ends it."""
+        """The first thread; no exception ends it."""
         calls, next_tick, going = self.calls, 0.0, True
         while going:
             try:
                 left = next_tick - time.monotonic()
-                if left <= 0:  # also when calls never cease
+                if left <= 0:  # even if calls never stop
                     next_tick = time.monotonic() + TICK
                     self._tick()
                     self._watch()
@@ -122,7 +122,7 @@ class BackgroundWorkers:
                 else:
                     began = time.monotonic()
                     if not self._recorder.record(*item):
-                        # Calls that come to nothing must not take the host's processor.
+                        # Calls without effect must not use up the application's CPU time.
                         time.sleep(min(time.monotonic() - began, _REST))
                     elif self._sender is not None:
                         self._sends.put(None)
@@ -137,11 +137,11 @@ class BackgroundWorkers:
                 self._sends.put(None)
 
     def _send(self) -> None:
-        """The second thread: nothing that is raised in it ends it."""
+        """The second thread; no exception ends it."""
         sends, sender = self._sends, self._sender
         if sender is None:
             return
-        # At first until the calendar was looked at: null reports leave with the others.
+        # First wait for the first tick, so that null reports are sent with the others.
         pause, going = TICK, True
         while going:
             request: WorkRequest | None = None
@@ -163,7 +163,7 @@ class BackgroundWorkers:
                     going = not request.stop
 
     def _watch(self) -> None:
-        """Cut off an upload that a server keeps from ending."""
+        """Abort an upload that a server keeps open for too long."""
         sender, transport = self._sender, self._transport
         if sender is None or transport is None or sender.busy_since is None:
             return
@@ -174,7 +174,7 @@ class BackgroundWorkers:
 
 
 def _survive(error: BaseException, note: Callable[[BaseException], None]) -> None:
-    """Note what ended a turn of a thread, and let the next one wait a moment."""
+    """Note an exception in a thread, and wait a moment."""
     with contextlib.suppress(BaseException):
         _log.warning("a background thread goes on after %s", type(error).__name__)
     with contextlib.suppress(BaseException):
@@ -184,7 +184,7 @@ def _survive(error: BaseException, note: Callable[[BaseException], None]) -> Non
 
 
 def _quiet(target: Callable[[], None]) -> Callable[[], None]:
-    """The same, ending silently: at the end of a process anything can be gone."""
+    """The same function, ending silently: when a process ends, anything may be gone."""
 
     def run() -> None:
         try:

@@ -1,4 +1,4 @@
-"""Collections: what is asked of clients, one TOML file each. Standard library only."""
+"""Collections: what clients are asked, one TOML file each. Standard library only."""
 
 from rappor.collection.change import Change, DefinitionDifference, diff
 from rappor.collection.definition import Collection, Phase

@@ -1,8 +1,8 @@
 """diff: what a change of a collection means, whether it may be made, and what it costs in ε.
 
-Clients and counts rely on what a version says, so what they send never changes under one version.
-Versions that share a memo digest share B': their reports are one joint history (R32a). With another
-digest B' is drawn anew, and ε adds (docs/theory/composition.md).
+Clients and counts rely on what a version says, so what clients send never changes within a version.
+Versions that share a memo digest share B': their reports are one joint history. Another digest
+gives another B', and ε adds (docs/theory/composition.md).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Change:
 
     Attributes:
         field: its name.
-        before: what it was.
-        after: what it becomes.
-        needs: free, review (someone should agree first) or new version (refused without one).
-        why: in one sentence.
+        before: its old value.
+        after: its new value.
+        needs: free, review (someone should agree first) or new version (refused otherwise).
+        why: the reason, in one sentence.
     """
 
     field: str
@@ -41,11 +41,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class DefinitionDifference:
-    """All that differs between two definitions.
+    """The differences between two definitions.
 
     Attributes:
         changes: field by field.
-        allowed: whether the new definition may take the old one's place.
+        allowed: whether the new definition may replace the old one.
         refusal: why not, or "".
         cost: what the change costs a client in ε, as a sentence.
         same_memo: whether both share B'.
@@ -70,9 +70,9 @@ def _always(needs: str, why: str) -> Rule:
 
 
 def _limit(what: str) -> Rule:
-    """Lowering a limit is free; raising it breaks what clients were promised."""
+    """Lowering a limit is free; raising it breaks a promise to clients."""
     return lambda before, after: (
-        (FREE, f"less {what}: nobody is promised less than before")
+        (FREE, f"a lower limit on {what}: clients keep what they were promised")
         if after <= before
         else (VERSION, f"more {what} than clients were promised")
     )
@@ -88,13 +88,13 @@ def _longer(what: str) -> Rule:
 
 def _sensitivity(before: str, after: str) -> tuple[str, str]:
     if SENSITIVITIES.index(after) > SENSITIVITIES.index(before):
-        return FREE, "more care, nothing else changes"
+        return FREE, "more care; nothing else changes"
     return REVIEW, "less care than was agreed"
 
 
 _SENT = _always(VERSION, "it changes what clients send and how it is decoded")
 _PROMISE = _always(VERSION, "it changes what clients were promised")
-_ASSUMED = _always(REVIEW, "lint judges by it: someone should know that it is still true")
+_ASSUMED = _always(REVIEW, "lint relies on it: someone should confirm that it is still true")
 RULES: dict[str, Rule] = {
     "params": _SENT,
     "kind": _SENT,
@@ -108,13 +108,13 @@ RULES: dict[str, Rule] = {
     "one_time": _PROMISE,
     "budget": _PROMISE,
     "group": _PROMISE,
-    "account_secret": _always(VERSION, "clients with another secret draw B' anew"),
+    "account_secret": _always(VERSION, "clients with another secret draw another B'"),
     "reports_per_period": _limit("reports in a period"),
     "max_values": _limit("values"),
     "max_epsilon": _limit("ε"),
     "expires": _longer("collected and kept"),
     "keep_reports_days": _longer("single reports are kept"),
-    "owner": _always(REVIEW, "someone else answers for what was collected"),
+    "owner": _always(REVIEW, "someone else becomes responsible for the data"),
     "upload": _always(REVIEW, "reports go somewhere else"),
     "sensitivity": _sensitivity,
     "platform": _ASSUMED,
@@ -138,7 +138,7 @@ def diff(old: Collection, new: Collection) -> DefinitionDifference:
     'params changed: give it version 2'
     """
     if old.name != new.name:
-        raise ParamsError(f"two collections, not two versions of one: {old.name} and {new.name}")
+        raise ParamsError(f"{old.name} and {new.name} are two collections, not two versions of one")
     changes = tuple(_changes(old, new))
     refusal = _refusal(old, new, changes)
     same_memo = old.memo_digest == new.memo_digest and old.account_secret == new.account_secret
@@ -171,7 +171,7 @@ def _cost(old: Collection, new: Collection, same_memo: bool) -> tuple[str, float
     if old.budget or new.budget or old.one_time or new.one_time:
         after = add_up([(before, 1), (new.epsilon_infinity, 1)])
         return (
-            "Reports under both add up: one under each version costs "
+            "The ε of both versions adds up: one report under each costs "
             f"ε = {up(add_up([(old.epsilon_one, 1), (new.epsilon_one, 1)]))}.",
             before,
             after,
@@ -179,13 +179,13 @@ def _cost(old: Collection, new: Collection, same_memo: bool) -> tuple[str, float
     if not same_memo:
         after = add_up([(before, 1), (epsilon_infinity(new.params, new.kind), 1)])
         return (
-            "B' is drawn anew, so ε adds: for a client that reported one value under both, "
-            f"{up(before)} becomes {up(after)}.",
+            "The new version has its own B', so ε adds: for a client that reported one value under "
+            f"both, {up(before)} becomes {up(after)}.",
             before,
             after,
         )
     if _noise(old) == _noise(new):
-        return "B', p and q stay as they are: no ε.", before, before
+        return "B', p and q stay the same: no ε.", before, before
     steps = [_costliest(each) for each in (old, new)]
     both = epsilon_history(old.params, steps, old.kind)
     return (
@@ -210,7 +210,7 @@ def _one_time_cost(old: Collection, new: Collection, same_memo: bool) -> tuple[s
 
 
 def _costliest(collection: Collection) -> Step:
-    """One report in the phase of the schedule where it costs most."""
+    """One report in the most expensive phase of the schedule."""
     first = [None, *(phase.first_period for phase in collection.schedule)]
     params = max(
         map(collection.params_for, first), key=lambda each: epsilon_one(each, collection.kind)

@@ -1,7 +1,7 @@
-"""Collection: what is asked of clients, by whom, how long and at what cost; frozen and validated.
+"""Collection: what clients are asked, by whom, for how long and at what cost; frozen and validated.
 
-One TOML file each (docs/collections.md tells every field). Contradictions that would break a
-promise are refused here; what is merely unwise is found by `rappor.collection.lint`.
+Each is one TOML file (docs/collections.md tells every field). Contradictions that would break a
+promise are refused here; `rappor.collection.lint` finds what is merely unwise.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rappor.wire.dimensions import OTHER, Cell
 
 
 class Phase(NamedTuple):
-    """From a period on, reports are made with this p and q (R32): the same for every client."""
+    """From this period on, every client reports with this p and q (§6.1)."""
 
     first_period: str
     p: float
@@ -45,31 +45,32 @@ class Collection:
         params: the six numbers.
         kind: string, category, boolean, ordinal or bits.
         description: what is collected and what for, in words for the person who reports it.
-        owner: who answers for it.
+        owner: who is responsible for it.
         sensitivity: low, medium or high.
         reviews: where its reviews can be read.
-        expires: the first day on which nothing is accepted any more and all is deleted.
-        platform: device, or web, where storage may be cleared.
+        expires: the first day on which no report is accepted and all data is deleted.
+        platform: device; or web, where storage may be cleared.
         dialect: how strings are placed onto bits.
         categories: the list of kind category.
-        ranges: those of kind ordinal.
+        ranges: the ranges of kind ordinal.
         period: day or week.
         dimensions: declared names and their allowed values; anything else is sent as "other".
-        keep_reports_days: how long single reports are kept; 0: counts only.
-        reports_per_period: the most that a client sends in a period.
-        max_values: the most distinct values that a client ever reports.
-        max_epsilon: the most ε that a client ever spends here; left out, what max_values cost.
-        group: collections about the same thing carry the same group name (R65).
-        null_reports: whether a client without a value reports that, so that silence says nothing.
-        one_time: one report from a client, ever (R11).
-        budget: each period has its own B' and its own ε1 (R32c).
+        keep_reports_days: how long single reports are kept; 0 keeps counts only.
+        reports_per_period: how many reports a client may send in a period.
+        max_values: how many distinct values a client may report in all.
+        max_epsilon: the largest ε that a client may spend here; by default the cost of max_values.
+        group: the name that collections about the same thing share (§6.1).
+        null_reports: whether a client without a value sends a null report, so that silence reveals
+            nothing.
+        one_time: a client reports once, and never again (§2.1).
+        budget: each period has its own B' and its own ε1 (§6.1).
         schedule: p and q from given periods on.
-        expected_reports: in a period, from all clients (R67).
-        values: fixed, slow or fast: how often a client's value changes (R71).
-        shared: whether most clients may hold the same value (R69).
-        clients_per_person: devices or accounts that one person may report from (R64).
-        account_secret: whether a person's clients share one secret (R59).
-        upload: where reports are sent to (R70).
+        expected_reports: the reports of all clients together in a period.
+        values: fixed, slow or fast: how often a client's value changes.
+        shared: whether most clients may hold the same value.
+        clients_per_person: devices or accounts that one person may report from.
+        account_secret: whether a person's clients share one secret.
+        upload: the address that reports are sent to.
     """
 
     name: str
@@ -108,9 +109,8 @@ class Collection:
         check_params(self.params)
         for name, check in fields.CHECKS.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
-        categories = self.categories
-        shape = (self.params, self.kind, self.dialect, 0, categories, self.ranges)
-        signal_of(*shape, then=lambda bits, _memo: bits)  # refuses parts that do not fit
+        # Refuses parts that do not fit together.
+        signal_of(self.params, self.kind, self.dialect, 0, self.categories, self.ranges)
         if self.ranges is not None:
             fields.check_edges(self.ranges)
         object.__setattr__(self, "schedule", self._checked_schedule())
@@ -137,7 +137,7 @@ class Collection:
         if self.one_time and f != 0 and (p, q) != (0, 1):
             raise ParamsError(
                 "one_time needs f = 0, or p = 0 with q = 1, so that a single randomization is "
-                f"left (R11); got f = {f!r}, p = {p!r}, q = {q!r}"
+                f"left; got f = {f!r}, p = {p!r}, q = {q!r}"
             )
         for other in ("budget", "null_reports", "schedule"):
             if self.one_time and getattr(self, other):
@@ -156,13 +156,13 @@ class Collection:
         cap = add_up([(self.epsilon_infinity, times)])
         if cap == float("inf"):
             raise ParamsError(
-                "max_epsilon must be given where ε has no end of its own (f = 0, or budget)"
+                "max_epsilon must be given if ε has no limit of its own (f = 0, or budget)"
             )
         return cap
 
     @property
     def memo_digest(self) -> str:
-        """The digest of all that shapes B': a version that shares it shares B' (choice 1)."""
+        """The digest of everything that shapes B'; versions with the same digest share B'."""
         return memo_digest(self.params, self.kind, self.dialect, self.categories, self.ranges)
 
     @property
@@ -173,18 +173,18 @@ class Collection:
 
     @property
     def epsilon_infinity(self) -> float:
-        """ε of all reports on one value: ε1 where there is one report, ∞ in budget mode."""
+        """ε of all reports on one value: ε1 if there is only one report, ∞ in budget mode."""
         if self.one_time:
             return self.epsilon_one
         return float("inf") if self.budget else epsilon_infinity(self.params, self.kind)
 
     @property
     def cells(self) -> int:
-        """How many cells the dimensions make, "other" counted in."""
+        """How many cells the dimensions make, "other" included."""
         return math.prod(len(values) + 1 for values in self.dimensions.values())
 
     def params_for(self, period: str | None) -> Params:
-        """The parameters of reports in a period: p and q as the schedule has them then."""
+        """The parameters of reports in a period, with p and q of the schedule."""
         if period is None:
             return self.params
         period = check_period(self.period, period)
@@ -218,7 +218,7 @@ class Collection:
     def cell(self, dimensions: Mapping[str, object]) -> Cell:
         """The cell of a client: each declared dimension with an allowed value, or "other".
 
-        What is not declared is left out; nothing here raises, whatever a client knows.
+        Dimensions that are not declared are left out. Raises nothing, for any input.
         """
         return tuple(
             (name, value if isinstance(value, str) and value in allowed else OTHER)
@@ -228,7 +228,7 @@ class Collection:
 
     @classmethod
     def from_toml(cls, text: str, folder: str | PathLike[str] | None = None) -> Collection:
-        """A collection from TOML; a plan that it names is looked for in `folder`."""
+        """A collection from TOML; if it names a plan, the plan is read from `folder`."""
         return cls(**toml.parse(text, None if folder is None else Path(folder).expanduser()))
 
     @classmethod
@@ -241,5 +241,5 @@ class Collection:
             raise ParamsError(f"{path}: {error}") from None
 
     def to_toml(self) -> str:
-        """The TOML that reads back as an equal collection."""
+        """The TOML of the collection; it reads back as an equal one."""
         return toml.text_of(self)

@@ -1,4 +1,4 @@
-"""The fields of a collection, each with its check: wrong types and ranges are refused by name."""
+"""The fields of a collection, each with its check; errors name the field."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ MAX_EDGE_BITS = 1024
 MAX_TEXT = 4096
 MAX_COUNT = 10**12
 
-Check = Callable[[str, Any], Any]
+FieldCheck = Callable[[str, Any], Any]
 _GROUP = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 
 
-def one_of(*allowed: str) -> Check:
-    """A check that a field is one of some words."""
+def one_of(*allowed: str) -> FieldCheck:
+    """A check that a field is one of these words."""
 
     def check(name: str, value: Any) -> str:
         if not isinstance(value, str) or value not in allowed:
@@ -44,13 +44,13 @@ def one_of(*allowed: str) -> Check:
     return check
 
 
-def count(low: int, high: int) -> Check:
+def count(low: int, high: int) -> FieldCheck:
     """A check that a field is a whole number in a range."""
     return lambda name, value: whole(name, value, low, high)
 
 
-def matching(pattern: re.Pattern[str], about: str) -> Check:
-    """A check that a field is a text of a given form."""
+def matching(pattern: re.Pattern[str], about: str) -> FieldCheck:
+    """A check that a field is a text that matches a pattern."""
 
     def check(name: str, value: Any) -> str:
         if not isinstance(value, str) or not pattern.fullmatch(value):
@@ -60,13 +60,13 @@ def matching(pattern: re.Pattern[str], about: str) -> Check:
     return check
 
 
-def optional(check: Check) -> Check:
-    """The same check, for a field that may be left out."""
+def optional(check: FieldCheck) -> FieldCheck:
+    """The same check, for an optional field."""
     return lambda name, value: None if value is None else check(name, value)
 
 
 def some_text(name: str, value: Any) -> str:
-    """A text without control characters but new lines, possibly empty."""
+    """A text, possibly empty, without control characters other than new line and tab."""
     if not isinstance(value, str) or not encodable(value) or len(value) > MAX_TEXT:
         raise ParamsError(
             f"{name} must be a text of at most {MAX_TEXT} characters, got {show(value)}"
@@ -91,7 +91,7 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
 
 
 def categories(name: str, value: Any) -> tuple[str, ...] | None:
-    """A list of strings, one for each bit; their being distinct is checked with the kind."""
+    """A list of strings, one for each bit; `signal_of` checks that they are distinct."""
     if value is None:
         return None
     if not isinstance(value, (list, tuple)) or not value:
@@ -110,7 +110,7 @@ def day(name: str, value: Any) -> datetime.date:
 
 
 def number_from_0(name: str, value: Any) -> float:
-    """A finite number from 0 on, where 0 stands for "left out"."""
+    """A finite number, at least 0; 0 stands for "not given"."""
     if not is_real(value) or not math.isfinite(value) or value < 0:
         raise ParamsError(f"{name} must be a number above 0, got {show(value)}")
     return float(value)
@@ -131,7 +131,7 @@ def ranges(name: str, value: Any) -> Ranges | None:
 
 
 def check_edges(made: Ranges) -> None:
-    """Refuse edges that no file could hold."""
+    """Refuse edges that are too large for a file."""
     for number, edge in enumerate(made.edges):
         if max(abs(edge.numerator), edge.denominator).bit_length() > MAX_EDGE_BITS:
             raise ParamsError(f"ranges.edges[{number}] must have at most {MAX_EDGE_BITS} bits")
@@ -171,7 +171,7 @@ def phases(name: str, value: Any) -> Iterator[tuple[Any, Any, Any]]:
         yield each[0], each[1], each[2]
 
 
-CHECKS: dict[str, Check] = {
+CHECKS: dict[str, FieldCheck] = {
     "name": matching(COLLECTION_NAME, "1 to 63 of a-z, 0-9, _ and -, a letter first"),
     "version": count(1, MAX_VERSION),
     "kind": lambda _, value: check_kind(value),

@@ -1,4 +1,4 @@
-"""Periods: the UTC day or ISO week a report belongs to, and the only time it carries (R8).
+"""Periods: the UTC day or ISO week of a report; a report carries no other time.
 
 A period is written 2026-11-16 (a day) or 2026-W47 (a week from Monday to Sunday, ISO 8601).
 """
@@ -24,7 +24,7 @@ def check_period_kind(kind: object) -> str:
 
 
 def period_of(kind: str, day: datetime.date) -> str:
-    """The period that a day lies in.
+    """The period of a day.
 
     >>> period_of("week", datetime.date(2027, 1, 3)), period_of("day", datetime.date(2027, 1, 3))
     ('2026-W53', '2027-01-03')
@@ -61,7 +61,7 @@ def days_of(period: str) -> tuple[datetime.date, datetime.date]:
 
 
 def check_period(kind: str, text: object) -> str:
-    """The period, or ParamsError unless it is one of the kind, written in the one way.
+    """The period, or ParamsError if it is not of the kind or not in the usual form.
 
     >>> check_period("week", "2026-W47")
     '2026-W47'
@@ -78,7 +78,7 @@ def check_period(kind: str, text: object) -> str:
 
 
 def periods_between(kind: str, first: datetime.date, last: datetime.date) -> int:
-    """How many periods have a day from `first` to `last`, both counted; 0 if there is none.
+    """How many periods have a day from `first` to `last`, both included.
 
     >>> periods_between("week", datetime.date(2026, 11, 22), datetime.date(2026, 11, 23))
     2

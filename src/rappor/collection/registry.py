@@ -1,6 +1,6 @@
 """Registry: a folder of collections, one TOML file each; a name may have several versions.
 
-What a collector accepts and an analyst decodes is what its registry holds.
+A collector accepts, and an analyst decodes, the collections of its registry.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Registry:
     __slots__ = ("_found",)
 
     def __init__(self, collections: Iterable[Collection] = ()) -> None:
-        """Take collections; two of one name and version are refused."""
+        """Take collections; the same name and version twice is refused."""
         found: dict[str, dict[int, Collection]] = {}
         for each in collections:
             if not isinstance(each, Collection):

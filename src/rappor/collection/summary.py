@@ -1,4 +1,4 @@
-"""What a collection means for a client, in numbers: ε, what leaves, what is kept (R8, R20, R22)."""
+"""What a collection means for a client, in numbers: ε, and what is sent."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Summary:
 
     Attributes:
         epsilon_report: of one report.
-        epsilon_period: of all reports that a period allows, on one unchanged value.
-        epsilon_value: of all reports on one value, for ever; ∞ in budget mode.
-        epsilon_cap: of all values, for ever: where the client stops.
+        epsilon_period: of all reports in one period, on one unchanged value.
+        epsilon_value: of any number of reports on one value; ∞ in budget mode.
+        epsilon_cap: of everything; at this limit the client stops.
         bytes_per_report: packed, without its cohort.
-        cells: combinations of dimension values, "other" counted in.
+        cells: combinations of dimension values, "other" included.
     """
 
     epsilon_report: float

@@ -1,4 +1,4 @@
-"""A new collection as commented TOML: every field is there, with one line on what it is for."""
+"""A new collection as commented TOML: every field, with one line on its purpose."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ NOISE = (0.5, 0.5, 0.75)  # f, p, q: the paper's
 _YEAR = datetime.timedelta(days=365)
 
 ABOUT: dict[str, str] = {
-    "name": "what clients and files call it; it never changes",
-    "version": "any change of what clients send or were promised needs the next one",
+    "name": "its name in clients and files; it never changes",
+    "version": "needs the next number when what clients send or were promised changes",
     "params": "k bits, h hashes, m cohorts, and the noise f, p, q; or preset, or plan = a file",
     "kind": "string, category, boolean, ordinal or bits",
     "description": "what is collected and what for, in words for the person who reports it",
-    "owner": "who answers for it",
+    "owner": "who is responsible for it",
     "sensitivity": "low, medium or high; high needs a review",
     "reviews": "where its reviews can be read",
-    "expires": "the first day on which nothing is accepted any more and all is deleted",
-    "platform": "device, or web, where storage may be cleared and the secret with it",
+    "expires": "the first day on which no report is accepted and all data is deleted",
+    "platform": "device; or web, where storage (and the secret) may be cleared",
     "dialect": "how strings are placed onto bits",
-    "categories": "the values of kind category, one bit each, in this order for ever",
+    "categories": "the values of kind category, one bit each; their order never changes",
     "ranges": "of kind ordinal: the edges between ranges, or magnitudes = {base, low, high}",
     "period": "day or week (UTC): the only time that a report carries",
-    "dimensions": "sent in clear, outside ε; values that are not listed are sent as other",
-    "keep_reports_days": "how long single reports are kept; 0: counts only",
-    "reports_per_period": "the most that a client sends in a period",
-    "max_values": "the most distinct values that a client ever reports",
-    "max_epsilon": "the most ε that a client ever spends here",
+    "dimensions": "sent in clear, not covered by ε; unlisted values are sent as other",
+    "keep_reports_days": "how long single reports are kept; 0 keeps counts only",
+    "reports_per_period": "how many reports a client may send in a period",
+    "max_values": "how many distinct values a client may report in all",
+    "max_epsilon": "the largest ε that a client may spend here",
     "group": "collections about the same thing share a group name, and their ε is added up",
-    "null_reports": "true: a client without a value says so, and silence says nothing",
-    "one_time": "true: one report from a client, ever",
+    "null_reports": "true: a client without a value sends a null report; silence reveals nothing",
+    "one_time": "true: a client reports once, and never again",
     "budget": "true: every period has its own B' and costs its own ε",
     "schedule": "p and q from a period on, the same for every client",
-    "expected_reports": "in a period, from all clients: small cells are found by it",
+    "expected_reports": "reports of all clients in a period; lint finds small cells by it",
     "values": "fixed, slow or fast: how often a client's value changes",
     "shared": "true: most clients may hold the same value",
     "clients_per_person": "devices or accounts that one person may report from",
     "account_secret": "true: the clients of a person share one secret",
-    "upload": "where reports are sent to, https only",
+    "upload": "the address that reports are sent to, https only",
 }
 
 
@@ -60,10 +60,11 @@ def draft(
     today: datetime.date | None = None,
     **given: Any,
 ) -> Collection:
-    """A collection with defaults that lint finds nothing wrong with.
+    """A collection with defaults that lint accepts.
 
-    It ends after a year and expects enough reports for its cells; params default to the paper's
-    noise on as many bits as the kind needs, with q lowered until a budget lasts to the end (R32c).
+    It ends after a year and expects enough reports for its cells. The default params have the noise
+    of the paper and the bits that the kind needs; in budget mode, q is lowered until the budget
+    lasts to the end.
 
     >>> draft("theme", kind="category", categories=("light", "dark"), owner="web team").params
     Params(k=2, h=1, m=1, f=0.5, p=0.5, q=0.75)
@@ -100,14 +101,14 @@ def default_params(kind: Kind, categories: Any, ranges: Ranges | None) -> Params
         case "ordinal":
             return Params(ranges.count if isinstance(ranges, Ranges) else 1, 1, 1, *NOISE)
         case _:
-            raise ParamsError("kind 'bits' needs params: how many bits there are cannot be guessed")
+            raise ParamsError("kind 'bits' needs params: the number of bits cannot be guessed")
 
 
 def commented(collection: Collection) -> str:
-    """The TOML of a collection with a comment for each field; reads back as an equal one."""
+    """The TOML of a collection with a comment for each field; it reads back as an equal one."""
     lines = [f"# {collection.name}: a RAPPOR collection. Check it with: rappor collection lint"]
     tables = False
-    for line in collection.to_toml().rstrip("\n").split("\n"):  # splitlines knows too many ends
+    for line in collection.to_toml().rstrip("\n").split("\n"):  # splitlines splits elsewhere too
         if line.startswith("["):
             tables = True
             lines.append(f"# {ABOUT[line.strip('[]')]}")

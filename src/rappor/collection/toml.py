@@ -1,7 +1,7 @@
-"""A collection's TOML: strict reading, and writing that reads back as the same.
+"""A collection's TOML: read strictly, and written so that it reads back as the same collection.
 
-Every key has the name of the attribute it becomes. What is unknown, of a wrong type or not a number
-is refused with the path of its key: `schedule[0].q`, `params.k`.
+Every key has the name of its attribute. Unknown keys, wrong types and NaN are refused; the error
+names the path of the key: `schedule[0].q`, `params.k`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KNOWN = frozenset({*fields.CHECKS, "params", "schedule"})
 RENAMED = {"most_values": "max_values", "most_epsilon": "max_epsilon"}  # old name -> name
 PHASE_KEYS = ("from", "p", "q")
 MAGNITUDE_KEYS = ("base", "low", "high")
-_LARGEST = 2**63 - 1  # of a whole number that every TOML reader takes
+_LARGEST = 2**63 - 1  # the largest whole number that every TOML reader accepts
 
 
 def parse(text: str, folder: Path | None) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def parse(text: str, folder: Path | None) -> dict[str, Any]:
         made["ranges"] = _ranges(found["ranges"])
     if "schedule" in found:
         made["schedule"] = _schedule(found["schedule"])
-    if made.get("max_epsilon") == 0:  # inside, 0 stands for "left out"
+    if made.get("max_epsilon") == 0:  # a Collection uses 0 for "not given"
         raise ParamsError(f"max_epsilon must be a number above 0, got {made['max_epsilon']!r}")
     return made
 
@@ -103,7 +103,7 @@ def _planned(file: Any, choice: Any, folder: Path | None) -> Params:
     if not isinstance(file, str) or not file:
         raise ParamsError(f"params.plan must be the name of a file, got {show(file)}")
     if folder is None:
-        raise ParamsError("params.plan needs a file to be beside: use Collection.read(path)")
+        raise ParamsError("params.plan is relative to the definition: use Collection.read(path)")
     return read_plan(folder / Path(file).expanduser(), choice)
 
 
@@ -146,7 +146,7 @@ def _ranges(given: Any) -> Ranges:
 
 
 def _edge(number: int, edge: Any) -> Any:
-    """A number, or a fraction such as "1/1000" that no float is."""
+    """A number; or a fraction, such as "1/1000", that is not a float."""
     if not isinstance(edge, str):
         return edge
     above, _, below = edge.partition("/")
@@ -191,7 +191,7 @@ def _only(where: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> Non
 
 
 def _path(key: str) -> str:
-    """A key as it stands in a path: as it is where it is plain, else quoted."""
+    """A key in a path: quoted, unless it is a plain name."""
     return key if key.isidentifier() and len(key) <= 60 else show(key)
 
 
@@ -220,7 +220,7 @@ def literal(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            # JSON's escapes are TOML's too; DEL is the one sign that TOML wants escaped as well
+            # JSON's escapes are valid in TOML, which also needs DEL to be escaped
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
         case int() | float():
             return repr(value)
@@ -228,7 +228,7 @@ def literal(value: Any) -> str:
             return value.isoformat()
         case tuple() | list():
             return f"[{', '.join(map(literal, value))}]"
-    raise ParamsError(f"a {type(value).__name__} has no place in a definition")
+    raise ParamsError(f"a {type(value).__name__} cannot be part of a definition")
 
 
 def _edge_text(edge: Fraction) -> str:

@@ -1,1 +1,1 @@
-"""Web pages for analyst, operator and privacy officer: a process of its own, on loopback (R42)."""
+"""Web pages for analysts, operators and privacy officers, served by their own process."""

@@ -1,4 +1,4 @@
-"""The application: each request is given its visitor, checked against its route, then answered."""
+"""The application: find the visitor of a request, check the route's rules, then answer."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ ALWAYS = {
 
 
 class _App(Starlette):
-    """Starlette with the headers outside of everything: also on what it answers by itself."""
+    """Starlette with the safe headers on every answer, also on those it makes itself."""
 
     def build_middleware_stack(self) -> ASGIApp:
         return SafeHeaders(super().build_middleware_stack())
 
 
 def build(context: Context, pages: tuple[Page, ...] = PAGES) -> ASGIApp:
-    """The application of one context."""
+    """The application that serves one context."""
     routes = [
         Route(page.path, _guarded(context, page), methods=list(page.methods), name=page.name)
         for page in pages
@@ -76,7 +76,9 @@ def build(context: Context, pages: tuple[Page, ...] = PAGES) -> ASGIApp:
         return await run_in_threadpool(_missing, context, request, status)
 
     app = _App(routes=routes, exception_handlers={HTTPException: missing})
-    app.router.redirect_slashes = False  # it would answer before a host or a visitor is looked at
+    app.router.redirect_slashes = (
+        False  # it would answer before the host and the visitor are checked
+    )
     return app
 
 
@@ -86,7 +88,7 @@ def _missing(context: Context, request: Request, status: int) -> Response:
     visitor = _visitor(context, request)
     if isinstance(visitor, Response):
         return visitor
-    if visitor.role is None:  # nobody learns from outside which pages there are
+    if visitor.role is None:  # visitors who are not logged in do not learn which pages exist
         return log_in_first(request)
     if status == 405:
         text = "This address takes another kind of request."
@@ -95,7 +97,7 @@ def _missing(context: Context, request: Request, status: int) -> Response:
 
 
 def _guarded(context: Context, page: Page) -> Handler:
-    """The route's endpoint behind all checks, in their order."""
+    """The route's endpoint, behind all checks in their order."""
 
     async def answer(request: Request) -> Response:
         if not _right_host(context, request):
@@ -115,15 +117,15 @@ def _guarded(context: Context, page: Page) -> Handler:
                 text = f"It did not arrive within {BODY_SECONDS:.0f} seconds."
                 return problem(context, request, visitor, 408, "This took too long", text)
             except TooLarge:
-                text = f"It may have {bytes_text(page.max_bytes)}."
+                text = f"It may have at most {bytes_text(page.max_bytes)}."
                 return problem(context, request, visitor, 413, "This is too much at once", text)
             except BadForm:
-                text = "It did not arrive whole, or was not sent from a page of ours."
+                text = "It did not arrive complete, or no page of this dashboard sent it."
                 return problem(context, request, visitor, 400, "This form cannot be read", text)
             if not cookies.form_is_ours(
                 request, visitor.csrf, request.state.form.get(cookies.CSRF_FIELD)
             ):
-                text = "It was not sent from a page of yours, or the page is too old. Load it anew."
+                text = "No page of yours sent it, or the page is too old. Reload it."
                 return problem(context, request, visitor, 403, "This form was not accepted", text)
         return await run_in_threadpool(_answer, context, page, request, visitor)
 
@@ -131,7 +133,7 @@ def _guarded(context: Context, page: Page) -> Handler:
 
 
 def _visitor(context: Context, request: Request) -> Visitor | Response:
-    """Who asks; a page that says so where that cannot be found out."""
+    """The visitor of a request, or an error page if the state cannot be read."""
     try:
         return visitor_of(request, context.state, context.settings)
     except StoreError as error:
@@ -144,7 +146,7 @@ def _visitor(context: Context, request: Request) -> Visitor | Response:
 
 
 def _answer(context: Context, page: Page, request: Request, visitor: Visitor) -> Response:
-    """The page, or a page that says what went wrong; never a traceback."""
+    """The page, or an error page; never a traceback."""
 
     def said(error: Exception) -> str:
         return _sentence(without_paths(str(error), context.settings))
@@ -173,7 +175,7 @@ def _sentence(text: str) -> str:
 
 
 def _right_host(context: Context, request: Request) -> bool:
-    """Whether a request names this dashboard, and nothing else beside it."""
+    """Whether a request names this dashboard, and no other host."""
     hosts = request.headers.getlist("host")
     return len(hosts) == 1 and context.settings.knows_host(hosts[0])
 
@@ -183,14 +185,14 @@ def _wrong_host() -> Response:
 
 
 class SafeHeaders:
-    """Puts the headers on every answer, errors included; pages are for no one's cache."""
+    """Puts the safe headers on every answer, errors included; no cache may keep a page."""
 
     def __init__(self, app: ASGIApp) -> None:
         """Wrap an application."""
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and put the headers on its answer."""
+        """Pass a request on, and add the headers to its answer."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

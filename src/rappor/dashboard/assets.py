@@ -1,7 +1,7 @@
-"""Scripts and styles: files of ours, colours from the theme, and Vega's bundle, made once.
+"""Scripts and styles: the package's files, the theme's colours, and Vega's bundle.
 
-Nothing third-party is in the package: the bundle comes from vl-convert and is cached in the data
-folder under the name of its versions.
+The package holds no third-party script. The bundle comes from vl-convert, is made once, and is
+cached in the data folder under its versions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOKENS, VEGA = "tokens.css", "vega.js"
 
 
 class Asset(NamedTuple):
-    """A file as it is sent: as it is, and compressed."""
+    """A file to send, plain and compressed."""
 
     body: bytes
     packed: bytes
@@ -39,7 +39,7 @@ class Asset(NamedTuple):
 
 
 def tokens_css() -> str:
-    """The theme's colours and fonts as custom properties: light, dark, or as the browser likes.
+    """The theme's colours and fonts as custom properties: light, dark, or the browser's choice.
 
     >>> "--bar-edge: #0B62B8;" in tokens_css()
     True
@@ -81,11 +81,11 @@ class Assets:
         return sorted(self._marks)
 
     def address(self, name: str) -> str:
-        """Where a file is: the address changes with the file, so it may be cached for ever."""
+        """The address of a file; it changes with the file, so browsers may cache it permanently."""
         return f"/static/{name}?v={self._marks[name]}"
 
     def get(self, name: str) -> Asset | None:
-        """A file, or None; Vega's bundle is made now where it never was."""
+        """A file, or None; makes Vega's bundle if it is missing."""
         if name == VEGA:
             return self._vega()
         return self._made.get(name)
@@ -125,7 +125,7 @@ def _bundle() -> str:
 
 
 def _keep(file: Path, body: bytes) -> None:
-    """Write the cache in one step; a folder that cannot be written costs time only."""
+    """Write the cache atomically; if the folder is read-only, the bundle is made at each start."""
     with contextlib.suppress(OSError):
         file.parent.mkdir(mode=0o700, exist_ok=True)
         write_bytes(file, body)

@@ -1,16 +1,16 @@
-"""Catalogue: what may be shown of a store, read once for each change of it, shared by all pages.
+"""Catalogue: what the dashboard may show of a store, read once after each change.
 
-It is the only place where the dashboard reads the store, and it reads released counts: those of
-periods that still accept reports go up in steps (`rappor.store.released`).
+The dashboard reads the store only here, and only released counts: those of periods that still
+accept reports go up in steps (`rappor.store.released`).
 
-The store is opened for each reading and closed after it: a dashboard that kept it open would keep
-a restarted collector from inspecting its log.
+The catalogue opens the store for each read and closes it again: an open store would keep a
+restarted collector from checking its log.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Set
 from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from rappor.checks import show
 from rappor.collection import Collection
 from rappor.dashboard.background_cache import BackgroundCache, Stamp
 from rappor.dashboard.snapshot import (
+    Dimensions,
     Entry,
     PeriodCount,
     Snapshot,
@@ -47,8 +48,7 @@ def utc_today() -> date:
 class Catalogue:
     """Cached reads of a data folder. Thread-safe.
 
-    A page is not kept waiting by a large store: while a newer picture is being made, the last one
-    is shown.
+    Pages do not wait for a large store: they show the last snapshot while a newer one is made.
     """
 
     def __init__(
@@ -58,40 +58,40 @@ class Catalogue:
         today: Callable[[], date] = utc_today,
         stored: Callable[[Set[VersionKey]], None] = lambda _: None,
     ) -> None:
-        """Look at a data folder; nothing is read before it is asked for.
+        """Set up the catalogue of a data folder; the first page reads it.
 
         Args:
             data: the folder.
             collections: the folder of collection files, for drafts.
-            today: the day that periods close by.
-            stored: told which versions of collections have counts, whenever that changes: what was
-                made of the others goes too.
+            today: the present day, which decides which periods are closed.
+            stored: called with the versions that have counts when they change, so that results of
+                other versions can be deleted.
         """
         self.data, self.folder, self.today = data, collections, today
         self._stored, self._last_stored = stored, frozenset[VersionKey]()
         self._file = data / FILE_NAME
-        self._painter, self._seen = SnapshotBuilder(), SeenCells()
+        self._builder, self._seen = SnapshotBuilder(), SeenCells()
         self._released = Released(data)
-        self._pictures = BackgroundCache(self._stamp, self._look)
+        self._snapshots = BackgroundCache(self._stamp, self._look)
         self._audit: tuple[Stamp, list[AuditEntry]] | None = None
 
-    # What the pages ask.
+    # Questions of the pages.
 
     def collections(self) -> list[Entry]:
         """The newest version of each collection, by name."""
-        picture, today = self.picture(), self.today()
+        snapshot, today = self.snapshot(), self.today()
         return [
-            picture.entry(versions[max(versions)], today)
-            for versions in picture.collections.values()
+            snapshot.entry(versions[max(versions)], today)
+            for versions in snapshot.collections.values()
         ]
 
     def entry(self, name: str) -> Entry:
         """The newest version of one collection, or ParamsError."""
-        return self.picture().entry(self.get(name), self.today())
+        return self.snapshot().entry(self.get(name), self.today())
 
     def get(self, name: str, version: int | None = None) -> Collection:
-        """A collection, the newest version where none is named, or ParamsError."""
-        versions = self.picture().collections.get(name)
+        """A collection, by default its newest version; ParamsError if there is none."""
+        versions = self.snapshot().collections.get(name)
         if not versions:
             raise ParamsError(f"there is no collection {show(name)}")
         if version is None:
@@ -102,20 +102,20 @@ class Catalogue:
         return versions[version]
 
     def versions(self, name: str) -> list[int]:
-        """The versions of a collection, oldest first; ParamsError where there is none."""
+        """The versions of a collection, oldest first; ParamsError if there is none."""
         self.get(name)
-        return list(self.picture().collections[name])
+        return list(self.snapshot().collections[name])
 
     def periods(self, name: str, version: int | None = None) -> list[PeriodCount]:
-        """Stored periods of a version (of all, where None), oldest first."""
-        return list(self.picture().periods(name, version))
+        """Stored periods of a version (None: of all versions), oldest first."""
+        return list(self.snapshot().periods(name, version))
 
     def values(self, name: str, version: int, dimension: str) -> list[str]:
         """The values of a dimension that were stored."""
         found = {
             value
-            for cell in self.picture().slices.get((name, version), ())
-            for key, value in cell.pairs
+            for cell in self.snapshot().slices.get((name, version), ())
+            for key, value in cell.dimensions
             if key == dimension
         }
         return sorted(found)
@@ -125,15 +125,15 @@ class Catalogue:
         name: str,
         version: int,
         periods: Iterable[str] | None = None,
-        dimensions: Mapping[str, str] | None = None,
+        dimensions: Dimensions = (),
     ) -> int:
         """How many reports were counted in these periods and dimensions."""
         wanted = None if periods is None else set(periods)
-        asked = set((dimensions or {}).items())
+        asked = set(dimensions)
         return sum(
             cell.reports
-            for cell in self.picture().slices.get((name, version), ())
-            if (wanted is None or cell.period in wanted) and asked <= set(cell.pairs)
+            for cell in self.snapshot().slices.get((name, version), ())
+            if (wanted is None or cell.period in wanted) and asked <= set(cell.dimensions)
         )
 
     def counts(
@@ -141,10 +141,10 @@ class Catalogue:
         name: str,
         version: int,
         periods: Iterable[str] | None = None,
-        dimensions: Mapping[str, str] | None = None,
+        dimensions: Dimensions = (),
     ) -> list[Counts]:
         """One Counts for each (p, q) of these periods and dimensions; empty without reports."""
-        from rappor.aggregate.stored import sum_cells
+        from rappor.aggregate.stored_counts import sum_cells
 
         return sum_cells(self._cells(name, version, periods, dimensions), self.get(name, version))
 
@@ -153,10 +153,10 @@ class Catalogue:
         name: str,
         version: int,
         periods: Iterable[str],
-        dimensions: Mapping[str, str] | None = None,
+        dimensions: Dimensions = (),
     ) -> dict[str, list[Counts]]:
-        """What `counts` says of each period by itself, in one reading; those without are absent."""
-        from rappor.aggregate.stored import BY_PERIOD, split, sum_cells
+        """`counts` for each period, in one read; periods without reports are absent."""
+        from rappor.aggregate.stored_counts import BY_PERIOD, split, sum_cells
 
         collection = self.get(name, version)
         cells = split(self._cells(name, version, periods, dimensions), BY_PERIOD)
@@ -167,16 +167,16 @@ class Catalogue:
         name: str,
         version: int,
         periods: Iterable[str] | None,
-        dimensions: Mapping[str, str] | None,
+        dimensions: Dimensions,
     ) -> list[StoredCounts]:
-        asked = set((dimensions or {}).items())
+        asked = set(dimensions)
         with self._opened() as store:
             cells = self._released.counts(store, self.today(), name, version, periods)
         return [cell for cell in cells if asked <= set(cell.cell.pairs)]
 
     def unreadable(self) -> tuple[UnreadableDefinition, ...]:
-        """Files in the folder of collections that are no definition."""
-        return self.picture().unreadable
+        """Files in the folder of collections that cannot be read as definitions."""
+        return self.snapshot().unreadable
 
     def audit_log(self) -> list[AuditEntry]:
         """The store's audit log, oldest first."""
@@ -190,33 +190,33 @@ class Catalogue:
 
     @property
     def has_store(self) -> bool:
-        """Whether anything was ever collected here."""
+        """Whether the data folder has a store."""
         return self._file.is_file()
 
     @property
     def stamp(self) -> Stamp:
-        """Another one after every change of the store."""
+        """The stamp of the store's files; it differs after every change."""
         return store_stamp(self._file)
 
-    # How it stays fresh.
+    # Reading the store.
 
-    def picture(self) -> Snapshot:
-        """What the store holds: the present state, or that of a moment ago while it is read.
+    def snapshot(self) -> Snapshot:
+        """What the store holds now, or held a moment ago while it is being read.
 
         Raises:
             StoreError: it cannot be read.
         """
-        return self._pictures.get()
+        return self._snapshots.get()
 
     def prepare(self) -> None:
-        """Read what there is in the background, before a page asks for it."""
-        self._pictures.begin()
+        """Read the store in the background, before the first page asks for it."""
+        self._snapshots.begin()
 
     def _look(self) -> Snapshot:
         try:
             drafts, wrong = ([], []) if self.folder is None else read_folder(self.folder)
             if not self.has_store:
-                return self._painter.paint((), (), drafts, wrong)
+                return self._builder.build((), (), drafts, wrong)
             with self._opened() as store:
                 definitions = store.definitions()
                 live = store.cells(self._seen)
@@ -224,29 +224,31 @@ class Catalogue:
         except OSError as error:
             raise StoreError(f"{self.data}: cannot be read ({error.strerror})") from error
         self._tell({each.cell[:2] for each in live})
-        return self._painter.paint(definitions, cells, drafts, wrong)
+        return self._builder.build(definitions, cells, drafts, wrong)
 
     def _tell(self, stored: Set[VersionKey]) -> None:
         if stored != self._last_stored:
             try:
                 self._stored(stored)
                 self._last_stored = frozenset(stored)
-            except StoreError as error:  # no room: it is tried again with the next change
-                _LOG.warning("results of what is gone could not be deleted: %s", error)
+            except StoreError as error:  # no room on the disk: the next change tries again
+                _LOG.warning("results of deleted versions could not be deleted: %s", error)
 
     def _opened(self) -> closing[Store]:
         return closing(open_store(self.data, read_only=True))
 
     def _stamp(self) -> Stamp:
-        day = ((self.today().toordinal(), 0, 0),)  # periods close by the calendar alone
+        day = (
+            (self.today().toordinal(), 0, 0),
+        )  # a new day closes periods without a change of the store
         return self.stamp + day + (() if self.folder is None else folder_stamp(self.folder))
 
 
 def stamp_of(paths: Iterable[Path]) -> Stamp:
-    """Inode, size and time of each file, None where it is missing.
+    """Inode, size and time of each file; None for a missing file.
 
-    A store's log grows with each commit and is emptied when it is folded into the file, so file and
-    log together differ after every commit; a restored store has another inode.
+    A store's log grows with each commit and is emptied when it is merged into the file, so file
+    and log together differ after every commit. A restored store has another inode.
     """
     return tuple(_look(path) for path in paths)
 
@@ -257,7 +259,7 @@ def store_stamp(file: Path) -> Stamp:
 
 
 def folder_stamp(folder: Path) -> Stamp:
-    """The stamp of the *.toml files in a folder; empty where there is none."""
+    """The stamp of the *.toml files in a folder; empty if there is none."""
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix == ".toml")
     except OSError:

@@ -1,4 +1,4 @@
-"""Desk: what every page works with, and how it answers."""
+"""Context: the parts of a dashboard that every page works with."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from rappor.dashboard.templating import environment, frame
 
 @dataclass(slots=True)
 class Context:
-    """What every page works with.
+    """The parts of one dashboard.
 
     Attributes:
-        settings: what the process was told.
+        settings: the settings of the process.
         catalogue: what the store holds.
-        state: what is the dashboard's own.
-        jobs: long work.
-        assets: scripts and styles, each under an address that changes with it.
+        state: accounts, candidates, results and jobs.
+        jobs: the queue of long work.
+        assets: scripts and styles.
         watch: the collector's figures over time.
     """
 
@@ -46,6 +46,6 @@ class Context:
         status: int = 200,
         **context: Any,
     ) -> Response:
-        """A page from a template that extends base.html."""
+        """Render a page from a template that extends base.html."""
         page = environment().get_template(template)
         return HTMLResponse(page.render(**frame(self, request, visitor), **context), status)

@@ -1,4 +1,4 @@
-"""The fields of a POST: bounded, uploads read as bytes."""
+"""The fields of a POST, within limits; uploaded files as bytes."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from starlette.requests import ClientDisconnect, Request
 
 from rappor.errors import RapporError
 
-FORM_BYTES = 2**16  # of a form that nobody uploads anything with
-LIST_BYTES = 64 * 2**20  # a million candidates, with room
-_DIGITS = 12  # of a length
+FORM_BYTES = 2**16  # of a form without an upload
+LIST_BYTES = 64 * 2**20  # a million candidates, with room to spare
+_DIGITS = 12  # of a Content-Length
 MAX_FIELDS, MAX_FILES = 200, 4
 
 Form = Mapping[str, "str | bytes"]
 
 
 class TooLarge(RapporError):
-    """A body beyond what a form may have."""
+    """A body that is too large."""
 
 
 class BadForm(RapporError):
-    """A body that is no form of ours, or that never arrived."""
+    """A body that is not a valid form, or did not arrive."""
 
 
-async def read_form(request: Request, most: int = FORM_BYTES) -> Form:
-    """Field by field the last value; a file's content as bytes, nothing where no file was chosen.
+async def read_form(request: Request, max_bytes: int = FORM_BYTES) -> Form:
+    """Read a form: the last value of each field, and the content of chosen files as bytes.
 
     Raises:
-        TooLarge: more bytes than `most`, or no length that says how many there are.
-        BadForm: more fields than any form of ours has, or not a form.
+        TooLarge: more bytes than `max_bytes`, or no Content-Length.
+        BadForm: too many fields, or not a form.
     """
     size = request.headers.get("content-length", "")
-    if not (size.isascii() and size.isdigit() and len(size) <= _DIGITS) or int(size) > most:
-        raise TooLarge(f"a form needs a length of at most {most} bytes")
+    if not (size.isascii() and size.isdigit() and len(size) <= _DIGITS) or int(size) > max_bytes:
+        raise TooLarge(f"a form needs a length of at most {max_bytes} bytes")
     found: dict[str, str | bytes] = {}
     try:
         async with request.form(
-            max_files=MAX_FILES, max_fields=MAX_FIELDS, max_part_size=most
+            max_files=MAX_FILES, max_fields=MAX_FIELDS, max_part_size=max_bytes
         ) as form:
             for name, value in form.multi_items():
                 if isinstance(value, UploadFile):
@@ -55,7 +55,7 @@ async def read_form(request: Request, most: int = FORM_BYTES) -> Form:
 
 
 def safe_next(wanted: object) -> str:
-    r"""A path of ours to go on to; anything else becomes the first page.
+    r"""A path of this dashboard to go to next; anything else becomes "/".
 
     >>> safe_next("/ingest?x=1"), safe_next("//evil.example"), safe_next("/\\evil.example")
     ('/ingest?x=1', '/', '/')
@@ -72,5 +72,5 @@ def safe_next(wanted: object) -> str:
 
 
 def back(request: Request) -> str:
-    """Where a form wants to go on to: its field `next`."""
+    """The path in the field `next` of a form."""
     return safe_next(request.state.form.get("next", "/"))

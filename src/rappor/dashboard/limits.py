@@ -1,4 +1,4 @@
-"""What a process of the dashboard may leave behind and take: no core dumps, so much memory."""
+"""Limits of a process: no core dumps, bounded memory and computing time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def no_core_dumps() -> None:
-    """Have a crash leave no copy of the memory on disk: it holds counts, cookies and tokens."""
+    """Turn core dumps off: the memory holds counts, cookies and tokens."""
     if sys.platform != "win32":
         import resource
 
@@ -17,11 +17,11 @@ def no_core_dumps() -> None:
 
 
 def limit(memory: int, seconds: int) -> None:
-    """Bound this process from now on, as far as the system can.
+    """Limit this process from now on, if the system supports it.
 
     Args:
         memory: bytes of address space beyond what it has now.
-        seconds: of computing.
+        seconds: computing time.
     """
     if sys.platform != "win32":
         import resource

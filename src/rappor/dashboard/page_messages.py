@@ -1,32 +1,61 @@
-"""What each state of a view says first: title, text and tone."""
+"""What a page says about its state: one text for each state, on all pages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from rappor.charts.numbers import show_percent
-from rappor.dashboard import page_state as states
 from rappor.dashboard.auth.roles import Visitor
-from rappor.dashboard.page_query import PageQuery
-from rappor.dashboard.page_state import DECODERS, Situation
+from rappor.dashboard.page_state import DECODERS, PageState, PageStatus
 from rappor.dashboard.problems import refusal
-from rappor.dashboard.reach import NOUNS, Reach, about
+from rappor.dashboard.reach import NOUNS, ReportReach, about
 from rappor.dashboard.templating import as_sentence, duration_text
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """The box above the results; tone as in `ui.box`."""
+class PageMessage:
+    """The box above the results; `tone` is that of the macro `ui.box`."""
 
     title: str
     text: str
     tone: str = ""
 
 
-def few(reach: Reach, kind: str) -> Said:
-    """What is said of too few reports.
+def message_of(state: PageState, visitor: Visitor) -> PageMessage | None:
+    """The message of a state; None if the page has nothing to say."""
+    job = state.job
+    earlier = state.saved is not None
+    match state.status:
+        case PageStatus.EMPTY:
+            text = f"Nothing arrived for {state.where or 'this collection'}."
+            return PageMessage("No reports yet", text)
+        case PageStatus.NO_LIST:
+            text = "Strings are found by testing a list of candidates. Paste or upload one."
+            return PageMessage("No candidates yet", text)
+        case PageStatus.TOO_FEW if state.reach is not None:
+            return too_few(state.reach, state.collection.kind)
+        case PageStatus.LOADING if job is not None:
+            return PageMessage(job.label, job.doing)
+        case PageStatus.ERROR if job is not None:
+            end = "; the earlier result is shown." if earlier else "."
+            text = f"{as_sentence(job.error)} Nothing changed{end}"
+            return PageMessage("This decode stopped", text, "bad")
+        case PageStatus.CANCELLED:
+            at = "" if job is None or job.share is None else f" at {job.percent}"
+            text = "The earlier result is shown." if earlier else "There is no earlier result."
+            return PageMessage(f"Cancelled{at}", text)
+        case PageStatus.NO_PERMISSION:
+            return PageMessage(*refusal(visitor, DECODERS, state.collection.owner))
+        case PageStatus.STALE:
+            return PageMessage("Out of date", _age(state), "warn")
+        case _:
+            return None
 
-    >>> few(Reach(28_582, 0.0526, 790_000), "category").text.replace("\u00a0", " ")
+
+def too_few(reach: ReportReach, kind: str) -> PageMessage:
+    """The message about too few reports.
+
+    >>> too_few(ReportReach(28_582, 0.0526, 790_000), "category").text.replace("\u00a0", " ")
     'These show only categories above 5.26 %.'
     """
     noun = NOUNS.get(kind, "values")
@@ -34,38 +63,11 @@ def few(reach: Reach, kind: str) -> Said:
     if reach.smallest > 1:
         text = f"These can show no {noun} at all."
     title = f"{reach.reports:,} so far; 1\u00a0% needs about {about(reach.needed)}"
-    return Said(title, text, "warn")
+    return PageMessage(title, text, "warn")
 
 
-def box_of(found: Situation, query: PageQuery, visitor: Visitor) -> Said | None:
-    """What the state says first; None where there is nothing to say."""
-    where = query.side.words or "this time"
-    match found.state:
-        case states.EMPTY:
-            arrived = query.against.words if query.against is not None and found.reports else where
-            if not found.reports and not query.periods:
-                arrived = " – ".join(dict.fromkeys((query.first, query.last))) or "this collection"
-            return Said("No reports yet", f"Nothing arrived for {arrived}.")
-        case states.NO_LIST:
-            text = "Strings are found by testing a list of candidates. Paste or upload one."
-            return Said("No candidates yet", text)
-        case states.TOO_FEW if found.reach is not None:
-            return few(found.reach, found.collection.kind)
-        case states.LOADING if found.job is not None:
-            return Said(found.job.label, found.job.doing)
-        case states.ERROR if found.job is not None:
-            return Said("This decode stopped", as_sentence(found.job.error), "bad")
-        case states.STALE:
-            since = (
-                f"{abs(found.behind):,} reports {'since' if found.behind > 0 else 'fewer since'}"
-            )
-            ago = duration_text(max(found.age, 1))
-            return Said("Out of date", f"Decoded {ago} ago; {since}.", "warn")
-        case states.CANCELLED:
-            at = "" if found.job is None or found.job.share is None else f" at {found.job.percent}"
-            shown = "The earlier result is shown." if found.kept else "There is no earlier result."
-            return Said(f"Cancelled{at}", shown)
-        case states.NO_PERMISSION:
-            return Said(*refusal(visitor, DECODERS, found.collection.owner))
-        case _:
-            return None
+def _age(state: PageState) -> str:
+    since = ""
+    if state.behind:
+        since = f"; {abs(state.behind):,} reports {'' if state.behind > 0 else 'fewer '}since"
+    return f"Decoded {duration_text(max(state.age, 1))} ago{since}."

@@ -1,23 +1,36 @@
-"""View: what a page shows of a collection, as its address says it.
+"""PageQuery: what the address of a page asks for, and what else it could ask for.
 
-Two people who open one address see the same. What is usual is left out of it, and an address says
-everything in one order, so that there is one address for a view.
+Two people who open one address see the same. An address leaves out default values and names its
+fields in one order, so that each query has one address.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from starlette.requests import Request
+from starlette.responses import Response
+
 from rappor.charts.numbers import show_percent
 from rappor.checks import show
 from rappor.collection import Collection
 from rappor.collection.periods import check_period
+from rappor.dashboard.auth.roles import Visitor
+from rappor.dashboard.catalogue import Catalogue
+from rappor.dashboard.context import Context
+from rappor.dashboard.jobs.queue import TooManyJobs
+from rappor.dashboard.problems import problem
+from rappor.dashboard.routing import Endpoint
+from rappor.dashboard.snapshot import Dimensions
+from rappor.dashboard.state import DashboardState
+from rappor.dashboard.state.saved import CandidateVersion
+from rappor.dashboard.templating import as_sentence
 from rappor.errors import ParamsError
 
 UNITS = {"share": "Share", "count": "Count"}
@@ -31,7 +44,7 @@ CORRECTIONS = {
 METHODS = {"auto": "auto", "lasso": "lasso, the paper's"}
 DEFAULT_SORT = "-estimate"
 PAGE_ROWS = 200
-_PREFIX = "dim."  # before the name of a dimension that is called like something of ours
+_PREFIX = "dim."  # before the name of a dimension that is also the name of a field
 _USUAL = {
     "unit": "share",
     "scale": "linear",
@@ -58,19 +71,19 @@ SORTS = (
     "other",
     "difference",
 )
-_MAX_SEARCH = 400  # letters of a search
-_MIN_ALPHA = 1e-9  # divided by a million candidates, it is still a probability
+_MAX_SEARCH = 400  # characters of a search
+_MIN_ALPHA = 1e-9  # still a probability after a division by a million candidates
 
 
 class Selection(NamedTuple):
-    """Which reports are decoded: some periods, and some values of dimensions."""
+    """The reports that are decoded: periods, and values of dimensions."""
 
     periods: tuple[str, ...]
-    dimensions: tuple[tuple[str, str], ...]
+    dimensions: Dimensions
 
     @property
     def words(self) -> str:
-        """It in words.
+        """The selection in words.
 
         >>> Selection(("2026-W27",), (("country", "NZ"),)).words
         '2026-W27, NZ'
@@ -83,29 +96,29 @@ class Selection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """What is shown.
+    """The query of an address.
 
     Attributes:
         collection: its name.
         version: its version.
-        first: the first period; "" where nothing is stored.
-        last: the last one.
-        periods: the stored ones among them, which are added up.
-        dimensions: (name, value) of those that are chosen, by name; no others are restricted.
-        vs: what it is compared with, as the address has it: a period, "P..Q" or "country=NZ".
-        against: the reports behind `vs`; None where nothing is compared.
+        first: the first period; "" if nothing is stored.
+        last: the last period.
+        periods: the stored periods from first to last, which are summed.
+        dimensions: the chosen values, by name.
+        vs: what it is compared with: a period, "P..Q" or "country=NZ".
+        against: the reports behind `vs`; None if nothing is compared.
         unit: share or count.
         scale: linear or log.
         correction: fdr, holm, bonferroni or none.
         alpha: the error rate.
         method: auto or lasso.
-        candidates: the version of the list of candidates; None where there is none.
-        q: what the table is searched for.
-        sort: a column, with - before it from large to small.
-        page: of the table, from 1 on.
+        candidates: the version of the list of candidates; None if there is none.
+        q: the text that the table is searched for.
+        sort: a column; with - before it, the largest value comes first.
+        page: the page of the table, from 1 on.
         every: whether the table shows all rows, not only those of the chart.
-        anyway: whether results are shown that hold few reports.
-        usual: values that an address leaves out.
+        anyway: whether to decode even if there are too few reports.
+        usual: default values, which an address leaves out.
     """
 
     collection: str
@@ -113,7 +126,7 @@ class PageQuery:
     first: str = ""
     last: str = ""
     periods: tuple[str, ...] = ()
-    dimensions: tuple[tuple[str, str], ...] = ()
+    dimensions: Dimensions = ()
     vs: str = ""
     against: Selection | None = None
     unit: str = "share"
@@ -130,11 +143,13 @@ class PageQuery:
     usual: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def of(cls, params: Mapping[str, str], catalogue: Any, state: Any, name: str) -> PageQuery:
-        """The view that an address asks for.
+    def of(
+        cls, params: Mapping[str, str], catalogue: Catalogue, state: DashboardState, name: str
+    ) -> PageQuery:
+        """Read the query of an address, and check each part of it.
 
         Args:
-            params: what stands after the ? of the address.
+            params: the parameters after the ? of the address.
             catalogue: what is stored.
             state: the lists of candidates.
             name: the collection.
@@ -142,16 +157,16 @@ class PageQuery:
         Raises:
             ParamsError: names the field, what was given and what is allowed.
         """
-        return read_query(params, catalogue, state, name)
+        return _read(params, catalogue, state, name)
 
     @property
-    def side(self) -> Selection:
+    def selection(self) -> Selection:
         """The reports that are decoded."""
         return Selection(self.periods, self.dimensions)
 
     @property
     def key(self) -> str:
-        """A digest of all that changes the decoded numbers, and of nothing else."""
+        """A digest of everything that changes the decoded numbers, and of nothing else."""
         said = [
             self.collection,
             self.version,
@@ -167,16 +182,11 @@ class PageQuery:
         return blake2b(text.encode(), digest_size=16, person=b"rappor-view").hexdigest()
 
     def fields(self, **changes: Any) -> dict[str, str]:
-        """The parts of its address, in order, without what is usual.
+        """The fields of its address, in order, without default values.
 
         Args:
-            changes: other values, by attribute; `dimensions` as a mapping or pairs. Where `page` is
-                not among them it goes back to the first.
+            changes: other values, by attribute. Any change but one of `page` goes back to page 1.
         """
-        if "dimensions" in changes:
-            given = changes["dimensions"]
-            pairs = given.items() if isinstance(given, Mapping) else given
-            changes["dimensions"] = tuple(sorted((key, value) for key, value in pairs if value))
         query = replace(self, **({"page": 1} | changes)) if changes else self
         said = {
             "from": query.first,
@@ -200,22 +210,22 @@ class PageQuery:
         return {key: value for key, value in said.items() if value and value != usual.get(key)}
 
     def query_string(self, **changes: Any) -> str:
-        """What stands after the ? of its address, with changes as in `fields`; "" where nothing.
+        """The query string of its address, with changes as in `fields`.
 
         >>> shown = PageQuery("homepage", 1, "2026-W27", "2026-W28", usual={"version": "1"})
-        >>> shown.query_string(unit="count", dimensions={"country": "NZ"})
+        >>> shown.query_string(unit="count", dimensions=(("country", "NZ"),))
         'from=2026-W27&to=2026-W28&country=NZ&unit=count'
         """
         return urlencode(self.fields(**changes))
 
     def path(self, ending: str = "", **changes: Any) -> str:
-        """Its address, of a page of the collection (such as "/trends") or a file (".csv")."""
+        """Its address, on a page of the collection (such as "/trends") or as a file (".csv")."""
         params = self.query_string(**changes)
         return f"/collections/{self.collection}{ending}{'?' if params else ''}{params}"
 
     @property
     def carried(self) -> str:
-        """What all pages of a collection have in common of its address: when, where, how decoded.
+        """The query string that all pages of a collection share: periods, dimensions, decoding.
 
         >>> PageQuery("homepage", 1, "2026-W27", "2026-W28", q="x", usual={"version": "1"}).carried
         'from=2026-W27&to=2026-W28'
@@ -237,7 +247,7 @@ class PageQuery:
 
 
 def parameter(dimension: str) -> str:
-    """How an address calls a dimension: by its name, unless that means something else there.
+    """The field of a dimension in an address: its name, unless that is another field.
 
     >>> parameter("country"), parameter("from")
     ('country', 'dim.from')
@@ -246,7 +256,7 @@ def parameter(dimension: str) -> str:
 
 
 def between(periods: Iterable[str], first: str, last: str) -> tuple[str, ...]:
-    """The periods from one to another, both counted; they sort as their text does.
+    """The periods from one to another, both included; periods sort by their text.
 
     >>> between(["2026-W26", "2026-W27", "2026-W28"], "2026-W27", "2026-W28")
     ('2026-W27', '2026-W28')
@@ -254,8 +264,9 @@ def between(periods: Iterable[str], first: str, last: str) -> tuple[str, ...]:
     return tuple(period for period in periods if first <= period <= last)
 
 
-def read_query(params: Mapping[str, str], catalogue: Any, state: Any, name: str) -> PageQuery:
-    """See `View.of`."""
+def _read(
+    params: Mapping[str, str], catalogue: Catalogue, state: DashboardState, name: str
+) -> PageQuery:
     collection = _collection(params, catalogue, name)
     stored = [each.period for each in catalogue.periods(name, collection.version)]
     newest = stored[-1] if stored else ""
@@ -274,7 +285,7 @@ def read_query(params: Mapping[str, str], catalogue: Any, state: Any, name: str)
     }
     # Ranges are read from low to high, all else from large to small.
     usual["sort"] = "place" if collection.kind == "ordinal" else DEFAULT_SORT
-    method = _one_of(params, "method", METHODS)
+    method = one_of(params, "method", METHODS)
     if collection.kind != "string":
         method = "auto"
     return PageQuery(
@@ -286,9 +297,9 @@ def read_query(params: Mapping[str, str], catalogue: Any, state: Any, name: str)
         dimensions=dimensions,
         vs=vs,
         against=_against(vs, side, stored, collection) if vs else None,
-        unit=_one_of(params, "unit", UNITS),
-        scale=_one_of(params, "scale", SCALES),
-        correction=_one_of(params, "correction", CORRECTIONS),
+        unit=one_of(params, "unit", UNITS),
+        scale=one_of(params, "scale", SCALES),
+        correction=one_of(params, "correction", CORRECTIONS),
         alpha=_alpha(params.get("alpha", "")),
         method=method,
         candidates=candidates,
@@ -301,24 +312,23 @@ def read_query(params: Mapping[str, str], catalogue: Any, state: Any, name: str)
     )
 
 
-def _newest(catalogue: Any, name: str) -> int:
+def _newest(catalogue: Catalogue, name: str) -> int:
     """The newest version that has reports, or the newest of all."""
-    versions: list[int] = catalogue.versions(name)
+    versions = catalogue.versions(name)
     with_reports = [each for each in versions if catalogue.periods(name, each)]
     return (with_reports or versions)[-1]
 
 
-def _collection(params: Mapping[str, str], catalogue: Any, name: str) -> Collection:
+def _collection(params: Mapping[str, str], catalogue: Catalogue, name: str) -> Collection:
     version = _whole(params, "version") if params.get("version") else _newest(catalogue, name)
-    found: Collection = catalogue.get(name, version)
-    return found
+    return catalogue.get(name, version)
 
 
 def _whole(params: Mapping[str, str], field: str) -> int:
     text = params.get(field, "") or "1"
     if text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= 1:
         return int(text)
-    raise ParamsError(f"{field} must be a whole number from 1 on, got {show(text)}")
+    raise ParamsError(f"{field} must be a whole number from 1, got {show(text)}")
 
 
 def _period(params: Mapping[str, str], field: str, collection: Collection, usual: str) -> str:
@@ -331,15 +341,18 @@ def _period(params: Mapping[str, str], field: str, collection: Collection, usual
         raise ParamsError(f"{field}: {error}") from None
 
 
-def _one_of(params: Mapping[str, str], field: str, allowed: Mapping[str, str]) -> str:
+def one_of(
+    params: Mapping[str, str], field: str, allowed: Mapping[str, str] | Sequence[str]
+) -> str:
+    """The value of a field of an address; the first that is allowed if it is not given."""
     text = params.get(field, "") or next(iter(allowed))
     if text not in allowed:
-        raise ParamsError(f"{field} must be one of {', '.join(allowed)}; got {show(text)}")
+        raise AddressError(f"{field} must be one of {', '.join(allowed)}; got {show(text)}")
     return text
 
 
 def _alpha(text: str) -> float:
-    """An error rate, also in percent.
+    """Read an error rate, also in percent.
 
     >>> _alpha(""), _alpha("0.01"), _alpha("1 %")
     (0.05, 0.01, 0.01)
@@ -365,8 +378,8 @@ def _sort(text: str) -> str:
 
 
 def _dimensions(
-    params: Mapping[str, str], collection: Collection, catalogue: Any
-) -> tuple[tuple[str, str], ...]:
+    params: Mapping[str, str], collection: Collection, catalogue: Catalogue
+) -> Dimensions:
     found = []
     for name in sorted(collection.dimensions):
         value = params.get(parameter(name), "")
@@ -375,7 +388,9 @@ def _dimensions(
     return tuple(found)
 
 
-def _value(name: str, value: str, collection: Collection, catalogue: Any = None) -> str:
+def _value(
+    name: str, value: str, collection: Collection, catalogue: Catalogue | None = None
+) -> str:
     allowed = {*collection.dimensions[name], "other"}
     if catalogue is not None:
         allowed.update(catalogue.values(collection.name, collection.version, name))
@@ -385,7 +400,7 @@ def _value(name: str, value: str, collection: Collection, catalogue: Any = None)
 
 
 def _against(vs: str, side: Selection, stored: Sequence[str], collection: Collection) -> Selection:
-    """The other side of a comparison, which shares no report with this one."""
+    """The other side of a comparison, which shares no report with the first."""
     name, is_dimension, value = vs.partition("=")
     if is_dimension:
         if name not in collection.dimensions:
@@ -406,7 +421,7 @@ def _against(vs: str, side: Selection, stored: Sequence[str], collection: Collec
     return Selection(periods, side.dimensions)
 
 
-def _lists(state: Any, collection: Collection) -> list[int]:
+def _lists(state: DashboardState, collection: Collection) -> list[int]:
     """The versions of the list of candidates, oldest first."""
     if collection.kind != "string":
         return []
@@ -426,13 +441,13 @@ def _candidates(params: Mapping[str, str], lists: Sequence[int]) -> int | None:
 
 
 def moved(query: PageQuery, stored: Sequence[str], by: int, page: str = "") -> str:
-    """The address of as many periods, so many earlier (-1) or later (1); "" where there is none.
+    """The address of the same number of periods, earlier (-1) or later (1); "" if there are none.
 
     Args:
-        query: what is shown.
+        query: the present query.
         stored: all stored periods, oldest first.
-        by: how far.
-        page: of which page of the collection, such as "/trends".
+        by: how many periods to move.
+        page: the page of the collection, such as "/trends".
 
     >>> weeks = ["2026-W26", "2026-W27", "2026-W28"]
     >>> shown = PageQuery("homepage", 1, "2026-W27", "2026-W27", usual={"to": "2026-W28"})
@@ -446,5 +461,95 @@ def moved(query: PageQuery, stored: Sequence[str], by: int, page: str = "") -> s
     first, last = (places.index(shown[end]) + by for end in (0, -1))
     if first < 0 or last >= len(places):
         return ""
-    vs = query.vs if "=" in query.vs else ""  # a period that it is compared with may be among them
+    vs = query.vs if "=" in query.vs else ""  # the other periods may be among the new ones
     return query.path(page, first=places[first], last=places[last], vs=vs)
+
+
+class Dimension(NamedTuple):
+    """A dimension to choose from."""
+
+    name: str
+    parameter: str
+    values: Sequence[str]
+    chosen: str
+
+
+class Choices(NamedTuple):
+    """The choices that a page offers.
+
+    Attributes:
+        periods: stored periods, newest first.
+        dimensions: the dimensions with their stored values.
+        lists: versions of the list of candidates, newest first.
+        corrections: names by value.
+        methods: names by value; empty if there is no choice.
+        before: the address one period earlier; empty if there is none.
+        after: the address one period later.
+    """
+
+    periods: Sequence[str]
+    dimensions: Sequence[Dimension]
+    lists: Sequence[CandidateVersion]
+    corrections: dict[str, str]
+    methods: dict[str, str]
+    before: str
+    after: str
+
+
+def choices(context: Context, query: PageQuery, periods: Sequence[str], page: str) -> Choices:
+    """The choices on a page (such as "/trends"), of these stored periods."""
+    collection = context.catalogue.get(query.collection, query.version)
+    chosen = dict(query.dimensions)
+    named = []
+    for name in sorted(collection.dimensions):
+        stored = context.catalogue.values(query.collection, query.version, name)
+        here = chosen.get(name, "")
+        values = list(dict.fromkeys([*stored, here] if here else stored))
+        named.append(Dimension(name, parameter(name), values, here))
+    is_string = collection.kind == "string"
+    lists = context.state.candidate_versions(query.collection) if is_string else []
+    return Choices(
+        list(periods)[::-1],
+        named,
+        lists,
+        CORRECTIONS,
+        METHODS if is_string else {},
+        moved(query, periods, -1, page),
+        moved(query, periods, 1, page),
+    )
+
+
+Answer = Callable[[Context, Request, Visitor, PageQuery], Response]
+
+
+class AddressError(ParamsError):
+    """A part of an address that cannot be read."""
+
+
+def with_query(answer: Answer, *, ignored: Container[str] = ()) -> Endpoint:
+    """An endpoint that reads the query of its address; it says what is wrong with the address.
+
+    Args:
+        answer: answers with the query.
+        ignored: fields of the address that mean nothing on this page.
+    """
+
+    def endpoint(context: Context, request: Request, visitor: Visitor) -> Response:
+        name = request.path_params["name"]
+        context.catalogue.get(name)  # ParamsError: not there
+        params = {
+            field: text for field, text in request.query_params.items() if field not in ignored
+        }
+        try:
+            try:
+                query = PageQuery.of(params, context.catalogue, context.state, name)
+            except ParamsError as error:
+                raise AddressError(str(error)) from None
+            return answer(context, request, visitor, query)
+        except AddressError as error:
+            title = "This address cannot be read"
+            return problem(context, request, visitor, 400, title, as_sentence(str(error)))
+        except TooManyJobs as error:
+            return problem(context, request, visitor, 503, "Too much at once", f"{error}.")
+
+    return endpoint

@@ -1,171 +1,221 @@
-"""Situation: what there is to show of a view, and what has to be said about it first.
+"""The state of a page: what it can show, and why it cannot show more.
 
-One of the states: ready, empty, no list, too few, loading, error, stale, cancelled, no permission.
+All pages that show a decode go through `page_state`. A page describes its job as `PageWork`; the
+texts for each state are in `rappor.dashboard.page_messages`.
 """
 
 from __future__ import annotations
 
-import functools
 import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from enum import StrEnum
+from hashlib import blake2b
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from rappor.collection import Collection
 from rappor.dashboard.auth.roles import Role, Visitor
 from rappor.dashboard.context import Context
-from rappor.dashboard.jobs.queue import CANCELLED as CANCELLED
-from rappor.dashboard.jobs.queue import DONE, FAILED, Job
-from rappor.dashboard.page_query import PageQuery, Selection
-from rappor.dashboard.reach import Reach, reach_of
-from rappor.dashboard.results.serialization import StoredDecode, unpack
+from rappor.dashboard.jobs.queue import CANCELLED, DONE, FAILED, Job
+from rappor.dashboard.page_query import PageQuery
+from rappor.dashboard.reach import ReportReach, reach_of
+from rappor.dashboard.state.saved import SavedResult
 
 DECODERS = frozenset({Role.ANALYST})
-READY, EMPTY, NO_LIST, TOO_FEW = "ready", "empty", "no list", "too few"
-LOADING, ERROR, STALE = "loading", "error", "stale"
-NO_PERMISSION = "no permission"
-_PATIENCE_SECONDS = 0.1  # a small decode is done by then, and no one sees it load
-_MAX_UNPACKED = 8
+_PATIENCE_SECONDS = 0.1  # a small job is done by then, and no one sees it load
+_MAX_READ = 8  # results that a reader keeps in memory
+
+Result = TypeVar("Result")
+
+
+class PageStatus(StrEnum):
+    """The states of a page, in the order in which they are checked."""
+
+    EMPTY = "empty"
+    NO_LIST = "no list"
+    TOO_FEW = "too few"
+    LOADING = "loading"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+    NO_PERMISSION = "no permission"
+    STALE = "stale"
+    READY = "ready"
+
+
+class Freshness(NamedTuple):
+    """How a saved result differs from what is stored now.
+
+    Attributes:
+        incomplete: a part of it is missing, such as a period.
+        behind: reports that arrived since; below 0 if some were deleted.
+    """
+
+    incomplete: bool
+    behind: int
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
-    """What there is to show.
+class PageWork:
+    """The job behind a page.
 
     Attributes:
-        state: one of the states.
-        collection: the definition of the view's version.
-        reports: reports that are stored for the view now.
-        candidates: how many candidates are tested; 0 where that is no question.
-        kept: the result, where there is one, up to date or not.
-        made: when it was made.
-        job: the job under way, or the one that failed or was cancelled.
-        reach: what that many reports can show; None without any.
-        behind: reports that came since the result was made.
+        kind: the name of its task.
+        key: the key of its result.
+        label: what it does, in words.
+        collection: the collection it decodes.
+        arguments: makes the arguments of the task; called when its turn comes.
+        reports: reports that are stored for it now.
+        where: which reports, in words.
+        freshness: compares a saved result with what is stored now.
+        sample: the period and the reports that decide whether there are too few; None shows
+            results however few there are.
+        needs_list: the job needs a saved list of candidates.
     """
 
-    state: str
+    kind: str
+    key: str
+    label: str
     collection: Collection
+    arguments: Callable[[], dict[str, Any]] = field(repr=False)
     reports: int
-    candidates: int
-    kept: StoredDecode | None = field(default=None, repr=False)
-    made: datetime | None = None
+    where: str
+    freshness: Callable[[SavedResult], Freshness] = field(repr=False)
+    sample: tuple[str, int] | None = None
+    needs_list: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PageState:
+    """The state of a page.
+
+    Attributes:
+        status: which of the states.
+        collection: the definition of the version that is shown.
+        reports: reports that are stored now.
+        where: which reports, in words.
+        job: the latest job for this page, if there is one.
+        saved: the latest result, current or not.
+        behind: reports that arrived since it was made.
+        reach: what that many reports can show; None if it was not computed.
+    """
+
+    status: PageStatus
+    collection: Collection
+    reports: int = 0
+    where: str = ""
     job: Job | None = None
-    reach: Reach | None = None
+    saved: SavedResult | None = field(default=None, repr=False)
     behind: int = 0
+    reach: ReportReach | None = None
 
     @property
     def age(self) -> float:
         """Seconds since the result was made."""
-        return 0.0 if self.made is None else (datetime.now(UTC) - self.made).total_seconds()
+        return 0.0 if self.saved is None else (datetime.now(UTC) - self.saved.made).total_seconds()
 
 
-def look(context: Context, query: PageQuery, visitor: Visitor, *, start: bool = True) -> Situation:
-    """The situation of a view; where nothing is decoded yet and the visitor may, that is begun."""
-    collection = context.catalogue.get(query.collection, query.version)
-    reports = _reports(context, query, query.side)
-    candidates = candidates_of(context, query, collection)
-    base = Situation(READY, collection, reports, candidates)
-    if not reports or (query.against is not None and not _reports(context, query, query.against)):
-        return _with(base, EMPTY)
-    if collection.kind == "string" and query.candidates is None:
-        return _with(base, NO_LIST)
-    seen = reach_of(collection, query.periods[-1], reports, candidates, query.alpha)
-    base = _with(base, READY, reach=seen)
-    if seen.too_few and not query.anyway:
-        return _with(base, TOO_FEW)
-    return _decoded(context, query, visitor, base, start)
+def page_state(
+    context: Context, work: PageWork, query: PageQuery, visitor: Visitor, *, start: bool = True
+) -> PageState:
+    """Decide the state of a page, and start its job if the result is missing.
+
+    Args:
+        context: the parts of the dashboard.
+        work: the job behind the page.
+        query: the address of the page.
+        visitor: who asks; only analysts start jobs.
+        start: False only looks.
+    """
+    state = PageState(PageStatus.READY, work.collection, work.reports, work.where)
+    if not work.reports:
+        return replace(state, status=PageStatus.EMPTY)
+    if work.needs_list and work.collection.kind == "string" and query.candidates is None:
+        return replace(state, status=PageStatus.NO_LIST)
+    if work.sample is not None:
+        candidates = candidates_of(context, query, work.collection)
+        state = replace(
+            state, reach=reach_of(work.collection, *work.sample, candidates, query.alpha)
+        )
+        if state.reach is not None and state.reach.too_few and not query.anyway:
+            return replace(state, status=PageStatus.TOO_FEW)
+    return _state_of_job(context, work, visitor, state, start)
 
 
-def _decoded(
-    context: Context, query: PageQuery, visitor: Visitor, base: Situation, start: bool
-) -> Situation:
-    saved = context.state.result(query.key)
-    job = context.jobs.latest(kind_of(query), query.key)
-    if saved is None and start and visitor.may(DECODERS) and (job is None or job.state == DONE):
-        begun = begin(context, query, visitor)
-        job = context.jobs.wait(begun.id, _PATIENCE_SECONDS)
-        saved = context.state.result(query.key)
-    if saved is not None and saved.table is not None:
-        kept = _unpacked(json.dumps(saved.meta), saved.table)
-        behind = base.reports - kept.decoded.reports
-        if kept.other is not None and query.against is not None:
-            behind += _reports(context, query, query.against) - kept.other.reports
-        base = _with(base, READY, kept=kept, made=saved.made, behind=behind)
+def _state_of_job(
+    context: Context, work: PageWork, visitor: Visitor, state: PageState, start: bool
+) -> PageState:
+    saved = context.state.result(work.key)
+    job = context.jobs.latest(work.kind, work.key)
+    incomplete = saved is None or work.freshness(saved).incomplete
+    if incomplete and start and visitor.may(DECODERS) and _may_begin(job, saved):
+        job = context.jobs.wait(begin(context, work, visitor.actor).id, _PATIENCE_SECONDS)
+        saved = context.state.result(work.key)
+    fresh = Freshness(True, 0) if saved is None else work.freshness(saved)
+    state = replace(state, job=job, saved=saved, behind=fresh.behind)
+    status = PageStatus.READY
     if job is not None and not job.over:
-        return _with(base, LOADING, job=job)
-    if job is not None and job.state in (CANCELLED, FAILED):
-        return _with(base, ERROR if job.state == FAILED else CANCELLED, job=job)
-    if base.kept is None:
-        return _with(base, LOADING if job is not None else NO_PERMISSION, job=job)
-    return _with(base, STALE) if base.behind else base
+        status = PageStatus.LOADING
+    elif job is not None and job.state in (CANCELLED, FAILED) and _is_news(job, saved):
+        status = PageStatus.ERROR if job.state == FAILED else PageStatus.CANCELLED
+    elif saved is None:
+        status = PageStatus.LOADING if job is not None else PageStatus.NO_PERMISSION
+    elif fresh.behind or fresh.incomplete:
+        status = PageStatus.STALE
+    return replace(state, status=status)
 
 
-def begin(context: Context, query: PageQuery, visitor: Visitor) -> Job:
-    """Start the decode of a view, or find the one that is under way."""
+def _may_begin(job: Job | None, saved: SavedResult | None) -> bool:
+    """Whether the page may start the job; a job that failed or was cancelled is not repeated."""
+    return job is None or job.state == DONE or (job.over and not _is_news(job, saved))
+
+
+def _is_news(job: Job, saved: SavedResult | None) -> bool:
+    """Whether a job ended after the saved result was made."""
+    return saved is None or (job.ended or job.made) >= saved.made.timestamp()
+
+
+def begin(context: Context, work: PageWork, actor: str, *, unasked: bool = False) -> Job:
+    """Start a job, or return the one that is already waiting or running."""
     return context.jobs.start(
-        kind_of(query),
-        lambda: arguments_of(context, query),
-        query.key,
-        label=label_of(context, query),
-        actor=visitor.actor,
-        collection=query.collection,
+        work.kind,
+        work.arguments,
+        work.key,
+        label=work.label,
+        actor=actor,
+        collection=work.collection.name,
+        unasked=unasked,
     )
 
 
-def kind_of(query: PageQuery) -> str:
-    """Which task decodes a view."""
-    return "decode" if query.against is None else "compare"
-
-
-def label_of(context: Context, query: PageQuery) -> str:
-    """What is being done, in words."""
-    collection = context.catalogue.get(query.collection, query.version)
-    number = candidates_of(context, query, collection)
-    what = {"string": "candidates", "category": "categories", "ordinal": "ranges"}
-    noun = what.get(collection.kind, "values")
-    verb = "Decoding" if query.against is None else "Comparing"
-    return f"{verb} {number:,} {noun}"
-
-
-def arguments_of(context: Context, query: PageQuery) -> dict[str, Any]:
-    """What the tasks of a view are told."""
-    listed = None
+def task_arguments(context: Context, query: PageQuery) -> dict[str, Any]:
+    """The arguments that the tasks of all pages share; see `rappor.dashboard.jobs.tasks`."""
+    saved_list = None
     if query.candidates is not None:
-        listed = context.state.candidates(query.collection, query.candidates)
-    against = query.against
+        saved_list = context.state.candidates(query.collection, query.candidates)
     return {
         "data": str(context.settings.data),
         "today": context.catalogue.today().isoformat(),
         "collection": query.collection,
         "version": query.version,
-        "periods": list(query.periods),
-        "dimensions": [list(pair) for pair in query.dimensions],
-        "against": None
-        if against is None
-        else {
-            "periods": list(against.periods),
-            "dimensions": [list(pair) for pair in against.dimensions],
-        },
+        "periods": query.periods,
+        "dimensions": query.dimensions,
+        "against": None if query.against is None else query.against._asdict(),
         "correction": query.correction,
         "alpha": query.alpha,
         "method": query.method,
         "list": query.candidates,
-        "strings": None if listed is None else list(listed.strings),
+        "strings": None if saved_list is None else list(saved_list.strings),
     }
 
 
-def _reports(context: Context, query: PageQuery, side: Selection) -> int:
-    return context.catalogue.reports(
-        query.collection, query.version, side.periods, dict(side.dimensions)
-    )
-
-
 def candidates_of(context: Context, query: PageQuery, collection: Collection) -> int:
-    """How many candidates, categories or ranges a view tests."""
+    """The number of candidates, categories or ranges that a decode tests."""
     if collection.kind == "string":
         versions = context.state.candidate_versions(query.collection)
-        return next((each.size for each in versions if each.version == query.candidates), 0)
+        return next((listed.size for listed in versions if listed.version == query.candidates), 0)
     if collection.categories is not None:
         return len(collection.categories)
     if collection.ranges is not None:
@@ -173,11 +223,27 @@ def candidates_of(context: Context, query: PageQuery, collection: Collection) ->
     return collection.params.k
 
 
-def _with(base: Situation, state: str, **more: Any) -> Situation:
-    return replace(base, state=state, **more)
+class ResultReader(Generic[Result]):
+    """Reads saved results, and remembers the last few. Thread-safe."""
 
+    def __init__(self, read: Callable[[Any, bytes], Result]) -> None:
+        """Take the function that reads facts and a table."""
+        self._read = read
+        self._done: OrderedDict[tuple[str, bytes, str], Result] = OrderedDict()
+        self._guard = threading.Lock()
 
-@functools.lru_cache(maxsize=_MAX_UNPACKED)
-def _unpacked(meta: str, table: bytes) -> StoredDecode:
-    """The result behind what is saved; the last few are kept in memory."""
-    return unpack(json.loads(meta), table)
+    def __call__(self, saved: SavedResult) -> Result:
+        """What a saved result holds."""
+        table = saved.table or b""
+        # By content: two results of one key may be of one second, and equally long.
+        key = (saved.key, blake2b(table, digest_size=16).digest(), json.dumps(saved.meta))
+        with self._guard:
+            if key in self._done:
+                self._done.move_to_end(key)
+                return self._done[key]
+        result = self._read(saved.meta, table)
+        with self._guard:
+            self._done[key] = result
+            while len(self._done) > _MAX_READ:
+                self._done.popitem(last=False)
+        return result

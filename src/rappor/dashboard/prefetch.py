@@ -1,8 +1,8 @@
-"""Ahead: decodes the newest period of each active collection before anybody asks.
+"""Prefetch: decode the newest period of each active collection before a visitor opens its page.
 
-So the first page has numbers. It waits until reports stop coming in for a moment, starts one decode
-at a time, only while no other job is under way, and gives way to every job that somebody asks for.
-What was decoded once is not decoded again: pages say how old it is.
+The prefetcher waits until no report arrived for a moment, starts one decode at a time, only while
+no other job runs, and gives way to every job that a visitor starts. It decodes a period once;
+pages say how old a result is.
 """
 
 from __future__ import annotations
@@ -16,39 +16,34 @@ from rappor.dashboard.auth.roles import Visitor
 from rappor.dashboard.context import Context
 from rappor.dashboard.jobs.queue import Job
 from rappor.dashboard.page_query import PageQuery
-from rappor.dashboard.page_state import (
-    NO_PERMISSION,
-    arguments_of,
-    kind_of,
-    label_of,
-    look,
-)
+from rappor.dashboard.page_state import PageStatus, begin, page_state
+from rappor.dashboard.results.page_context import decode_work
 from rappor.dashboard.snapshot import Entry, Standing
 from rappor.errors import RapporError
 
 ACTOR = "dashboard"
-SWITCH = "RAPPOR_DECODE_AHEAD"  # in the environment; "off" has nothing decoded unasked
+SWITCH = "RAPPOR_DECODE_AHEAD"  # in the environment; "off" turns prefetching off
 TICK_SECONDS = 2.0
 _WAIT_SECONDS = 0.5
-PATIENCE = 30  # ticks after which a period is decoded that never comes to rest
+PATIENCE = 30  # looks after which a period is decoded even if reports still arrive
 _LOG = logging.getLogger("rappor.dashboard.prefetch")
 _NOBODY = Visitor()
 
 
 def is_enabled() -> bool:
-    """Whether the environment leaves it on."""
+    """Whether the environment leaves prefetching on."""
     return os.environ.get(SWITCH, "").strip().lower() not in ("off", "0", "no", "false")
 
 
 @dataclass(slots=True)
 class _Held:
-    """How the newest period of a collection was found last.
+    """What the last look found of a collection's newest period.
 
     Attributes:
         of: version and period.
-        reports: at the last look.
-        looks: since it was first seen, or last tried.
-        tried: how many reports there were when it was tried last.
+        reports: their number at the last look.
+        looks: their number since the period was first seen, or last tried.
+        tried: the number of reports when it was last tried.
     """
 
     of: tuple[int, str]
@@ -58,10 +53,10 @@ class _Held:
 
 
 class Prefetcher:
-    """The thread that does it. `due` is one look at all collections, `begin` starts one decode."""
+    """The thread that prefetches. `due` looks at all collections, `begin` starts one decode."""
 
     def __init__(self, context: Context) -> None:
-        """Take the parts of a dashboard; nothing is decoded before `start`."""
+        """Take the context; decode nothing before `start`."""
         self._desk = context
         self._held: dict[str, _Held] = {}
         self._stop = threading.Event()
@@ -69,19 +64,20 @@ class Prefetcher:
 
     def start(self) -> None:
         """Look every two seconds, until `close`."""
-        self._thread = threading.Thread(target=self._run, name="ahead", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="prefetch", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(5)
 
     def due(self) -> list[str]:
-        """The active collections whose newest period came to rest since the last look.
+        """The active collections whose newest period got no report since the last look.
 
-        One that never does is due after a minute; one that was tried, when more reports are there.
+        A period that always gets reports is due after a minute. One that was tried is due again
+        when more reports arrive.
         """
         return [
             entry.name
@@ -90,9 +86,9 @@ class Prefetcher:
         ]
 
     def begin(self, name: str) -> Job | None:
-        """Start the decode of what the collection's page shows first.
+        """Start the decode that the collection's page shows first.
 
-        None where that is decoded already, was tried, cannot be decoded, or where a job is at work.
+        Returns None if it is decoded, was tried, cannot be decoded, or if another job runs.
         """
         context = self._desk
         if any(not job.over for job in context.jobs.all()):
@@ -101,17 +97,12 @@ class Prefetcher:
         if held is not None:
             held.tried, held.looks = held.reports, 0
         query = PageQuery.of({}, context.catalogue, context.state, name)
-        if look(context, query, _NOBODY, start=False).state != NO_PERMISSION:
+        work = decode_work(context, query)
+        if page_state(context, work, query, _NOBODY, start=False).status != (
+            PageStatus.NO_PERMISSION
+        ):
             return None
-        return context.jobs.start(
-            kind_of(query),
-            lambda: arguments_of(context, query),
-            query.key,
-            label=label_of(context, query),
-            actor=ACTOR,
-            collection=name,
-            unasked=True,
-        )
+        return begin(context, work, ACTOR, unasked=True)
 
     def _is_due(self, entry: Entry) -> bool:
         newest, of = entry.periods[-1], (entry.collection.version, entry.periods[-1].period)
@@ -129,8 +120,8 @@ class Prefetcher:
                     job = self.begin(name)
                     while job is not None and not job.over and not self._stop.is_set():
                         job = self._desk.jobs.wait(job.id, _WAIT_SECONDS)
-            except RapporError as error:  # a page says it, too, where somebody looks
-                _LOG.warning("nothing was decoded ahead: %s", error)
+            except RapporError as error:  # the page says it too
+                _LOG.warning("prefetch failed: %s", error)
             except Exception:
-                _LOG.exception("decoding ahead")
+                _LOG.exception("prefetch stopped")
                 return

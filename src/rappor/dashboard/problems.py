@@ -1,4 +1,4 @@
-"""Pages that say why something is not there, in words and with a way on."""
+"""Error pages: what went wrong, and what to do next."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MACHINE = (".json", ".csv")
 def problem(
     context: Context, request: Request, visitor: Visitor, status: int, title: str, text: str
 ) -> Response:
-    """An error page; a short JSON document where data was asked for."""
+    """An error page; a short JSON document if the address is that of data."""
     if request.url.path.endswith(_MACHINE):
         return JSONResponse({"error": title, "detail": text}, status)
     return context.render("problem.html", request, visitor, status, title=title, text=text)
 
 
 def not_found(context: Context, request: Request, visitor: Visitor) -> Response:
-    """There is no such page."""
+    """The page of an unknown address."""
     return problem(
         context, request, visitor, 404, "There is no such page", "Start again from the collections."
     )
@@ -34,7 +34,7 @@ def not_found(context: Context, request: Request, visitor: Visitor) -> Response:
 def forbidden(
     context: Context, request: Request, visitor: Visitor, roles: Iterable[Role], owner: str = ""
 ) -> Response:
-    """A page that another role may open."""
+    """The error page for a visitor whose role may not open a page."""
     title, text = refusal(visitor, roles, owner)
     return problem(context, request, visitor, 403, title, text)
 
@@ -49,11 +49,11 @@ def refusal(visitor: Visitor, roles: Iterable[Role], owner: str = "") -> tuple[s
     able[1:] = [each.lower() for each in able[1:]]
     who = " and ".join([", ".join(able[:-1]), able[-1]] if len(able) > 1 else able)
     are = "nobody yet" if visitor.role is None else visitor.role.article
-    return f"{who} can do this; you are {are}", f"Ask {owner or 'whoever runs this dashboard'}."
+    return f"{who} can do this; you are {are}", f"Ask {owner or 'the operator of this dashboard'}."
 
 
 def log_in_first(request: Request) -> Response:
-    """To the login page, and from there back; 401 where a program asks."""
+    """Redirect to the login page, which leads back; 401 for addresses of data."""
     if request.url.path.endswith(_MACHINE):
         return JSONResponse({"error": "Log in first", "detail": "There is no session."}, 401)
     from urllib.parse import quote
@@ -65,7 +65,7 @@ def log_in_first(request: Request) -> Response:
 
 
 def without_paths(text: str, settings: DashboardSettings) -> str:
-    """An error's text that names files, but not where on this machine they are.
+    """The text of an error with the names of files, but not their folders.
 
     >>> without_paths("/srv/data/store.sqlite: damaged", DashboardSettings(Path("/srv/data")))
     'store.sqlite: damaged'

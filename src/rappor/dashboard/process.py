@@ -1,4 +1,4 @@
-"""One dashboard process: parts put together, signals, and its exit code."""
+"""One dashboard process: its parts, its signals, and its exit code."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from rappor.host import bound
 
 CACHE = "dashboard-cache"
 _STOP_SECONDS = 5
-_SWITCH_SECONDS = 0.001  # a page gets the interpreter back soon while a picture is being made
-_GC = (50_000, 20, 100)  # a picture is many small things that refer to each other in no circle
+_SWITCH_SECONDS = 0.001  # a page gets the interpreter back soon while a snapshot is made
+_GC = (50_000, 20, 100)  # a snapshot has many small objects and no reference cycles
 _LOG = logging.getLogger("rappor.dashboard")
 
 
 class _Lines(logging.Formatter):
-    """One JSON object a line, as the collector logs."""
+    """One JSON object a line, like the collector's log."""
 
     def format(self, record: logging.LogRecord) -> str:
         when = text_of(datetime.fromtimestamp(record.created, UTC))
@@ -53,7 +53,7 @@ class _Lines(logging.Formatter):
 
 
 def set_up_log(level: str = "info") -> None:
-    """Everything to standard error, one JSON object a line; no access log."""
+    """Log to standard error, one JSON object a line, without an access log."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
     root = logging.getLogger()
@@ -64,12 +64,12 @@ def set_up_log(level: str = "info") -> None:
 
 
 class DashboardServer(uvicorn.Server):
-    """uvicorn's server, which says where it listens and ends with 0 when it is told to stop."""
+    """uvicorn's server; it logs its address, and exits with 0 when it is told to stop."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, then say so."""
+        """Listen, then log the address."""
         await super().startup(sockets)
-        gc.freeze()  # what is there now stays
+        gc.freeze()  # objects that exist now stay
         gc.set_threshold(*_GC)
         for each in self.servers:
             host, port = each.sockets[0].getsockname()[:2]
@@ -77,7 +77,7 @@ class DashboardServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """SIGTERM and SIGINT stop it; SIGHUP has nothing to read again."""
+        """Stop on SIGTERM and SIGINT; ignore SIGHUP."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
@@ -85,7 +85,7 @@ class DashboardServer(uvicorn.Server):
         yield
 
     def _stop(self) -> None:
-        """Begin to stop; a second time, do not wait for anyone."""
+        """Begin to stop; the second time, without waiting for requests."""
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -109,9 +109,9 @@ def run(settings: DashboardSettings, log_level: str = "info") -> int:
     context.assets.prepare()
     threading.Thread(target=prepare_tables, daemon=True).start()
     context.watch.start()
-    ahead = Prefetcher(context)
+    prefetcher = Prefetcher(context)
     if is_enabled():
-        ahead.start()
+        prefetcher.start()
     config = uvicorn.Config(
         build(context),
         http=PatientProtocol,
@@ -127,7 +127,7 @@ def run(settings: DashboardSettings, log_level: str = "info") -> int:
     try:
         DashboardServer(config).run(sockets=[address])
     finally:
-        ahead.close()
+        prefetcher.close()
         context.watch.close()
         context.jobs.close()
         context.state.close()

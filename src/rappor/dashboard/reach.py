@@ -1,4 +1,4 @@
-"""Too few: whether a view's reports can show what is worth looking for (R46, R67)."""
+"""Reach: the smallest share that a number of reports can show, and whether that is of use."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from rappor.collection import Collection
 from rappor.planning.power import detector
 from rappor.privacy import critical_value
 
-WANTED = 0.01  # the share that reports should be able to show
-USEFUL = 0.05  # where they show less than that, results are shown on request only
-MAX_USEFUL = 0.125  # the same where a few values are declared, each of which is more frequent
+WANTED = 0.01  # the share that messages name as a goal
+USEFUL = 0.05  # reports that cannot show this share are decoded on request only
+MAX_USEFUL = 0.125  # the most that `useful` can be, for collections with few declared values
 NOUNS = {"string": "strings", "category": "categories", "ordinal": "ranges"}
-_MAX_ALPHA = 0.49  # above it there is no critical value for a single candidate
+_MAX_ALPHA = 0.49  # a single candidate has no critical value above it
 
 
-class Reach(NamedTuple):
+class ReportReach(NamedTuple):
     """What N reports can show.
 
     Attributes:
         reports: N.
         smallest: the share that is detected in half of all cases.
-        needed: about how many reports it takes for 1 %; inf where none would do.
-        useful: the share that they should show for results to be worth a look.
+        needed: about how many reports it takes to show 1 %; inf if no number would do.
+        useful: results are shown without asking if they can show this share.
     """
 
     reports: int
@@ -33,14 +33,16 @@ class Reach(NamedTuple):
 
     @property
     def too_few(self) -> bool:
-        """Whether not even a useful share can be seen in half of all cases."""
+        """Whether a useful share is missed in more than half of all cases."""
         return self.smallest > self.useful
 
 
 def reach_of(
     collection: Collection, period: str, reports: int, candidates: int, alpha: float
-) -> Reach:
-    """By the formula of plans, for family-wise error; a false discovery rate shows a little more.
+) -> ReportReach:
+    """What reports can show, by the planner's formula for family-wise error.
+
+    A false discovery rate shows a little more.
 
     >>> from rappor import Params
     >>> paper = Collection("homepage", 1, Params(128, 2, 64, 0.5, 0.5, 0.75))
@@ -48,7 +50,7 @@ def reach_of(
     >>> f"{found.smallest:.2%} {found.needed:,.0f}"
     '0.99% 977,514'
 
-    Of declared values, half of an even share is worth seeing, if that is more than 5 %:
+    If a few values are declared, half of an even share is enough, if that is more than 5 %:
 
     >>> import dataclasses
     >>> four = dataclasses.replace(
@@ -64,21 +66,21 @@ def reach_of(
     params = collection.params_for(period)
     smallest = detector(params, reports, critical, collection.kind).detectable(0.5).frequency
     if not math.isfinite(smallest):
-        return Reach(reports, math.inf, math.inf)
+        return ReportReach(reports, math.inf, math.inf)
     useful = USEFUL
     if collection.kind != "string":
         useful = max(USEFUL, min(MAX_USEFUL, 0.5 / max(candidates, 1)))
-    # The smallest share falls with the root of the number of reports.
-    return Reach(reports, smallest, reports * (smallest / WANTED) ** 2, useful)
+    # The smallest share falls with the square root of the number of reports.
+    return ReportReach(reports, smallest, reports * (smallest / WANTED) ** 2, useful)
 
 
 def about(number: float) -> str:
     """A number of reports to two digits.
 
     >>> about(937_563), about(math.inf)
-    ('940,000', 'more than can be had')
+    ('940,000', 'more than any number')
     """
     if not math.isfinite(number):
-        return "more than can be had"
+        return "more than any number"
     place = max(0, math.floor(math.log10(max(number, 1))) - 1)
     return f"{round(number, -place):,.0f}"

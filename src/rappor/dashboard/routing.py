@@ -1,4 +1,4 @@
-"""Page: a route together with the roles that may open it. There is no route without a rule."""
+"""Page: a route and the roles that may open it. No route is without a rule."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Page:
 
     Attributes:
         path: Starlette's, such as "/collections/{name}".
-        endpoint: answers; it runs in a thread, so it may wait for files. A POST's fields are in
-            `request.state.form`, its CSRF token checked.
+        endpoint: answers, in a thread, so it may wait for files. The fields of a POST are in
+            `request.state.form`; its CSRF token was checked.
         roles: who may open it; PUBLIC needs no login. There is no default.
-        name: unique; what `url_for` in templates is asked for.
+        name: unique; templates use it with `url`.
         methods: GET (HEAD comes with it) or POST.
         max_bytes: how large the body of a POST may be.
     """
@@ -52,13 +52,13 @@ class Page:
 
 
 def lookup(pages: tuple[Page, ...]) -> dict[str, Page]:
-    """Pages by name, or ParamsError where a name or a path with its method is there twice."""
+    """Pages by name; ParamsError if a name, or a path with its method, occurs twice."""
     named: dict[str, Page] = {}
     seen: set[tuple[str, str]] = set()
     for page in pages:
         keys = {(method, page.path) for method in page.methods}
         if page.name in named or keys & seen:
-            raise ParamsError(f"the route {page.name} ({page.path}) is there twice")
+            raise ParamsError(f"the route {page.name} ({page.path}) occurs twice")
         named[page.name] = page
         seen |= keys
     return named

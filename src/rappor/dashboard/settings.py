@@ -1,4 +1,4 @@
-"""What one dashboard process is told."""
+"""The settings of one dashboard process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DashboardSettings:
         host: the address to listen on.
         port: the port; 0 takes a free one.
         collector: where the collector of the same data folder answers, for its figures; or None.
-        url: how people reach the dashboard, where a proxy of ours with HTTPS stands before it.
+        url: the address that people use, if an HTTPS proxy of yours stands in front of it.
         simulated: whether the data are simulated: every page says so.
     """
 
@@ -46,18 +46,18 @@ class DashboardSettings:
                 raise ParamsError(f"{name} must be an http or https address, got {value!r}")
         if self.url is not None and not _HOST.fullmatch(_bare(self.url)):
             raise ParamsError(
-                f"url must be the scheme and host of the dashboard and nothing more, such as "
+                f"url must be only the scheme and host of the dashboard, such as "
                 f"https://stats.example.org; got {self.url!r}"
             )
 
     @property
     def state_file(self) -> Path:
-        """Where the dashboard keeps what is its own."""
+        """The file of the dashboard's own state."""
         return self.data / STATE_FILE
 
     @property
     def address(self) -> str:
-        """How people reach it.
+        """The address that people use.
 
         >>> DashboardSettings(Path("data"), host="::1", port=8766).address
         'http://[::1]:8766'
@@ -69,15 +69,15 @@ class DashboardSettings:
 
     @property
     def secure(self) -> bool:
-        """Whether browsers reach it by HTTPS, so that cookies may be for HTTPS only."""
+        """Whether browsers use HTTPS, so that cookies can be limited to HTTPS."""
         return self.url is not None and urlsplit(self.url).scheme == "https"
 
     def listening(self, port: int) -> DashboardSettings:
-        """The same with the port that was really taken."""
+        """The same settings with the port that was taken."""
         return replace(self, port=port)
 
     def knows_host(self, header: str) -> bool:
-        """Whether a Host header names this dashboard: keeps other names for our address out.
+        """Whether a Host header names this dashboard; refuses other names for its address.
 
         >>> own = DashboardSettings(Path("data"), url="https://stats.example.org")
         >>> own.knows_host("127.0.0.1:8766"), own.knows_host("stats.example.org")
@@ -110,7 +110,7 @@ def _is_address(text: str) -> bool:
 
 
 def _bare(url: str) -> str:
-    """What stands after the scheme of an address, without a last slash.
+    """An address without its scheme and its last slash.
 
     >>> _bare("https://stats.example.org/")
     'stats.example.org'
@@ -119,7 +119,7 @@ def _bare(url: str) -> str:
 
 
 def login_link(address: str, secret: str) -> str:
-    """Where the dashboard at an address takes a one-time secret.
+    """The address that logs a browser in once.
 
     >>> login_link("https://stats.example.org/", "rpl_1")
     'https://stats.example.org/login?link=rpl_1'

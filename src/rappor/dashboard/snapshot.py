@@ -1,4 +1,4 @@
-"""Picture: what the store held at one moment, by collection, version, period and dimension."""
+"""Snapshot: what the store held at one moment, by collection, version, period and dimension."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from rappor.store import CellSummary, Definition
 from rappor.store.cells import dimensions_pairs
 
 VersionKey = tuple[str, int]
+Dimensions = tuple[tuple[str, str], ...]  # (name, value) by name: one shape from store to page
 _DEFINITIONS = 1024
 
 
 class Standing(StrEnum):
-    """How far a collection is."""
+    """The status of a collection."""
 
     DRAFT = "Draft"
     REVIEW = "In review"
@@ -32,7 +33,7 @@ class Standing(StrEnum):
 
 
 class PeriodCount(NamedTuple):
-    """A period and how many reports were counted in it."""
+    """A period and the number of its reports."""
 
     period: str
     reports: int
@@ -42,12 +43,12 @@ class Slice(NamedTuple):
     """Reports of one cell: a period and one combination of dimensions."""
 
     period: str
-    pairs: tuple[tuple[str, str], ...]
+    dimensions: Dimensions
     reports: int
 
 
 class UnreadableDefinition(NamedTuple):
-    """A file in the folder of collections that is none, and why."""
+    """A file in the folder of collections that cannot be read, and why."""
 
     file: str
     reason: str
@@ -55,7 +56,7 @@ class UnreadableDefinition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A collection as lists show it: its newest version.
+    """The newest version of a collection, as lists show it.
 
     Attributes:
         collection: the definition.
@@ -81,14 +82,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything but the counts themselves.
+    """Definitions and numbers of reports; everything but the counts.
 
     Attributes:
         collections: definitions by name and version, stored ones and drafts.
-        stored: the keys of those that are in the store.
+        stored: names and versions that are in the store.
         slices: cells by collection and version, oldest period first.
         counted: stored periods by collection and version, and by collection alone (None).
-        unreadable: files that are no definition.
+        unreadable: files that cannot be read as definitions.
     """
 
     collections: Mapping[str, Mapping[int, Collection]] = field(default_factory=dict)
@@ -98,7 +99,7 @@ class Snapshot:
     unreadable: tuple[UnreadableDefinition, ...] = ()
 
     def periods(self, name: str, version: int | None) -> tuple[PeriodCount, ...]:
-        """Stored periods with their reports, oldest first; of all versions where it is None."""
+        """Stored periods with their reports, oldest first; None means all versions."""
         return self.counted.get((name, version), ())
 
     def entry(self, collection: Collection, today: date) -> Entry:
@@ -113,7 +114,7 @@ class Snapshot:
 
 
 def read_folder(folder: Path) -> tuple[list[Collection], list[UnreadableDefinition]]:
-    """The definitions of a folder, and the files that are none."""
+    """The definitions of a folder, and the files that cannot be read."""
     found: list[Collection] = []
     wrong: list[UnreadableDefinition] = []
     try:
@@ -126,12 +127,12 @@ def read_folder(folder: Path) -> tuple[list[Collection], list[UnreadableDefiniti
         except (RapporError, OSError) as error:
             wrong.append(UnreadableDefinition(path.name, str(error).replace(str(path), path.name)))
         except RecursionError:
-            wrong.append(UnreadableDefinition(path.name, "brackets within brackets, without end"))
+            wrong.append(UnreadableDefinition(path.name, "too many brackets within brackets"))
     return found, wrong
 
 
 class _Part(NamedTuple):
-    """One version of a collection: its cells, and what was made of them."""
+    """One version of a collection: its cells, and the sums of their reports."""
 
     cells: list[CellSummary]
     slices: tuple[Slice, ...]
@@ -139,27 +140,29 @@ class _Part(NamedTuple):
 
 
 class SnapshotBuilder:
-    """Makes pictures; only collections whose cells changed are counted anew."""
+    """Builds snapshots; counts only the collections whose cells changed."""
 
     def __init__(self) -> None:
         self._parts: dict[VersionKey, _Part] = {}
         self._parsed = lru_cache(_DEFINITIONS)(Collection.from_toml)
         self._pairs = lru_cache(_DEFINITIONS)(dimensions_pairs)
 
-    def paint(
+    def build(
         self,
         definitions: Iterable[Definition],
         cells: Sequence[CellSummary],
         drafts: Iterable[Collection] = (),
         unreadable: Iterable[UnreadableDefinition] = (),
     ) -> Snapshot:
-        """The picture of a store and of a folder of collections; the store's definitions go first.
+        """Build the snapshot of a store and a folder of collections.
+
+        The store's definitions take precedence.
 
         Args:
             definitions: the store's.
             cells: the store's, by key.
             drafts: those of the folder.
-            unreadable: files of the folder that are no definition.
+            unreadable: files of the folder that cannot be read.
         """
         found: dict[str, dict[int, Collection]] = defaultdict(dict)
         for each in drafts:

@@ -1,4 +1,4 @@
-"""Tables as files and as pages: CSV that a spreadsheet cannot run, sorting, searching, paging."""
+"""Tables as CSV and JSON answers, and pages of long tables."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ PAGE_ROWS = 200
 
 
 def csv_response(header: Sequence[str], rows: Iterable[Sequence[object]], name: str) -> Response:
-    """A CSV file to save under a name."""
+    """A CSV file for download; spreadsheets run nothing in it."""
     lines = [",".join(header) + "\n", *map(csv_cells.line, rows)]
     body = "".join(lines).encode("utf-8", "replace")
     return Response(body, headers=_saved(name), media_type="text/csv; charset=utf-8")
 
 
 def json_response(document: Any, status: int = 200) -> Response:
-    """A JSON document: full-precision numbers, ∞ as "inf", what is not a number as null."""
+    """A JSON document: full-precision numbers, ∞ as "inf", nan as null."""
     body = json.dumps(_plain(document), allow_nan=False, indent=1).encode()
     return Response(body, status, media_type="application/json")
 
@@ -38,7 +38,7 @@ def _plain(item: Any) -> Any:
 
 
 def _saved(name: str) -> dict[str, str]:
-    """The header that has a browser save a file; our names are plain ASCII."""
+    """The header that makes a browser save a file; its name is plain ASCII."""
     safe = "".join(
         sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "_" for sign in name
     )
@@ -49,10 +49,10 @@ class Sheet(NamedTuple):
     """One page of a long table.
 
     Attributes:
-        rows: those on the page.
-        page: which, from 1 on.
-        pages: how many there are.
-        total: rows in all.
+        rows: the rows on the page.
+        page: its number, from 1.
+        pages: the number of pages.
+        total: the number of all rows.
     """
 
     rows: Sequence[Any]
@@ -62,7 +62,7 @@ class Sheet(NamedTuple):
 
 
 def paged(rows: Sequence[Any], page: str | int | None, size: int = PAGE_ROWS) -> Sheet:
-    """A page of rows; the nearest there is where the one that is asked for is none.
+    """A page of rows; the nearest page if there is no such page.
 
     >>> paged(range(450), "3").rows, paged(range(450), "99").page, paged([], "x").pages
     (range(400, 450), 3, 1)

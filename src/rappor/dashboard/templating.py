@@ -1,4 +1,7 @@
-"""Templates: escaping always on, undefined names are errors, numbers by the one formatter."""
+"""Templates, and the words, dates and sizes that they write.
+
+Escaping is always on, and undefined names are errors.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from rappor.store.released import STEP
 if TYPE_CHECKING:
     from rappor.dashboard.context import Context
 
-# The bar, in its order: a page's route name and the word for it.
+# The main menu: a page's route name and its word.
 BAR = (("collections", "Collections"), ("ingest", "Ingest"))
 # A collection's tabs.
 TABS = (
@@ -72,7 +75,7 @@ def prepare() -> None:
 
 
 def embedded(document: Any) -> Markup:
-    r"""A JSON document for `<script type="application/json">`, which nothing in it can end.
+    r"""A JSON document for `<script type="application/json">`; no text in it can end the script.
 
     >>> str(embedded({"string": "</script>"}))
     '{"string":"\\u003c/script>"}'
@@ -82,7 +85,7 @@ def embedded(document: Any) -> Markup:
 
 
 def frame(context: Context, request: Request, visitor: Visitor) -> dict[str, Any]:
-    """What base.html needs on every page."""
+    """The values of base.html on every page."""
     from rappor.dashboard.routes import NAMED
 
     def may(name: str) -> bool:

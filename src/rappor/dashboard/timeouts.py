@@ -1,4 +1,4 @@
-"""How long the dashboard waits for whoever is slow: with headers, with a body, with reading."""
+"""Timeouts for slow clients: for headers, for a body, and for reading the answer."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEADER_SECONDS = 10.0  # from the start of a connection or a request to the end of its headers
-BODY_SECONDS = 120.0  # to send a form; the largest list has 64 MB
-READING_SECONDS = 60.0  # without taking a byte of an answer that waits
+BODY_SECONDS = 120.0  # to send a form; the largest upload has 64 MB
+READING_SECONDS = 60.0  # for a client that reads no byte of its answer
 MAX_CONNECTIONS = 512  # at once; a browser opens six
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, which ends connections that keep it waiting."""
+    """uvicorn's protocol; it closes connections that are too slow."""
 
     header_seconds = HEADER_SECONDS
     reading_seconds = READING_SECONDS
@@ -22,7 +22,7 @@ class PatientProtocol(HttpToolsProtocol):
     _reader: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait for the first request."""
+        """Start the timer for the first request."""
         super().connection_made(transport)
         self._wait_for_headers()
 
@@ -34,31 +34,31 @@ class PatientProtocol(HttpToolsProtocol):
             self._wait_for_headers()
 
     def on_message_begin(self) -> None:
-        """Begin to wait for the headers of another request."""
+        """Start the timer for the headers of another request."""
         if self._headers is None:
             self._wait_for_headers()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Wait no more."""
+        """Stop the timer."""
         _cancel(self._headers)
         self._headers = None
         super().on_headers_complete()
 
     def pause_writing(self) -> None:
-        """Begin to wait for the other end to read."""
+        """Start the timer for the client to read."""
         super().pause_writing()
         if self._reader is None:
             self._reader = self.loop.call_later(self.reading_seconds, self._end)
 
     def resume_writing(self) -> None:
-        """Wait no more."""
+        """Stop the timer."""
         _cancel(self._reader)
         self._reader = None
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing."""
+        """Stop all timers."""
         _cancel(self._headers)
         _cancel(self._reader)
         super().connection_lost(exc)

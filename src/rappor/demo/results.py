@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from rappor.aggregate.stored import BY_PERIOD, split, sum_cells
+from rappor.aggregate.stored_counts import BY_PERIOD, split, sum_cells
 from rappor.collection import Collection
 from rappor.decoding.decode import decode
 from rappor.decoding.histogram import Histogram

@@ -1,4 +1,4 @@
-"""The best that any test on the counts can do: a z-test that knows every other string's share.
+"""The best possible test on the counts: a z-test that knows the share of every other string.
 
 Its statistic is the estimate over the standard error of Tables 1 and 2, √(p*(1-p*) N/h)/(q*-p*)
 (`rappor.privacy.limits.standard_error`); collisions, unknown other strings and an estimated scale

@@ -1,7 +1,7 @@
 """What an experiment of the paper is, and what running it gives.
 
-An experiment is described by an `Experiment` and gives an `Outcome`: published numbers beside ours,
-figures, tables and words. It draws no page itself: `rappor.experiments.write` and `page` do.
+An `Experiment` describes an experiment, and running it gives an `Outcome`: published numbers next
+to ours, figures, tables and words. `reproduce` and `pages` write an outcome to files.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rappor.charts.theme import Spec
-from rappor.experiments.replicate import Progress
+from rappor.experiments.seeds import Progress
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One published number beside ours.
+    """One published number next to ours.
 
     Attributes:
         what: what the number is, "standard error of a count".
         published: the number as the paper prints it, "2806", or "no figure".
         ours: our number with its spread over seeds, "2807 ± 3 (20 seeds)".
-        agrees: the verdict; None where nothing was published to agree with, or agreement follows
+        agrees: the verdict; None if nothing was published to compare with, or if agreement follows
             from how the experiment was set up.
         why: one or two sentences: what agrees, or why it differs.
     """
@@ -47,7 +47,7 @@ class Comparison:
 
 
 def extra(sound: bool) -> bool | None:
-    """The verdict on what the paper does not have: none, unless it contradicts itself.
+    """The verdict on a number that the paper does not have: none, unless it contradicts itself.
 
     >>> extra(True), extra(False)
     (None, False)
@@ -62,7 +62,7 @@ class Figure:
     Attributes:
         name: the file's stem, "exponential-detected".
         title: a heading.
-        caption: what is to be seen, in a sentence or two; the alternative text as well.
+        caption: what the figure shows, in a sentence or two; also the alternative text.
         spec: a Vega-Lite specification made with `rappor.charts.theme.whole_chart` and the colours
             of the light theme; the dark one is made from it.
     """
@@ -105,8 +105,8 @@ class Experiment:
         source: where it is in the paper, "Table 1 and Figure 5, §5.2".
         about: what the paper did, one paragraph.
         run: called with the number of seeds (20 or more by default) and a progress function.
-        stand_in: where the paper's data are private, what the synthetic data are instead.
-        replicates: how many collections a number of seeds draws, in words: some draw more of them.
+        stand_in: if the paper's data are private, the synthetic data that replace them.
+        replicates: the number of collections for a number of seeds, in words; some draw several.
     """
 
     name: str

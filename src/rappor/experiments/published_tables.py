@@ -1,6 +1,6 @@
-"""Tables 1 and 2 of the paper as data, and what their p-values say about the test behind them.
+"""Tables 1 and 2 of the paper as data, and which test explains their p-values.
 
-Everything here but the two functions is copied from the paper (§5.2, §5.3); nothing is ours.
+All numbers are copied from the paper (§5.2, §5.3).
 """
 
 from __future__ import annotations
@@ -92,17 +92,17 @@ def _worst(computed: FloatArray, published: FloatArray) -> float:
     return float(np.exp(np.abs(np.log(computed / published)).max()))
 
 
-def explain_p_values(z: ArrayLike, p_values: ArrayLike, most_freedom: int) -> list[Fitted]:
-    """Four tests beside published p-values, the best first.
+def explain_p_values(z: ArrayLike, p_values: ArrayLike, max_freedom: int) -> list[Fitted]:
+    """How well each of four tests explains published p-values, the best first.
 
     Args:
         z: estimates over their standard errors, shape (n,).
         p_values: the published ones, shape (n,).
-        most_freedom: rows of the regression; the t-tests take the degrees of freedom, from half of
+        max_freedom: rows of the regression; the t-tests take the degrees of freedom, from half of
             it on, that fit best.
 
     >>> rows = [(row.estimate / row.stdev, row.p_value) for row in TABLE_1]
-    >>> best = explain_p_values(*zip(*rows), most_freedom=2048)[0]
+    >>> best = explain_p_values(*zip(*rows), max_freedom=2048)[0]
     >>> best.test, best.freedom, round(best.factor, 2)
     ('two-sided t', 1935, 1.03)
     """
@@ -112,8 +112,8 @@ def explain_p_values(z: ArrayLike, p_values: ArrayLike, most_freedom: int) -> li
         found.append(
             Fitted(f"{word} z", None, _worst(sides * stats.norm.sf(score), published)),
         )
-        freedom = range(most_freedom // 2, most_freedom + 1)
+        freedom = range(max_freedom // 2, max_freedom + 1)
         worst = [_worst(sides * stats.t.sf(score, each), published) for each in freedom]
         best = int(np.argmin(worst))
         found.append(Fitted(f"{word} t", freedom[best], worst[best]))
-    return sorted(found, key=lambda each: each.factor)
+    return sorted(found, key=lambda fitted: fitted.factor)

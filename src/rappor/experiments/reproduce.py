@@ -1,23 +1,34 @@
-"""Run one experiment and write its files; one that fails is a result as well."""
+"""Run one experiment and write its files: figures, tables, pages and summary.json.
+
+An experiment that fails is a result too.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
 
+from rappor import csv_cells
+from rappor.charts.render import to_png, to_svg
 from rappor.checks import whole
+from rappor.errors import ParamsError
 from rappor.experiments import check_name, load
-from rappor.experiments.experiment import Experiment
-from rappor.experiments.replicate import Progress
-from rappor.experiments.summary import RunRecord, entry
-from rappor.experiments.write import write_experiment, write_summary
+from rappor.experiments.experiment import Experiment, Figure, Outcome, Table
+from rappor.experiments.pages import darkened, experiment_page, index_page
+from rappor.experiments.seeds import Progress
+from rappor.experiments.summary import FILE, Document, RunRecord, entry, merged
+from rappor.files import write_bytes, write_text
 
 FEWEST_SEEDS = 2
+_TAKEN = ("index", "remarks", "verdicts")
+_STEM = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 def run(name: str, seeds: int, progress: Progress) -> RunRecord:
-    """Run one experiment; whatever goes wrong inside it becomes part of the result."""
+    """Run one experiment; an error in it becomes part of the result."""
     check_name(name)
     whole("seeds", seeds, FEWEST_SEEDS)
     began = time.monotonic()
@@ -35,12 +46,12 @@ def reproduce(name: str, directory: Path, seeds: int, progress: Progress) -> Run
 
     Args:
         name: one of `rappor.experiments.NAMES`.
-        directory: made if need be; other experiments in it are kept.
-        seeds: how many, 2 or more; 20 or more for figures that are to be believed.
+        directory: created if missing; other experiments in it are kept.
+        seeds: how many, 2 or more; use 20 or more for reliable figures.
         progress: called with a line of text now and then.
     """
-    new = [each for each in (directory, *directory.parents) if not each.exists()]
-    directory.mkdir(parents=True, exist_ok=True)  # before the work: it may be forbidden
+    new = [folder for folder in (directory, *directory.parents) if not folder.exists()]
+    directory.mkdir(parents=True, exist_ok=True)  # before the work, because it may fail
     try:
         done = run(name, seeds, progress)
         progress("drawing")
@@ -54,15 +65,15 @@ def reproduce(name: str, directory: Path, seeds: int, progress: Progress) -> Run
 
 def _remove_empty(directories: list[Path]) -> None:
     """Remove the directories that hold nothing, innermost first."""
-    for each in directories:
+    for directory in directories:
         try:
-            each.rmdir()
+            directory.rmdir()
         except OSError:
             return
 
 
 def _written(done: RunRecord, directory: Path) -> RunRecord:
-    """The same, with its files written; or failed, where a figure or table cannot be."""
+    """Write the files of a run; if a figure or table cannot be written, the run has failed."""
     try:
         write_experiment(done, directory)
     except OSError:
@@ -71,3 +82,50 @@ def _written(done: RunRecord, directory: Path) -> RunRecord:
         done = replace(done, outcome=None, error=error)
         write_experiment(done, directory)
     return done
+
+
+def write_experiment(done: RunRecord, directory: Path) -> Path:
+    """Write DIRECTORY/NAME/ and return its page."""
+    folder = directory / done.name
+    folder.mkdir(parents=True, exist_ok=True)
+    if done.outcome is not None:
+        check_names(done.outcome)
+        for figure in done.outcome.figures:
+            _write_figure(figure, folder)
+        for table in done.outcome.tables:
+            _write_table(table, folder)
+    page = folder / "index.html"
+    write_text(page, experiment_page(done))
+    return page
+
+
+def write_summary(directory: Path, entries: Document) -> Path:
+    """Write DIRECTORY/summary.json and index.html, keeping experiments of earlier runs there."""
+    directory.mkdir(parents=True, exist_ok=True)
+    document = merged(directory, entries)
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(directory / FILE, text + "\n")
+    page = directory / "index.html"
+    write_text(page, index_page(document))
+    return page
+
+
+def check_names(outcome: Outcome) -> None:
+    """Refuse names that are not fit for a file, or that two figures or tables share."""
+    names = [figure.name for figure in outcome.figures] + [table.name for table in outcome.tables]
+    for name in names:
+        if not _STEM.fullmatch(name) or names.count(name) > 1 or name in _TAKEN:
+            raise ParamsError(
+                f"a figure or table needs a name of its own in small letters, got {name!r}"
+            )
+
+
+def _write_figure(figure: Figure, folder: Path) -> None:
+    write_bytes(folder / f"{figure.name}.png", to_png(figure.spec))
+    write_text(folder / f"{figure.name}.svg", to_svg(figure.spec))
+    write_text(folder / f"{figure.name}-dark.svg", to_svg(darkened(figure.spec)))
+
+
+def _write_table(table: Table, folder: Path) -> None:
+    lines = map(csv_cells.line, [table.columns, *table.rows])
+    write_text(folder / f"{table.name}.csv", "".join(lines))

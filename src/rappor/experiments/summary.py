@@ -23,10 +23,10 @@ class RunRecord:
 
     Attributes:
         name: the experiment's name.
-        experiment: None where it could not even be loaded.
-        outcome: None where it failed.
-        error: None where it did not.
-        seeds: how many were asked for.
+        experiment: None if it could not be loaded.
+        outcome: None if it failed.
+        error: None if it did not fail.
+        seeds: how many were requested.
         seconds: how long it took.
     """
 
@@ -39,7 +39,7 @@ class RunRecord:
 
     @property
     def failure(self) -> str | None:
-        """Why it failed, in a line; None where it did not."""
+        """Why it failed, in a line; None if it did not fail."""
         if self.error is None:
             return None
         return f"{type(self.error).__name__}: {self.error}"

@@ -11,7 +11,7 @@ from rappor.params import Params, check_params
 
 
 def value_bytes(value: object) -> bytes:
-    """A string value as bytes: str as UTF-8 without normalisation, bytes as they are."""
+    """A string value as bytes: str as UTF-8 without normalisation, bytes unchanged."""
     if isinstance(value, str):
         if not encodable(value):
             raise EncodeError("value is not Unicode text: it holds half a surrogate pair")
@@ -27,10 +27,10 @@ def value_bytes(value: object) -> bytes:
 def bloom_positions(
     value: str | bytes, cohort: int, params: Params, dialect: str = "rappor-v1"
 ) -> tuple[int, ...]:
-    """The h bit numbers of a value in a cohort, in hash order, duplicates kept.
+    """The h bit numbers of a value in a cohort, in hash order, with duplicates.
 
-    `rappor-v1` has no duplicates; the other dialects may. The chromium dialect reduces the cohort
-    modulo m itself, all others need 0 <= cohort < m.
+    `rappor-v1` has no duplicates; the other dialects can have some. The chromium dialect reduces
+    the cohort modulo m; all others need 0 <= cohort < m.
 
     >>> bloom_positions("Test", 0, Params(8, 4, 1, 0.5, 0.5, 0.75), "chromium")
     (3, 1, 5, 1)

@@ -23,7 +23,7 @@ class Channel(NamedTuple):
     def noise(self) -> tuple[float, float]:
         """p*(1-p*) and q*(1-q*) over (q*-p*)²: what a true 0 and a true 1 add to the variance.
 
-        Divided before it is rounded to a float, so that faint signals do not vanish.
+        Divided before rounding to a float, so that a small q* - p* does not become 0.
         """
         p, q = self
         return _as_float(p * (1 - p) / (q - p) ** 2), _as_float(q * (1 - q) / (q - p) ** 2)

@@ -1,9 +1,9 @@
 """Exact coins, k at a time: each lane of an integer is 1 with exactly the stated probability.
 
-A uniform number U in [0, 1) is drawn for every lane, binary digit by binary digit, one k-bit word
-for one digit of all lanes (a word's 1 is the digit 0 of U). U is compared with the probability's
-own binary digits, so the outcome is U < probability without any rounding. How many words are read
-and how many steps are taken is fixed, but for 1 draw in 1,024, where it depends on the words alone.
+A uniform number U in [0, 1) is drawn for every lane, binary digit by binary digit: one k-bit word
+holds one digit of all lanes (a 1 in the word is the digit 0 of U). U is compared with the binary
+digits of the probability, so the outcome is exactly U < probability. The number of words and steps
+is fixed, except for 1 draw in 1,024, where it depends on the words alone.
 
 The paper asks for exact sampling (§6, citing Mironov's attack on floating-point noise).
 """
@@ -17,7 +17,7 @@ Read = Callable[[int], bytes]
 Digits = tuple[bool, ...]
 Pairs = tuple[tuple[bool, bool], ...]
 
-SHORT = 4  # up to this many digits, a fold over all words is the fastest way
+SHORT = 4  # up to this many digits, one pass over all words is fastest
 
 
 def binary_digits(probability: Fraction) -> Digits:
@@ -34,31 +34,31 @@ def binary_digits(probability: Fraction) -> Digits:
 
 
 def word_bytes(lanes: int) -> int:
-    """Bytes that one word of `lanes` bits takes in a stream: whole bytes, little-endian."""
+    """The bytes of one word of `lanes` bits in a stream: whole bytes, little-endian."""
     return (lanes + 7) // 8
 
 
 def first_words(digits: Digits | Pairs, lanes: int) -> int:
-    """How many words are always read, decided or not: more are needed less than 1 time in 1,024.
+    """How many words are always read; more are needed in fewer than 1 of 1,024 draws.
 
-    A lane stays undecided with probability 1/2 a word. Stopping as soon as all are decided would
-    let the time taken tell something of the words, which for a memo belong to the value.
+    Each word leaves a lane undecided with probability 1/2. If reading stopped as soon as all lanes
+    are decided, the time taken would reveal something about the words, which depend on the value.
     """
     return min(len(digits), 10 + lanes.bit_length())
 
 
 def last_digit_first(digits: Digits, lanes: int) -> list[tuple[int, bool]]:
-    """Each digit with its word's place (in bits) in the words read at once, the last one first.
+    """Each digit with the position (in bits) of its word, last digit first.
 
-    From the last digit back, the outcome is `word | outcome` for the digit 1 and `word & outcome`
-    for the digit 0: the earliest digit where U differs decides.
+    Going from the last digit to the first, the outcome becomes `word | outcome` for the digit 1 and
+    `word & outcome` for the digit 0: the first digit in which U differs decides.
     """
     shift = word_bytes(lanes) * 8
     return [(place * shift, digit) for place, digit in enumerate(digits)][::-1]
 
 
 def flip(digits: Digits, lanes: int, read: Read) -> int:
-    """Which lanes' U lie below one threshold: the outcome of one coin a lane."""
+    """The lanes whose U is below the threshold: one coin for each lane."""
     always, size = first_words(digits, lanes), word_bytes(lanes)
     shift = size * 8
     ones, undecided = 0, (1 << lanes) - 1
@@ -81,9 +81,9 @@ def flip(digits: Digits, lanes: int, read: Read) -> int:
 
 
 def flip_two(pairs: Pairs, lanes: int, read: Read) -> tuple[int, int]:
-    """Which lanes' U lie below each of two thresholds: one U a lane, compared with both.
+    """The lanes whose U is below each of two thresholds; both are compared with the same U.
 
-    `pairs` has the digits of both, place by place.
+    `pairs` holds the digits of both thresholds, pair by pair.
     """
     always, size = first_words(pairs, lanes), word_bytes(lanes)
     shift = size * 8

@@ -1,7 +1,7 @@
-"""Dialects: how a string is placed onto bits. Named, frozen, never changed once released.
+"""Dialects: how a string is placed onto bits. A released dialect never changes.
 
-`rappor-v1` is this project's own; `google`, `google-java` and `chromium` are those of the clients
-in the field. docs/protocol.md specifies all four.
+`rappor-v1` is the dialect of this project; `google`, `google-java` and `chromium` are those of
+existing clients. docs/protocol.md specifies all four.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ DIALECTS: dict[str, Callable[[int, Params], Place]] = {
 
 
 def make_place(dialect: str, cohort: int, params: Params) -> Place:
-    """The placement function of a dialect; ParamsError where it is unknown or cannot serve h."""
+    """The placement function of a dialect; ParamsError if it is unknown, or h is too large."""
     make = DIALECTS.get(dialect) if type(dialect) is str else None
     if make is None:
         raise ParamsError(f"dialect must be one of {', '.join(DIALECTS)}; got {show(dialect)}")

@@ -1,7 +1,7 @@
-"""Encoder: value -> Report, the whole client-side algorithm of §2 with nothing around it.
+"""Encoder: value -> Report, the whole client-side algorithm of §2, and nothing else.
 
-No files, no network, no seed: a pure object over a secret. Keeping that secret, counting what was
-spent and sending the report are for whoever holds the encoder.
+It has a secret, but no files, no network and no seed. The caller keeps the secret, counts what is
+spent, and sends the reports.
 """
 
 from __future__ import annotations
@@ -27,11 +27,9 @@ from rappor.mechanism.signal import signal_of
 from rappor.params import Params, check_params
 from rappor.typing import Kind
 
-_new_report = tuple.__new__  # Report(cohort, bits), without the call of Python code that it makes
-
 
 class Trace(NamedTuple):
-    """The life of one report (Figure 1 of the paper). Only `report` may leave the client."""
+    """The life of one report (Figure 1 of the paper). Only `report` may be sent."""
 
     signal: int
     permanent: int
@@ -80,13 +78,13 @@ class Encoder:
             params: the collection's parameters.
             secret: the client's secret bytes, drawn once with `rappor.new_secret()` and kept.
             collection: the collection's name; other collections give independent responses.
-            cohort: 0 to m-1; derived from the secret when None, as a real client does.
+            cohort: 0 to m-1; if None, derived from the secret, as clients do.
             kind: string, category, boolean, ordinal or bits.
             dialect: how strings are placed onto bits.
             categories: the strings of kind `category`, in bit order.
             ranges: the ranges of kind `ordinal`.
-            period: in budget mode (R32c) the calendar period, which then has its own B'.
-            entropy: where the instantaneous randomness comes from: the operating system.
+            period: in budget mode the calendar period, which then has its own B' (§6.1).
+            entropy: the source of the instantaneous randomness; by default the operating system.
         """
         check_secret(secret)
         collection = text("collection", collection)
@@ -102,13 +100,11 @@ class Encoder:
         else:
             self.cohort = whole("cohort", cohort, 0, params.m - 1, private=True)
         if isinstance(categories, (list, tuple)):
-            categories = tuple(categories)  # ours from here on
-        shape = (params, kind, dialect, self.cohort, categories, ranges)
-        self._signal = signal_of(*shape, then=lambda bits, _memo: bits)
+            categories = tuple(categories)  # a copy that the caller cannot change
+        self._signal = signal_of(params, kind, dialect, self.cohort, categories, ranges)
         self.memo_digest = memo_digest(params, kind, dialect, categories, ranges)
         memo = (secret, collection, self.memo_digest, self.cohort, period)
-        permanent = permanent_response(params, derive_memo_key("value", *memo))
-        self._permanent = signal_of(*shape, then=permanent)
+        self._permanent = permanent_response(params, derive_memo_key("value", *memo))
         self._null: Callable[[], int] = lambda: permanent_response(
             params, derive_memo_key("null", *memo)
         )(0, b"")
@@ -117,25 +113,21 @@ class Encoder:
         self._instantaneous = instantaneous_response(params, checked(entropy))
 
     def encode(self, value: object) -> Report:
-        """One report of a value: B' is the same at every call, the report is fresh."""
-        permanent = self._permanent(value)
-        try:
-            bits = self._instantaneous(permanent)
-        except (OSError, NotImplementedError) as error:
-            raise EntropyError(NO_ENTROPY) from error
-        return _new_report(Report, (self.cohort, bits))
+        """One report of a value: B' is the same in every call, the report is drawn again."""
+        return self._report(self._permanent(*self._signal(value)))
 
     def encode_null(self) -> Report:
-        """A report of "no value": the all-zero filter, with a memo of its own (R3)."""
+        """A null report ("no value"): the all-zero filter, with its own memo."""
         return self._report(self._null())
 
     def trace(self, value: object) -> Trace:
-        """B, B' and a fresh report of a value, to show a person what happens to it (R10, R22).
+        """B, B' and a new report of a value, to show a person what happens to it.
 
         B and B' are what the mechanism hides: never send or store them.
         """
-        permanent = self._permanent(value)
-        return Trace(self._signal(value), permanent, self._report(permanent))
+        signal, memo = self._signal(value)
+        permanent = self._permanent(signal, memo)
+        return Trace(signal, permanent, self._report(permanent))
 
     def _report(self, permanent: int) -> Report:
         try:
@@ -144,5 +136,5 @@ class Encoder:
             raise EntropyError(NO_ENTROPY) from error
 
     def __repr__(self) -> str:
-        """What the encoder is for; never the secret."""
+        """Parameters, collection and kind; never the secret."""
         return f"Encoder({self.params}, collection={self.collection!r}, kind={self.kind!r})"

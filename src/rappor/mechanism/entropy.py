@@ -1,8 +1,8 @@
 """Where randomness comes from: the operating system, and a stream keyed by a client's secret.
 
-The paper memoizes B' (§2, step 2). Here the memo is not stored: it is read again from a keyed
-pseudo-random stream, so nothing can lose it and nothing about a value lies on disk. The derivation
-is frozen in docs/protocol.md; docs/theory/prf.md says what it costs.
+The paper memoizes B' (§2, step 2). Here the memo is not stored: it is derived again, each time,
+from a keyed pseudo-random stream. So it cannot be lost, and nothing about a value is on disk.
+docs/protocol.md fixes the derivation; docs/theory/prf.md tells what it costs.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from typing import Protocol
 
 from rappor.errors import EntropyError
 
-NO_ENTROPY = "the operating system gave no randomness, and nothing weaker is used instead"
+NO_ENTROPY = "the operating system gave no randomness, and there is no safe substitute"
 BLOCK_BYTES = 64  # BLAKE2b-512
 _KEPT_STATES = 8  # enough for 128 bits at any f
 _EXTRACT_KEY = b"rappor-v1 secret"
 
 
 class Entropy(Protocol):
-    """Gives `count` uniformly random bytes, fresh on every call; fails as os.urandom does."""
+    """Gives `count` uniformly random bytes, new in every call; fails as os.urandom does."""
 
     def __call__(self, count: int, /) -> bytes:
         """Return exactly `count` random bytes."""
 
 
 def checked(entropy: Entropy) -> Entropy:
-    """The same source, refusing to be short: too few bytes would be bits without noise."""
+    """The same source, with a check: too few bytes would leave bits without noise."""
     if entropy is os.urandom:
         return entropy
 
     def read(count: int, /) -> bytes:
         data = entropy(count)
         if not isinstance(data, bytes) or len(data) != count:
-            raise EntropyError("the source of randomness gave another number of bytes than asked")
+            raise EntropyError("the source of randomness gave the wrong number of bytes")
         return data
 
     return read
 
 
 def new_secret() -> bytes:
-    """32 bytes from the operating system: a new client's secret. Draw it once, keep it for ever."""
+    """A new client's secret: 32 bytes from the operating system. Draw it once and keep it."""
     try:
         return os.urandom(32)
     except (OSError, NotImplementedError) as error:
@@ -51,7 +51,7 @@ def new_secret() -> bytes:
 
 
 def frame(*parts: bytes) -> bytes:
-    """Parts joined so that no two lists of parts give the same bytes: BE32(length) before each."""
+    """Join parts, each after BE32(length): two different lists never give the same bytes."""
     return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
 
 
@@ -62,7 +62,7 @@ def derive_key(secret: bytes, *labels: bytes) -> bytes:
 
 
 class KeyedStream:
-    """Endless pseudo-random bytes for each message, under one key.
+    """An endless stream of pseudo-random bytes for each message, under one key.
 
     Block b of a message is BLAKE2b-512(key, BE32(b) || message); the stream is the blocks in order.
     """
@@ -80,7 +80,7 @@ class KeyedStream:
         return self._starts[0]
 
     def reader(self, message: bytes) -> Callable[[int], bytes]:
-        """A function that reads the message's stream on from its start, `count` bytes a call."""
+        """A function that reads the stream of a message: each call gives the next `count` bytes."""
         pending = b""
         block = 0
 
@@ -101,7 +101,7 @@ class KeyedStream:
         return read
 
     def _state(self, block: int) -> hashlib.blake2b:
-        """A fresh state before the message of a block; those of the first blocks are kept."""
+        """A new state before the message of a block; those of the first blocks are cached."""
         while len(self._starts) <= min(block, _KEPT_STATES - 1):
             number = len(self._starts)
             self._starts.append(hashlib.blake2b(number.to_bytes(4, "big"), key=self._key))

@@ -1,7 +1,7 @@
-"""Kinds of collection, and how far two values of a kind can lie apart: the pairs (u, d).
+"""Kinds of collection, and how much two values of a kind can differ: the pairs (u, d).
 
-Between two values of a kind, at most u bits go 0 -> 1 while d bits go 1 -> 0 (R3). Every ε is
-computed from these pairs (docs/theory/kinds.md), never from a fraction of another kind's ε.
+Between two values of a kind, at most u bits go 0 -> 1 while d bits go 1 -> 0. Every ε is computed
+from these pairs (docs/theory/kinds.md), never as a fraction of another kind's ε.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def check_kind(kind: str) -> Kind:
 def extreme_changes(kind: Kind, params: Params) -> tuple[BitChange, ...]:
     """The pairs (u, d) between two values of the kind; every ε is the largest over them.
 
-    A null report (the all-zero filter) adds (h, 0) and (0, h), which lie within (h, h); for a
-    string with k < 2h, (h, h) cannot quite be reached and the bound is safe but not tight.
+    A null report (the all-zero filter) adds (h, 0) and (0, h), which (h, h) covers. For a string
+    with k < 2h, no two values differ by (h, h): the bound is safe but not tight.
 
     >>> extreme_changes("string", Params.preset("windows"))
     (BitChange(up=2, down=2),)

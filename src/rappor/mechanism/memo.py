@@ -1,8 +1,8 @@
 """What a client derives from its secret: its cohort, and the key of its memoized responses.
 
 B' = PRF(secret; collection, memo digest, cohort, value). The memo digest covers everything that
-shapes B' and nothing else: a new p, q or version keeps B', a new f, k, h, m, kind, dialect,
-category or range makes an independent one (and its ε adds). Frozen in docs/protocol.md.
+shapes B' and nothing else: a new p, q or version keeps B'; a new f, k, h, m, kind, dialect,
+category or range makes an independent one, whose ε adds. docs/protocol.md fixes the derivation.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def memo_digest(
 
 
 def derive_cohort(secret: bytes, collection: str, m: int) -> int:
-    """The client's cohort in a collection: uniform over m, the same for ever, never stored."""
+    """The client's cohort in a collection: uniform over m, permanent, never stored."""
     check_secret(secret)
     whole("m", m, 1, MAX_M)
     labels = (b"cohort", text("collection", collection).encode("utf-8"), m.to_bytes(4, "big"))
@@ -57,12 +57,12 @@ def derive_memo_key(
     """The key of a client's permanent responses in one collection.
 
     Args:
-        purpose: "value" for values; "null" for the report that says there is none.
+        purpose: "value" for values; "null" for null reports.
         secret: the client's secret.
         collection: the collection's name.
         digest: `memo_digest` of the collection.
         cohort: the client's cohort.
-        period: in budget mode (R32c) the calendar period; each period then has its own B'.
+        period: in budget mode the calendar period; each period then has its own B' (§6.1).
     """
     check_secret(secret)
     labels = [collection.encode("utf-8"), bytes.fromhex(digest), cohort.to_bytes(4, "big")]

@@ -1,9 +1,9 @@
-"""One-time RAPPOR: a client that reports once per collection, and never again (§2.1, R11).
+"""One-time RAPPOR: a client that reports once per collection, and never again (§2.1).
 
-Two readings are supported, and both enforce a single report per collection, not per value:
-- p = 0, q = 1: the text's reading, without the instantaneous step; S = B' and ε = ε∞(f);
-- f = 0: the experiments' reading, without the permanent step; ε = ε1. S is drawn afresh, so it is
-  kept before it is sent: n draws would cost n ε1.
+The paper can be read in two ways. Both allow a single report per collection, not per value:
+- p = 0, q = 1: as in the text, without the instantaneous step; S = B' and ε = ε∞(f);
+- f = 0: as in the experiments, without the permanent step; ε = ε1. S is drawn at random, so it is
+  stored before it is sent: n draws would cost n ε1.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from rappor.mechanism.report import Report
 
 
 class Slot(Protocol):
-    """A durable place for one collection's one report, for all threads and processes alike."""
+    """A durable place for the one report of a collection, shared by all threads and processes."""
 
     def load(self) -> Report | None:
-        """The report that was kept, or None if there was never one."""
+        """The stored report, or None if there was never one."""
 
     def keep(self, report: Report) -> None:
-        """Make the report durable unless one is kept already, or raise.
+        """Store the report durably unless one is stored already, or raise.
 
-        Of several at once, one wins: create the file exclusively, insert under a unique key.
+        If several calls race, one wins: create the file exclusively, or insert with a unique key.
         """
 
 
 class OneTime:
-    """Makes at most one report, whatever the values it is given.
+    """Makes at most one report, for any number of values.
 
-    The value of the first call is the one reported; what the slot kept is what is returned, so that
-    threads and processes that race for the first call end with the same report. Later calls give
-    that report again, to be sent again if an upload failed; sending it twice tells nothing new.
+    The first call reports its value. Every call returns what the slot has stored, so that threads
+    and processes that race for the first call get the same report. Later calls return that report
+    again, to repeat a failed upload; sending it twice reveals nothing new.
     """
 
     __slots__ = ("_encoder", "_slot")
@@ -52,19 +52,19 @@ class OneTime:
         self._slot = slot
 
     def report(self, value: object) -> Report:
-        """The collection's one report. Nothing is returned that was not kept first."""
+        """The collection's one report; it is stored before it is returned."""
         held = self._slot.load()
         if held is None:
             self._slot.keep(self._encoder.encode(value))
             held = self._slot.load()
             if held is None:
-                raise LedgerError("the slot lost a report that it had said was kept")
+                raise LedgerError("the slot lost a report that it had stored")
         if not self._is_ours(held):
-            raise LedgerError("the kept report belongs to another collection or client")
+            raise LedgerError("the stored report belongs to another collection or client")
         return held
 
     def _is_ours(self, held: object) -> bool:
-        """Whether what was kept can be this client's: a Report of its cohort and width."""
+        """Whether the stored object can be this client's: a Report of its cohort and width."""
         if not isinstance(held, Report):
             return False
         return held.cohort == self._encoder.cohort and not held.bits >> self._encoder.params.k

@@ -1,7 +1,7 @@
 """Values that need no hashing -> bits: categories, booleans, numbers in ranges, free bits (§2).
 
 Basic RAPPOR gives each of a fixed list of values its own bit; numbers are reported by the range or
-logarithmic magnitude they lie in. Error messages never repeat the value.
+the logarithmic magnitude that they are in. Error messages never repeat the value.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def free_bits(value: Any, k: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Disjoint ranges that cover every number: below the first edge, between, from the last on.
+    """Disjoint ranges that cover all numbers: below the first edge, between, from the last on.
 
     n edges make n + 1 ranges [edge i-1, edge i), so every number has exactly one.
 

@@ -1,4 +1,4 @@
-"""Report: the only thing about a value that ever leaves a client (§2, step 4)."""
+"""Report: the only thing about a value that a client ever sends (§2, step 4)."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
 """Signal: a value of any kind -> its true filter B and the bytes that stand for it in the memo.
 
 Strings are memoized by value. Every other kind is memoized by its bits: two numbers in one range
-are one value, or the range could be read from the average of two memos.
+share one memo, because the average of two memos would reveal the range.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 from rappor.errors import ParamsError
 from rappor.mechanism.bloom import check_string_params, value_bytes
@@ -23,8 +22,7 @@ from rappor.mechanism.predicates import (
 from rappor.params import Params
 from rappor.typing import Kind
 
-Result = TypeVar("Result")
-Then = Callable[[int, bytes], Result]  # what to do with B and the memo input
+Signal = Callable[[object], tuple[int, bytes]]  # value -> B and the memo input
 
 
 def signal_of(
@@ -34,13 +32,8 @@ def signal_of(
     cohort: int,
     categories: Sequence[str] | None,
     ranges: Ranges | None,
-    then: Then[Result],
-) -> Callable[[object], Result]:
-    """The function value -> then(B, memo input) of one client; ParamsError where parts do not fit.
-
-    What follows is handed in rather than called on the result: a report is made of few steps, and
-    this one less is felt.
-    """
+) -> Signal:
+    """The function value -> (B, memo input) of one client; ParamsError if the parts do not fit."""
     check_kind(kind)
     place = make_place(dialect, cohort, params)
     if categories is not None and kind != "category":
@@ -48,22 +41,22 @@ def signal_of(
     if ranges is not None and kind != "ordinal":
         raise ParamsError(f"ranges belong to kind 'ordinal', not to kind {kind!r}")
     if kind != "string":
-        return _by_bits(_predicate(params, kind, categories, ranges), params.k, then)
+        return _by_bits(_predicate(params, kind, categories, ranges), params.k)
     check_string_params(params)
 
-    def of_string(value: object) -> Result:
+    def of_string(value: object) -> tuple[int, bytes]:
         data = None
         try:
             if type(value) is str:
                 data = value.encode()
         except UnicodeEncodeError:
-            pass  # said below, without the value that this error carries
+            pass  # raised again below, without the value that this error holds
         if data is None:
             data = value_bytes(value)
         bits = 0
         for position in place(data):
             bits |= 1 << position
-        return then(bits, data)
+        return bits, data
 
     return of_string
 
@@ -103,13 +96,11 @@ def _check_bits(kind: Kind, params: Params, needed: int, of_what: str) -> None:
         )
 
 
-def _by_bits(
-    predicate: Callable[[object], int], k: int, then: Then[Result]
-) -> Callable[[object], Result]:
+def _by_bits(predicate: Callable[[object], int], k: int) -> Signal:
     size = (k + 7) // 8
 
-    def of_bits(value: object) -> Result:
+    def of_bits(value: object) -> tuple[int, bytes]:
         bits = predicate(value)
-        return then(bits, bits.to_bytes(size, "little"))
+        return bits, bits.to_bytes(size, "little")
 
     return of_bits

@@ -1,4 +1,4 @@
-"""The paper's cautions as checks on a plan (§6.1, R64-R71): what to know, and what is refused."""
+"""The paper's cautions as checks on a plan (§6.1): what to know, and what is refused."""
 
 from __future__ import annotations
 
@@ -16,28 +16,31 @@ from rappor.privacy import (
     identifying_bits,
 )
 
+_SOURCE = "§6.1"
+
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """Something to know before collecting, with the requirement it comes from."""
+    """Something to know before collecting; `source` is the section of the paper it comes from."""
 
     code: str
-    requirement: str
+    source: str
     text: str
 
 
 def refuse_unsound(request: PlanRequest) -> None:
-    """ParamsError for what no choice of parameters makes private."""
+    """Raise ParamsError for a request that no parameters can make private."""
     if request.values == "fast" and not request.one_time:
         raise ParamsError(
-            "values that change fast cannot be kept private by memoization: each new value has its "
-            "own ε, and that it changed can be seen (R71). Plan a one-time collection, or spread a "
-            "budget over the periods with rappor.privacy.spend and plan for one period's ε"
+            "memoization cannot keep values private that change fast: each new value has its own "
+            "ε, "
+            "and an attacker can see that the value changed. Plan a one-time collection, or spread "
+            "a budget over the periods with rappor.privacy.spend and plan for one period's ε"
         )
     if request.reports is not None and request.reports < MIN_COHORT * request.cells:
         where = "" if request.cells == 1 else f" in {request.cells:,} cells"
         raise ParamsError(
-            f"{request.reports:,} reports{where} are too few to hide in (R67): collect at least "
+            f"{request.reports:,} reports{where} are too few to hide in: collect at least "
             f"{MIN_COHORT * request.cells:,}, or use fewer periods and dimensions"
         )
 
@@ -50,15 +53,13 @@ def cautions(request: PlanRequest, params: Params, reports: int) -> tuple[Cautio
     found = [
         _forgetful(request),
         _linkable(params),
-        _several(
-            "several-devices", "R64", request.devices, "devices or accounts of a person", total
-        ),
-        _several("several-collections", "R65-R66", request.collections, "collections", total),
+        _several("several-devices", request.devices, "devices or accounts of a person", total),
+        _several("several-collections", request.collections, "collections", total),
         _changing(request, total),
         _small_cohorts(request, params, reports),
         _trackable(request, params, reports),
     ]
-    return tuple(each for each in found if each is not None)
+    return tuple(caution for caution in found if caution is not None)
 
 
 def _forgetful(request: PlanRequest) -> Caution | None:
@@ -67,9 +68,9 @@ def _forgetful(request: PlanRequest) -> Caution | None:
     what = "reports again" if request.one_time else "draws another secret, B' and cohort"
     return Caution(
         "forgetful-platform",
-        "R68",
-        f"A browser that clears its storage {what}: ε holds between two clearings, and n of them "
-        "cost n times as much. Keep the secret with the person's account instead.",
+        _SOURCE,
+        f"A browser that clears its storage {what}: ε holds until storage is cleared, and n "
+        "clearings cost n times as much. Keep the secret with the person's account instead.",
     )
 
 
@@ -78,18 +79,19 @@ def _linkable(params: Params) -> Caution | None:
         return None
     return Caution(
         "linkable-reports",
-        "R69",
-        "With p = 0 and q = 1 every report is B' itself, the same each time: whoever sees two "
-        "can tell that they come from one client. An epsilon_one below epsilon_infinity hides it.",
+        _SOURCE,
+        "With p = 0 and q = 1 every report is B' itself, the same each time: anyone who sees two "
+        "reports can tell that they come from one client. An epsilon_one below epsilon_infinity "
+        "hides it.",
     )
 
 
-def _several(code: str, requirement: str, number: int, what: str, total: float) -> Caution | None:
+def _several(code: str, number: int, what: str, total: float) -> Caution | None:
     if number == 1:
         return None
     return Caution(
         code,
-        requirement,
+        _SOURCE,
         f"{number} {what} add up to ε = {_up(number * total)} together, if "
         "they are about the same thing"
         + ("; one shared secret per account avoids it." if code == "several-devices" else "."),
@@ -101,9 +103,9 @@ def _changing(request: PlanRequest, total: float) -> Caution | None:
         return None
     return Caution(
         "changing-values",
-        "R30",
-        f"Each value that a client has over time costs its own ε of up to {_up(total)}, and that "
-        "it changed can be seen from many reports.",
+        _SOURCE,
+        f"Each value that a client has over time costs its own ε of up to {_up(total)}, and many "
+        "reports show that the value changed.",
     )
 
 
@@ -113,9 +115,9 @@ def _small_cohorts(request: PlanRequest, params: Params, reports: int) -> Cautio
         return None
     return Caution(
         "small-cohorts",
-        "R67",
-        f"A cohort has about {size:,.0f} reports in a cell: few to hide among. More reports, or "
-        "fewer periods and dimensions, would allow larger ones.",
+        _SOURCE,
+        f"A cohort has about {size:,.0f} reports in a cell: few to hide among. Collect more "
+        "reports, or use fewer periods and dimensions.",
     )
 
 
@@ -125,9 +127,10 @@ def _trackable(request: PlanRequest, params: Params, reports: int) -> Caution | 
         return None
     return Caution(
         "trackable-bits",
-        "R69",
+        _SOURCE,
         f"If all clients hold the same value, their {params.k} permanent bits differ by about "
-        f"{bits:.0f} bits of chance, enough to track one by very many reports. Plan with "
+        f"{bits:.0f} bits of chance, enough to track a client that sends very many reports. Plan "
+        "with "
         "shared (--shared) for such a value.",
     )
 

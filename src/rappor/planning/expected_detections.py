@@ -1,4 +1,4 @@
-"""How many strings of a population a design finds (R46, R49): power added up over its shares."""
+"""How many strings of a population are detected (§4.2): power summed over its shares."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rappor.simulate.populations import Population
 from rappor.typing import FloatArray
 
 _ROUNDS = 200
-_HALF = 0.5  # p-values above it are taken for those of absent strings, as Storey does
+_HALF = 0.5  # above it, p-values count as those of absent strings (Storey)
 
 
 class ExpectedDetections(NamedTuple):
-    """Strings of the population that are expected to be detected, at each kind of error rate."""
+    """How many strings of the population to expect, at each kind of error rate."""
 
     family_wise: float
     fdr: float
@@ -27,11 +27,11 @@ class ExpectedDetections(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedCrowd:
-    """The shares of a population, largest first, apart from those that are on no list.
+    """The shares of a population that are on the candidate list, largest first.
 
     Attributes:
-        listed: shares of candidates that somebody holds.
-        unlisted_squares: Σ s² over strings on no list.
+        listed: shares of the candidates that clients hold.
+        unlisted_squares: Σ s² over unlisted strings.
     """
 
     listed: FloatArray = field(repr=False)
@@ -40,7 +40,7 @@ class ExpectedCrowd:
 
     @classmethod
     def of(cls, population: Population) -> ExpectedCrowd:
-        """The shares that matter."""
+        """The crowd of a population."""
         on_list = set(population.candidates)
         pairs = list(zip(population.strings, population.shares, strict=True))
         shares = np.sort([share for name, share in pairs if name in on_list and share > 0])[::-1]
@@ -49,7 +49,7 @@ class ExpectedCrowd:
         return cls(shares.astype(np.float64), squares, below)
 
     def around(self, detector: Detector) -> Detector:
-        """The detector amid this population: what it detects is fitted, the rest is unrest."""
+        """The detector amid this population: detected strings are fitted, others add unrest."""
         for _ in range(3):
             limit = detector.threshold() * detector.absent()
             fitted = int(np.searchsorted(-self.listed, -limit, side="right"))
@@ -63,7 +63,7 @@ class ExpectedCrowd:
 def expected(
     detector: Detector, crowd: ExpectedCrowd, candidates: int, alpha: float
 ) -> ExpectedDetections:
-    """Detections to expect, under family-wise error and under false discovery rate α.
+    """The number of detections to expect, at family-wise error and false discovery rate α.
 
     The Benjamini-Hochberg level t solves t = α R(t) / (π0 M), R(t) the expected rejections at t and
     π0 M the candidates that look absent (Storey).

@@ -1,7 +1,7 @@
-"""Which k, h and m a collection could have, and what each can detect (§4.1, R35, R44-R45).
+"""Which k, h and m a collection could have, and what each can detect (§4.1).
 
-For each h and k the number of cohorts is the smallest that detects nearly as well as any: more
-cohorts part strings better and cost nothing on the wire, but each has fewer reports to hide among.
+For each h and k, m is the smallest number of cohorts that detects nearly as well as any. More
+cohorts separate strings better and cost nothing on the wire, but each has fewer reports to hide in.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rappor.errors import ParamsError
 from rappor.mechanism.channel import channel
 from rappor.params import MAX_M, Params
 from rappor.planning.expected_detections import ExpectedCrowd
-from rappor.planning.noise import Goal, least_noise
+from rappor.planning.noise import Goal, min_noise
 from rappor.planning.power import Detector, detector
 from rappor.planning.request import PlanRequest
 from rappor.privacy import critical_value
@@ -22,11 +22,11 @@ from rappor.privacy.crowds import MIN_COHORT, SMALL_COHORT, hides_a_shared_value
 
 HASHES = (1, 2, 3, 4)
 LENGTHS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-GOOD_COHORTS = 64  # from here on, tests by random placement are as sharp as tests by noise
+GOOD_COHORTS = 64  # with this many, tests by random placement are as sharp as tests by noise
 FEW_COHORTS = 16
-LEAST_ONES = 5  # expected in a bit of a cohort
+MIN_ONES = 5  # expected by chance in a bit of a cohort
 _NEARLY = 1.008  # the price of fewer cohorts
-ALIKE = 1.01  # frequencies this near are the same to a person: the shorter report wins
+ALIKE = 1.01  # frequencies within 1 % count as equal: the shorter report wins
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ class Layout:
     frequency: float
 
 
-def designs(
+def rank_layouts(
     request: PlanRequest, crowd: ExpectedCrowd, goal: Goal, reports: float, quick: bool = False
 ) -> list[Layout]:
-    """Every design, the rarest string detected first.
+    """All layouts, the one that detects the rarest string first.
 
-    `quick` leaves out several hashes, which are never best, for solving.
+    `quick` leaves out layouts with several hashes, which are never best; for solving.
     """
     made = [
         _design(request, crowd, goal, reports, k, h)
@@ -62,16 +62,16 @@ def designs(
     if not made:
         raise ParamsError(
             "no filter is short enough for a value that all clients share: their permanent bits "
-            "would tell them apart (R69). Plan a one-time collection, a smaller epsilon_infinity, "
+            "would tell them apart. Plan a one-time collection, a smaller epsilon_infinity, "
             "or kind boolean"
         )
     return sorted(made, key=lambda each: each.frequency)
 
 
 def best_first(made: list[Layout], frequency: float) -> list[Layout]:
-    """The same with the best in front: the shortest report among those as good as any.
+    """The same layouts with the best in front: the shortest report among those that are as good.
 
-    As good is what detects the frequency asked for, and within 1 % of the rarest there is.
+    A layout is as good if it detects the requested frequency, and one within 1 % of the rarest.
     """
     limit = max(min(ALIKE * made[0].frequency, frequency), made[0].frequency)
     best = min(
@@ -102,7 +102,7 @@ def _design(
         of = Detector(p_star, q_star, k, h, shape.m, reports, critical, request.kind == "string")
         return of.detectable(request.power).frequency
 
-    noise = least_noise(goal, shape, request.kind, score)
+    noise = min_noise(goal, shape, request.kind, score)
     made = []
     p_star, q_star = (float(each) for each in channel(noise))
     ones = reports * (p_star + (q_star - p_star) * h / k)
@@ -115,15 +115,15 @@ def _design(
 
 
 def cohort_options(request: PlanRequest, reports: float, ones: float = math.inf) -> Sequence[int]:
-    """Numbers of cohorts to choose from, ascending: at least 64 where each has a crowd to hide in.
+    """Numbers of cohorts to choose from, ascending: 64 or more if every cohort is large enough.
 
-    Fewer reports allow fewer cohorts, and then as many as they allow are best. So do few `ones`
-    expected by chance in a bit of all cohorts, at a large ε: counts of one or two are not normal.
+    With fewer reports the largest number that they allow is best. Few `ones` expected by chance in
+    a bit of all cohorts, at a large ε, also limit it: counts of one or two are not normal.
     """
     if request.kind != "string":
         return (1,)
     powers = [2**power for power in range(MAX_M.bit_length()) if 2**power <= MAX_M]
-    filled = [m for m in powers if m <= max(ones / LEAST_ONES, FEW_COHORTS)]
+    filled = [m for m in powers if m <= max(ones / MIN_ONES, FEW_COHORTS)]
     found = [1]
     for least in (SMALL_COHORT, MIN_COHORT):
         found = [m for m in filled if reports >= least * m * request.cells] or [1]

@@ -1,8 +1,8 @@
-"""From a privacy goal to f, p and q: the least noise that keeps it (§4.1, R9, R44).
+"""From a privacy goal to f, p and q: the least noise that keeps it (§3, §4.1).
 
-f follows from ε∞ alone, because only p* and q* matter to whoever decodes single reports. What is
-left is one number, the middle c of p* and q*: the signal w = q*-p* is the widest that ε1 allows.
-Strings and categories change as many bits up as down, so ε1 bounds an odds ratio O = e^(ε1/h):
+f follows from ε∞ alone, because decoding sees only p* and q*. One number is left to choose, the
+middle c of p* and q*: the signal w = q*-p* is the widest that ε1 allows. A change of a string or
+category sets h bits and clears h, so ε1 bounds an odds ratio O = e^(ε1/h):
 
     (c + w/2)(1 - c + w/2) = O (c - w/2)(1 - c - w/2),   w = R - √(R² - 4c(1-c)),  R = (O+1)/(O-1).
 
@@ -21,7 +21,7 @@ from rappor.params import Params
 from rappor.privacy import epsilon_infinity, epsilon_one
 from rappor.typing import Kind
 
-Score = Callable[[float, float], float]  # p*, q* -> what to make small
+Score = Callable[[float, float], float]  # p*, q* -> the number to minimise
 
 _MIDDLES = 60  # of a search by golden section
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -29,22 +29,22 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a client may give away at most: in one report, and for ever (∞: reported once)."""
+    """The largest ε of one report, and of all reports on one value (∞: reported once)."""
 
     epsilon_one: float
     epsilon_infinity: float
 
 
-def least_noise(goal: Goal, shape: Params, kind: Kind, score: Score) -> Params:
+def min_noise(goal: Goal, shape: Params, kind: Kind, score: Score) -> Params:
     """The parameters of this k, h and m whose p* and q* score least, with ε never above the goal.
 
     >>> def spread(p_star, q_star):
     ...     return p_star * (1 - p_star) / (q_star - p_star) ** 2
     >>> shape = Params(128, 1, 16, 0.5, 0.5, 0.75)
-    >>> least_noise(Goal(1.0743, 4.3944), shape, "string", spread)
+    >>> min_noise(Goal(1.0743, 4.3944), shape, "string", spread)
     Params(k=128, h=1, m=16, f=0.2001, p=0.2239, q=0.5307)
     """
-    f = least_f(goal.epsilon_infinity, shape, kind)
+    f = min_f(goal.epsilon_infinity, shape, kind)
 
     def at(middle: float) -> float:
         half = widest(goal.epsilon_one, middle, f, shape, kind) / 2
@@ -55,7 +55,7 @@ def least_noise(goal: Goal, shape: Params, kind: Kind, score: Score) -> Params:
     return _rounded(goal, shape, kind, f, middle, width)
 
 
-def least_f(epsilon: float, shape: Params, kind: Kind) -> float:
+def min_f(epsilon: float, shape: Params, kind: Kind) -> float:
     """The smallest f that keeps ε∞: ε = (u+d) ln((1-f/2)/(f/2)), rounded up to four digits."""
     if epsilon == math.inf:
         return 0.0

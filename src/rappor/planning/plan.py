@@ -1,4 +1,4 @@
-"""Parameters from goals: ranked by what they detect, never above the requested ε (§4, R44-R50).
+"""Parameters from goals: ranked by what they detect, never above the requested ε (§4).
 
 >>> found = plan(1.0743, 4.3944, reports=10**6, candidates=200, check=0)
 >>> found.best.params
@@ -17,10 +17,10 @@ from rappor.charts.plans import plans as draw
 from rappor.checks import called_with
 from rappor.params import Params
 from rappor.planning.cautions import Caution, cautions, refuse_unsound
-from rappor.planning.check import PlanCheck, Simulations, simulate_promise
 from rappor.planning.expected_detections import ExpectedCrowd, ExpectedDetections, expected
-from rappor.planning.layouts import Layout, best_first, designs
+from rappor.planning.layouts import Layout, best_first, rank_layouts
 from rappor.planning.power import Detector
+from rappor.planning.power_check import PlanCheck, Simulations, simulate_promise
 from rappor.planning.refusals import Settled, refuse_impossible, settle
 from rappor.planning.request import PlanRequest, Progress
 from rappor.privacy import Detectable, epsilon_n
@@ -29,7 +29,7 @@ from rappor.privacy import epsilon_one as one
 from rappor.typing import Kind
 
 POWERS = (0.5, 0.8, 0.95)
-MAX_SHARE = 0.9  # what can be planted beside others
+MAX_SHARE = 0.9  # the largest share that can be planted next to others
 
 
 @called_with(PlanRequest)
@@ -49,7 +49,7 @@ def plan(request: PlanRequest) -> Plans:
     crowd = ExpectedCrowd.of(request.shape)
     refuse_unsound(request)
     settled = settle(request, crowd, say)
-    made = designs(request, crowd, settled.goal, settled.reports)
+    made = rank_layouts(request, crowd, settled.goal, settled.reports)
     made = best_first(made, request.frequency or math.inf)
     best, *others = (_plan(request, crowd, settled, each) for each in _worth_showing(made))
     best, checked = _confirmed(best, request, settled, say)
@@ -83,13 +83,13 @@ def _plan(request: PlanRequest, crowd: ExpectedCrowd, settled: Settled, design: 
 def _confirmed(
     plan: Plan, request: PlanRequest, settled: Settled, say: Progress
 ) -> tuple[Plan, PlanCheck | None]:
-    """The best plan with what simulations make of its promise.
+    """The best plan, checked by simulation.
 
-    Where they disagree with the formula, the plan's frequencies become those that they show, and
-    are checked again with other collections.
+    If the simulations disagree with the formula, the plan takes the frequencies that they show, and
+    those are checked again with other collections.
     """
     times = request.check
-    if not times or settled.reports >= 2**60:  # beyond what can be drawn
+    if not times or settled.reports >= 2**60:  # too many to simulate
         return plan, None
     critical = plan.detector.critical
 
@@ -116,21 +116,21 @@ _DECADES = 2  # each way of the request
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One set of parameters and all that follows from it.
+    """One set of parameters, its ε and what it detects.
 
     Attributes:
         params: k, h, m, f, p and q.
         kind: the kind of collection.
         epsilon_one: ε of one report.
         epsilon_n: ε of n reports on one unchanged value, by n.
-        epsilon_infinity: ε of ever so many.
+        epsilon_infinity: ε of any number of reports.
         detectable: the smallest frequency that is detected with 50, 80 and 95 % chance (and with
             the requested one), family-wise error α over all candidates.
-        expected: how many strings of the population are found.
-        bytes_per_report: what a report takes, packed.
+        expected: how many strings of the population are detected.
+        bytes_per_report: the size of a packed report.
         cohort_size: reports in a cohort.
         cautions: what to know before collecting.
-        detector: the formula behind it, amid the request's population.
+        detector: the formula behind `detectable`, for the population of the request.
     """
 
     params: Params
@@ -158,7 +158,7 @@ class Plans:
         plans: the plans.
         request: what was asked for.
         settled: the goal, reports and frequency planned for, and which of them was solved for.
-        checked: promised and measured power of the best plan; None where it was not checked.
+        checked: promised and measured power of the best plan; None if it was not checked.
     """
 
     plans: tuple[Plan, ...]
@@ -181,7 +181,7 @@ class Plans:
         return self.plans[0]
 
     def plot(self) -> Chart:
-        """What the plans detect, from how many reports; `.save(path)`."""
+        """A chart of what the plans detect, by number of reports; `.save(path)` writes it."""
         reports, power = self.settled.reports, self.request.power
         around = [reports * 10 ** (step / 8) for step in range(-8 * _DECADES, 8 * _DECADES + 1)]
         crowd = ExpectedCrowd.of(self.request.shape)

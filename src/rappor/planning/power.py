@@ -1,4 +1,4 @@
-"""How likely `rappor.decode` detects a string of some frequency, by formula (R46-R50).
+"""How likely `rappor.decode` detects a string of some frequency, by formula (§4.2).
 
 A string that a share s of N reports hold is estimated from the h bits it sets in each of m cohorts.
 With p*, q*, w = q*-p* and the load h/k of a bit, the share's variance is
@@ -6,11 +6,11 @@ With p*, q*, w = q*-p* and the load h/k of a bit, the share's variance is
     absent:  r(1-r) / (w² N h g) + u,                       r = p* + w h/k
     present: (t q*(1-q*) + (1-t) p*(1-p*)) / (w² N h g) + s(1-s)/N + u,   t = s + (1-s) h/k
 
-where g = (1 - h/k)(1 - (A+1)/(km)) is what the level of all bits and A fitted strings leave, and
-u = Σ s'²/(km) is the unrest of strings that are there but not detected. A candidate is detected
-above Q standard errors, Q = Φ⁻¹(1 - α/M) and a little more: the test sees the string's own bits
-among the residuals it is judged by (docs/theory/power.md). Kinds with a bit of their own have
-neither load nor unrest: g = 1, u = 0, t = s.
+where g = (1 - h/k)(1 - (A+1)/(km)) is the information left after fitting the level of all bits and
+A strings, and u = Σ s'²/(km) is the unrest of strings that clients hold but the test does not
+detect. A candidate is detected above Q standard errors, Q = Φ⁻¹(1 - α/M), and a little more: the
+residuals that the test compares with contain the string's own bits (docs/theory/power.md). Kinds
+with a bit for each value have neither load nor unrest: g = 1, u = 0, t = s.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from rappor.params import Params
 from rappor.privacy import Detectable
 
 NORMAL = NormalDist()
-_STEPS, _LEAST_STEP = 200, 1e-6
+_STEPS, _MIN_STEP = 200, 1e-6
 _HALF_NORMAL = 1 / math.sqrt(2 * math.pi)  # the mean of max(0, X), X standard normal
 
 
 class Measured(NamedTuple):
-    """A test's deviate as simulations showed it: normal, with a mean linear in the share."""
+    """The law of a test's deviate in simulations: normal, with a mean linear in the share."""
 
     intercept: float
     slope: float
@@ -43,16 +43,16 @@ class Detector:
 
     Attributes:
         p_star: chance that a bit which is 0 is reported as 1.
-        q_star: chance that a bit which is 1 is.
+        q_star: chance that a bit which is 1 is reported as 1.
         k: bits in a report.
         h: bits that a value sets.
         m: cohorts.
         reports: N.
-        critical: Q, the normal deviate that a candidate has to exceed.
+        critical: Q, the normal deviate that a candidate must exceed.
         hashed: whether values share bits, as strings do.
         fitted: A, how many other strings are detected.
-        unrest: Σ s'² over strings that are there and not detected.
-        measured: what simulations showed, where they did not agree with the formula.
+        unrest: Σ s'² over strings that clients hold and the test does not detect.
+        measured: what simulations showed, if they disagreed with the formula.
     """
 
     p_star: float
@@ -103,7 +103,7 @@ class Detector:
         return NORMAL.cdf((share - self.threshold() * self.absent()) / self.present(share))
 
     def threshold(self) -> float:
-        """Standard errors above which a string is detected: Q, and what its own bits add."""
+        """Standard errors above which a string is detected: Q, and the share of its own bits."""
         if not self.hashed:
             return self.critical
         z = self.critical
@@ -111,11 +111,11 @@ class Detector:
             missing = self.critical - self._deviate(z)
             if missing <= 0:
                 return z
-            z += max(missing, _LEAST_STEP)
-        return math.inf  # too few bits for anything to stand out
+            z += max(missing, _MIN_STEP)
+        return math.inf  # too few bits: nothing is detected
 
     def detectable(self, power: float) -> Detectable:
-        """The smallest share that is detected with this chance; above 1 where nothing can be.
+        """The smallest share that is detected with this chance; above 1 if nothing can be detected.
 
         Solves s = threshold + z_power times the standard error at s, as privacy.detectable does.
         """
@@ -146,15 +146,15 @@ class Detector:
     def _deviate(self, z: float) -> float:
         """What the test by random placement makes of an estimate z standard errors above 0.
 
-        The string's bits, each √(z²/hm) standard errors too high, are among those that a random
-        string could have fallen on; and of two p-values, with the noise as it should be and as it
-        is, the larger one counts.
+        The string's bits, each √(z²/hm) standard errors too high, are among the bits that a random
+        string can be placed on. Of two p-values, one with the noise of the mechanism and one with
+        the observed noise, the larger counts.
         """
         wider = 1 + _HALF_NORMAL * math.sqrt(2 / self.bits) / 2
         patterns = self.m * math.log(math.comb(self.k, self.h))
         chance = max(math.erfc(self.critical / math.sqrt(2)) / 2, 1e-300)  # cdf(-9) would be 0
         if patterns <= math.log(10 / chance):
-            return z / wider  # too few places to fall on: the decoder tests by the noise alone
+            return z / wider  # too few placements: the decoder tests by the noise alone
         square = z * z / (self.h * self.m)
         if square > 200:
             return 0.0

@@ -1,6 +1,6 @@
-"""Requests that cannot be met: what is impossible, and the nearest that is possible, in a sentence.
+"""Requests that can be met, with the open number solved for; and refusals of all others.
 
-And those that can be: with nothing left open.
+A refusal says what is impossible and the nearest that is possible.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rappor.planning.noise import Goal
 from rappor.planning.request import MAX_EPSILON, MAX_REPORTS, RATIO, PlanRequest, Progress
 from rappor.planning.solve import Solver
 
-_COMMON = 0.01  # what is looked for where a request does not say
+_COMMON = 0.01  # the frequency to detect if a request gives none
 _EVERYBODY = 0.99
 
 
@@ -30,18 +30,18 @@ class Settled(NamedTuple):
 
 
 def settle(request: PlanRequest, crowd: ExpectedCrowd, say: Progress) -> Settled:
-    """The one of ε, N and frequency that was not given; ParamsError where there is none."""
+    """Solve for the one of ε, N and frequency that was not given, or raise ParamsError."""
     solver = Solver(request, crowd)
     goal, reports, frequency = request.goal, request.reports, request.frequency
     if reports is None and goal is not None and frequency is not None:
-        say("finding out how many reports it takes")
-        fewest = solver.least_reports(goal, frequency)
+        say("solving for the number of reports")
+        fewest = solver.min_reports(goal, frequency)
         if fewest is None:
             raise ParamsError(_too_rare(solver, goal, frequency))
         return Settled(goal, fewest, frequency, "reports")
     if goal is None and reports is not None and frequency is not None:
-        say("finding out how small ε can be")
-        smallest = solver.least_epsilon(reports, frequency, request.epsilon_infinity)
+        say("solving for the smallest ε")
+        smallest = solver.min_epsilon(reports, frequency, request.epsilon_infinity)
         if smallest is None:
             raise ParamsError(_no_epsilon_enough(solver, reports, frequency))
         return Settled(smallest, reports, frequency, "epsilon")
@@ -61,7 +61,7 @@ def settle(request: PlanRequest, crowd: ExpectedCrowd, say: Progress) -> Settled
 
 
 def refuse_impossible(given: PlanRequest) -> None:
-    """ParamsError for ε or N that are 0 or less, and for less than one report."""
+    """Raise ParamsError for an ε or N of 0 or less, and for less than one report."""
     for name in ("epsilon_one", "epsilon_infinity"):
         epsilon = getattr(given, name)
         if is_real(epsilon) and epsilon <= 0:
@@ -77,8 +77,9 @@ def refuse_impossible(given: PlanRequest) -> None:
         raise ParamsError(_no_reports(given))
     if is_real(frequency) and frequency <= 0:
         raise ParamsError(
-            f"frequency = {frequency} cannot be detected: nobody holds it. The nearest is what the "
-            "reports can reveal: leave frequency out to be told"
+            f"frequency = {frequency} cannot be detected: nobody holds it. Leave frequency out "
+            "to be "
+            "told the smallest that the reports can reveal"
         )
     if is_real(frequency) and is_real(reports) and frequency * reports < 1:
         raise ParamsError(_less_than_one(given, frequency, reports))
@@ -93,7 +94,7 @@ def _no_epsilon(name: str, given: PlanRequest) -> str:
     if solver is None or solver.request.reports is None:
         return said + "The nearest is a small number above 0; values in use go from 0.01 to 10"
     reports = solver.request.reports
-    found = solver.least_epsilon(reports, frequency, solver.request.epsilon_infinity)
+    found = solver.min_epsilon(reports, frequency, solver.request.epsilon_infinity)
     return said + (
         f"The nearest that lets {_count(reports)} reports detect {_percent(frequency)} of them: "
         + (_epsilons(found) if found else "none; it takes more reports or a larger frequency")
@@ -105,9 +106,12 @@ def _no_reports(given: PlanRequest) -> str:
     frequency = given.frequency or _COMMON
     solver = _opened(given, reports=None, frequency=frequency)
     if solver is None or solver.request.goal is None:
-        return said + "The nearest: leave reports out, and give ε and a frequency to be told"
+        return said + (
+            "The nearest: leave reports out, and give ε and a frequency to be told how many it "
+            "takes"
+        )
     goal = solver.request.goal
-    found = solver.least_reports(goal, frequency)
+    found = solver.min_reports(goal, frequency)
     return said + (
         f"The nearest: to detect {_percent(frequency)} of them with {_epsilons(goal)} "
         + (f"it takes {_count(found)}" if found else f"not even {MAX_REPORTS:.0e} are enough")
@@ -117,13 +121,13 @@ def _no_reports(given: PlanRequest) -> str:
 def _less_than_one(given: PlanRequest, frequency: float, reports: int) -> str:
     said = (
         f"frequency = {frequency:g} of {_count(reports)} reports is {frequency * reports:.3g} of a "
-        "report, and no method sees less than one. "
+        "report, and no method can detect less than one. "
     )
     solver = _opened(given, frequency=None)
     if solver is None or solver.request.goal is None:
         return said + f"The nearest: at least {_count(math.ceil(1 / frequency))} reports"
     goal = solver.request.goal
-    reachable, needed = solver.rarest(goal, reports), solver.least_reports(goal, frequency)
+    reachable, needed = solver.rarest(goal, reports), solver.min_reports(goal, frequency)
     these = f"these detect {_percent(reachable)}" if reachable <= 1 else "these detect nothing"
     return said + (
         f"The nearest: with {_epsilons(goal)} {these}, and "
@@ -132,7 +136,7 @@ def _less_than_one(given: PlanRequest, frequency: float, reports: int) -> str:
 
 
 def _opened(given: PlanRequest, **changes: Any) -> Solver | None:
-    """A solver for the request with some fields changed; None where it is none even so."""
+    """A solver for the request with some fields changed; None if that request is refused too."""
     try:
         request = replace(given, **changes).checked()
     except ParamsError:
@@ -149,21 +153,22 @@ def _contradiction(
         f"them with {100 * request.power:g} % chance among {request.candidates:,} candidates. ",
         f"Nearest: {_percent(reachable)}" if reachable <= 1 else "They detect nothing",
     ]
-    fewest = solver.least_reports(goal, frequency)
+    fewest = solver.min_reports(goal, frequency)
     if fewest is not None:
         said.append(f"; or {_count(fewest)} reports")
-    smallest = solver.least_epsilon(reports, frequency, math.inf if request.one_time else None)
+    smallest = solver.min_epsilon(reports, frequency, math.inf if request.one_time else None)
     if smallest is not None:
         said.append(f"; or {_epsilons(smallest)}")
     return "".join(said)
 
 
 def _nothing(solver: Solver, goal: Goal, reports: int) -> str:
-    fewest = solver.least_reports(goal, _EVERYBODY)
+    fewest = solver.min_reports(goal, _EVERYBODY)
     more = "no number of reports is enough" if fewest is None else f"it takes {_count(fewest)}"
     return (
         f"{_count(reports)} reports with {_epsilons(goal)} detect nothing among "
-        f"{solver.request.candidates:,} candidates, not even what nearly everybody holds: for that "
+        f"{solver.request.candidates:,} candidates, not even a string that nearly everybody "
+        "holds: for that "
         f"{more}"
     )
 
@@ -200,6 +205,6 @@ def _count(number: float) -> str:
 
 
 def _percent(frequency: float) -> str:
-    """Three significant digits, rounded up: what is said to be possible is."""
+    """Three significant digits, rounded up, so that the stated frequency is possible."""
     place = 2 - math.floor(math.log10(frequency))
     return f"{100 * math.ceil(round(frequency * 10.0**place, 6)) / 10.0**place:.3g} %"

@@ -1,7 +1,7 @@
-"""What a plan is asked for, checked (R44).
+"""What a plan is asked for, and its checks (§4.1).
 
-Of ε, the number of reports N and the frequency to detect, two are given and the third is solved
-for; or all three, and then they must be possible together.
+Two of ε, the number of reports N and the frequency to detect are given, and the third is solved
+for; or all three are given, and must be possible together.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rappor.privacy import critical_value
 from rappor.simulate.populations import Population, exponential, uniform, zipf
 from rappor.typing import Kind
 
-# ε∞ where only ε1 is given: about the paper's 4.39 / 1.07.
+# ε∞ / ε1 if only one of them is given: about the paper's 4.39 / 1.07.
 RATIO = 4.0
 CHECKED_COLLECTIONS = 20
 MAX_REPORTS = 10**24
@@ -151,24 +151,24 @@ class PlanRequest:
 
     @property
     def goal(self) -> Goal | None:
-        """The privacy goal, where it was given."""
+        """The privacy goal; None if it is to be solved for."""
         if self.epsilon_one is None or self.epsilon_infinity is None:
             return None
         return Goal(self.epsilon_one, self.epsilon_infinity)
 
     @property
     def shape(self) -> Population:
-        """The population that strings are expected to be found in: the paper's, by default."""
+        """The population among which detections are counted: the paper's by default."""
         if self.population is not None:
             return self.population
         return usual_population("exponential", 1 if self.kind == "boolean" else self.candidates)
 
 
 def usual_population(shape: str, candidates: int) -> Population:
-    """Half of the candidates are there, in one of three shapes; the others are not.
+    """A population in one of three shapes that holds half of the candidates.
 
-    Exponential frequencies fall over all strings as those of the paper's 100 do. Beyond 200,000
-    candidates the population stays as it is: more are too rare to matter.
+    Exponential frequencies fall over all strings as those of the paper's 100 do. The population
+    has at most 200,000 candidates: more would be too rare to matter.
     """
     listed = min(candidates, 200_000)
     strings = max(1, listed // 2)

@@ -1,4 +1,4 @@
-"""Of ε, N and frequency, any one from the other two (R44, R50)."""
+"""Solve for one of ε, N and frequency from the other two (§4.2)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rappor.planning.expected_detections import ExpectedCrowd
-from rappor.planning.layouts import designs
+from rappor.planning.layouts import rank_layouts
 from rappor.planning.noise import Goal
 from rappor.planning.request import MAX_EPSILON, MAX_REPORTS, MIN_EPSILON, RATIO, PlanRequest
 from rappor.privacy import MIN_COHORT
@@ -18,17 +18,17 @@ _CLOSE = 1e-4  # relative
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solver:
-    """The best designs for a request, seen as a function of what it leaves open."""
+    """The best layouts for a request, as a function of the number that it leaves open."""
 
     request: PlanRequest
     crowd: ExpectedCrowd
 
     def rarest(self, goal: Goal, reports: float) -> float:
-        """The smallest frequency that the best design detects; above 1 where nothing is."""
-        return designs(self.request, self.crowd, goal, reports, quick=True)[0].frequency
+        """The smallest frequency that the best layout detects; above 1 if it detects nothing."""
+        return rank_layouts(self.request, self.crowd, goal, reports, quick=True)[0].frequency
 
-    def least_reports(self, goal: Goal, frequency: float) -> int | None:
-        """The fewest reports that detect a frequency; None where no number does."""
+    def min_reports(self, goal: Goal, frequency: float) -> int | None:
+        """The smallest number of reports that detects a frequency; None if no number does."""
 
         def enough(reports: float) -> bool:
             return self.rarest(goal, reports) <= frequency
@@ -38,8 +38,8 @@ class Solver:
             return math.ceil(low)
         return math.ceil(_between(enough, low, high)) if enough(high) else None
 
-    def least_epsilon(self, reports: float, frequency: float, ever: float | None) -> Goal | None:
-        """The smallest ε1 that detects a frequency, with this ε∞ or 4 ε1; None where none does."""
+    def min_epsilon(self, reports: float, frequency: float, ever: float | None) -> Goal | None:
+        """The smallest ε1 that detects a frequency, with this ε∞ or 4 ε1; None if none does."""
 
         def enough(once: float) -> bool:
             return self.rarest(_goal(once, ever), reports) <= frequency

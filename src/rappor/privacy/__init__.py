@@ -1,4 +1,4 @@
-"""What a client's reports can give away (paper §3): ε for every kind, history and ledger."""
+"""What a client's reports can reveal (paper §3): ε for every kind, history and ledger."""
 
 from rappor.privacy.crowds import (
     MIN_COHORT,

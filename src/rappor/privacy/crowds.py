@@ -1,7 +1,7 @@
-"""Crowds to hide in: how many reports a cell needs, and how many bits tell clients apart (§6).
+"""Crowds to hide in: how many reports a cell needs, and how many bits tell clients apart (§6.1).
 
 Neither is part of ε. A cell (version, period, dimensions, cohort) with few reports narrows down
-whose they are (R67); a long filter of a value that all clients hold is a name for each (R69).
+whose reports they are. If all clients hold the same value, a long filter identifies each of them.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import math
 from rappor.checks import whole
 from rappor.params import Params, check_params
 
-SMALL_COHORT, MIN_COHORT = 1000, 100  # reports in a cell: comfortable, and the least (R67)
+SMALL_COHORT, MIN_COHORT = 1000, 100  # reports in a cell: comfortable, and required
 
 
 def identifying_bits(params: Params) -> float:
-    """How many bits of chance tell the B' of clients with one value apart: k H(f/2).
+    """The entropy, in bits, of the B' of clients that hold the same value: k H(f/2).
 
     >>> round(identifying_bits(Params.preset("windows")), 1)
     103.8
@@ -28,9 +28,9 @@ def identifying_bits(params: Params) -> float:
 
 
 def hides_a_shared_value(params: Params, reports: float) -> bool:
-    """Whether many clients are expected to have the same B' where all hold one value (R69).
+    """Whether clients that all hold one value are expected to share their B' with others.
 
-    By the birthday bound: clients share B' by chance while k H(f/2) <= log2(reports) / 2.
+    By the birthday bound, they share it by chance while k H(f/2) <= log2(reports) / 2.
 
     >>> hides_a_shared_value(Params(1, 1, 1, 0.5, 0.5, 0.75), 1000)
     True
@@ -39,7 +39,7 @@ def hides_a_shared_value(params: Params, reports: float) -> bool:
 
 
 def reports_in_a_cell(reports: int, params: Params, cells: int) -> float:
-    """Expected reports in one cell and cohort where all cells and cohorts are alike.
+    """Expected reports in one cell and cohort, if all have the same size.
 
     >>> reports_in_a_cell(10**6, Params.preset("windows"), 5)
     25000.0

@@ -1,6 +1,6 @@
-"""What else hides a value besides ε: deniability (R34) and Bloom ambiguity (R33).
+"""What hides a value in addition to ε: deniability (§6) and Bloom ambiguity (§6.1).
 
-Neither is a guarantee in the sense of differential privacy, and neither is ever credited to ε.
+Neither is a guarantee in the sense of differential privacy, and neither lowers ε.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rappor.params import Params, check_params
 
 
 class Deniability(NamedTuple):
-    """How often the permanent response leaves nothing of a value's own bits (§3.3).
+    """How often the permanent response leaves nothing of a value's own bits.
 
     Attributes:
-        all_zero: chance (f/2)^h that every signal bit of B' is 0.
-        all_replaced: chance f^h that every signal bit was decided by a coin instead of the value.
+        all_zero: the probability (f/2)^h that every signal bit of B' is 0.
+        all_replaced: the probability f^h that a coin, not the value, decided every signal bit.
     """
 
     all_zero: Fraction
@@ -29,7 +29,7 @@ class Deniability(NamedTuple):
 
 
 def deniability(params: Params) -> Deniability:
-    """Both chances, exact. Neither is "no information": other values make such B' more likely.
+    """Both probabilities, exact. Such a B' still tells something: other values make it likelier.
 
     >>> float(deniability(Params.preset("windows")).all_replaced)
     0.25
@@ -42,7 +42,7 @@ def deniability(params: Params) -> Deniability:
 def candidates_per_pattern(params: Params, candidates: int) -> Fraction:
     """Expected number of other candidates with the same bits as a given one, in one cohort.
 
-    For h distinct bits chosen uniformly: (M - 1) / C(k, h). An average, not a promise (R33).
+    For h distinct bits chosen uniformly: (M - 1) / C(k, h). An average, not a guarantee.
     """
     check_params(params)
     return Fraction(whole("candidates", candidates, 1) - 1, comb(params.k, params.h))

@@ -1,7 +1,7 @@
-"""An ε checker that trusts no formula: every output and every pair of values, for small k (R23).
+"""An ε checker without formulas: it tries every output and every pair of values, for small k.
 
-Exact rationals throughout. Exponential in k·n: for checking, for teaching, and for a privacy
-officer who wants to see the closed forms agree with plain counting.
+It uses exact rationals. It is exponential in k·n: for tests, for teaching, and for privacy officers
+who want to see that the closed forms agree with plain counting.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What one client has spent: charges over values, versions, collections and correlated groups.
 
 docs/theory/composition.md proves the rules: reports that share B' (same collection, memo digest,
-value, secret, and in budget mode period) are one joint history, whatever the version; all else
-adds. The ledger on disk, with its cap, belongs to the client; this is its arithmetic.
+value, secret, and in budget mode period) are one joint history, for all versions; everything else
+adds. This is the arithmetic only; `rappor.client` keeps the ledger on disk, and its limits.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Charge:
 
     Attributes:
         collection: its name.
-        memo: its memo digest: what, with the value, decides which B' is used.
+        memo: its memo digest, which with the value decides which B' is used.
         value: anything that tells a client's values apart (a keyed fingerprint, a number).
         params: the version's parameters.
         reports: how many reports were, or may be, made.
         kind: the kind of collection.
-        group: collections whose values depend on each other carry the same group name (R65).
-        period: in budget mode the calendar period, whose B' is its own (R32c).
-        secret: which of a client's secrets was used: each one draws B' anew (R58).
+        group: the name that collections share if their values depend on each other (§6.1).
+        period: in budget mode the calendar period, which has its own B'.
+        secret: which of a client's secrets was used; each one draws its own B'.
     """
 
     collection: str
@@ -44,21 +44,21 @@ class Charge:
 
     @property
     def memoized(self) -> Hashable:
-        """What decides which B' was used: charges that agree on it are one joint history."""
+        """What decides which B' was used; charges with the same key are one joint history."""
         value, secret = (type(self.value), self.value), (type(self.secret), self.secret)
         return (self.collection, self.memo, value, self.period, secret)  # 1 and True are two values
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """ε for everything in the ledger, each sum rounded up.
+    """The ε of everything in the ledger, each sum rounded up.
 
     Attributes:
         total: over the client's whole ledger: all collections, values and versions.
-        ceiling: the same if every value were reported for ever.
+        ceiling: the same if every value were reported any number of times.
         by_collection: each collection's share of the total.
-        by_group: for each correlated group, what is learnt about the one thing its collections
-            have in common; a collection without a group is not in it.
+        by_group: for each correlated group, the ε of what its collections have in common;
+            collections without a group are not included.
     """
 
     total: float

@@ -1,8 +1,8 @@
-"""What N reports can teach: the smallest count that stands out of the noise (§4.2, appendix).
+"""What N reports can reveal: the smallest count that stands out from the noise (§4.2, appendix).
 
 A count's standard error where it is absent is sd = √(p*(1-p*) N / h) / (q*-p*) (Tables 1 and 2 of
 the paper follow it). Testing M candidates one-sided at family-wise level α rejects above Q sd,
-Q = Φ⁻¹(1 - α/M). That is a 50 % power statement; higher power adds standard errors (R46).
+Q = Φ⁻¹(1 - α/M). A count at that threshold is detected with 50 % power; more power needs more.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Detectable:
 def standard_error(params: Params, reports: float, hashes: int | None = None) -> float:
     """Standard error of the count of a string that nobody holds, over N reports.
 
-    `hashes` is the number of bits that speak of one value: h for strings (the default), 1 for the
-    kinds with a bit of their own. Assumes equal cohorts and filters that rarely collide.
+    `hashes` is the number of bits of one value: h for strings (the default), 1 for kinds with one
+    bit for each value. Assumes equal cohorts and filters that rarely collide.
 
     >>> round(standard_error(Params.preset("exponential"), 10**6))
     2806
@@ -43,7 +43,7 @@ def _hashes(params: Params, hashes: int | None) -> int:
 
 
 def _spread(params: Params, reports: float, count: float, hashes: int) -> float:
-    """Standard error of a realised count T (R43): (T q*(1-q*) + (N-T) p*(1-p*)) / h, rooted."""
+    """Standard error of a realised count T: (T q*(1-q*) + (N-T) p*(1-p*)) / h, rooted."""
     if_zero, if_one = channel(params).noise
     variance = (count * if_one if count else 0.0) + (reports - count) * if_zero
     return math.sqrt(variance / hashes)
@@ -79,7 +79,7 @@ def detectable(
     alpha: float = 0.05,
     hashes: int | None = None,
 ) -> Detectable:
-    """The smallest count that is detected with the given power among M candidates (R46, R50).
+    """The smallest count that is detected with the given power among M candidates.
 
     Solves T = Q sd(0) + z_power sd(T). The count may exceed N: then nothing can be detected.
     """
@@ -107,7 +107,7 @@ def learnable_strings(
     heavy_share: float = 0.0,
     hashes: int | None = None,
 ) -> float:
-    """Most strings that N reports can reveal: equally frequent ones, just detectable (R46-R49).
+    """Most strings that N reports can reveal: equally frequent ones, just detectable (§4.2).
 
     With p = .5, f = 0, h = 1 and power .5 this is the paper's (2q-1) √N / Q. It is an upper bound:
     heavy hitters that hold `heavy_share` of the reports leave only the rest to be shared out, and
@@ -124,7 +124,7 @@ def learnable_strings(
 
 
 def smallest_count(epsilon: float, reports: float, candidates: float, alpha: float = 0.05) -> float:
-    """ε turned into the smallest detectable count (R50), for one bit with p = .5 and f = 0.
+    """The smallest detectable count for a given ε, for one bit with p = .5 and f = 0.
 
     There q = e^ε / (1 + e^ε), so the count is Q √N / tanh(ε/2).
 

@@ -9,7 +9,7 @@ Then ε = max over the kind's (u, d) of u g(t1) + d g(t0). A single report gives
 strings, t = 0 gives Theorem 1, f = 0 gives plain composition (ε∞ = ∞).
 
 Neighbours: one client holds one of two values, and reports it in the same periods either way. All
-results are rounded up to the next float: what is shown is never below the true value.
+results are rounded up to the next float: a result is never below the true value.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from rappor.params import Params, check_params
 from rappor.typing import Kind
 
 MAX_REPORTS = 10**100
-_DIGITS = 80  # of precision, and as many more as the number of reports has
-_SLACK = Decimal("1e-60")  # above every rounding error that is left, far below a float
+_DIGITS = 80  # of precision, plus the number of digits of the number of reports
+_SLACK = Decimal("1e-60")  # larger than every rounding error, far smaller than a float's
 
 
 class Step(NamedTuple):
-    """Some reports of one value that were drawn with the same p and q."""
+    """Reports of one value with the same p and q."""
 
     p: float
     q: float
@@ -65,7 +65,7 @@ def epsilon_n(params: Params, n: int | float, kind: Kind = "string") -> float:
 
 
 def epsilon_infinity(params: Params, kind: Kind = "string") -> float:
-    """ε of ever so many reports: Theorem 1 for strings, 2h ln((1-f/2) / (f/2)); ∞ at f = 0.
+    """ε of any number of reports: Theorem 1 for strings, 2h ln((1-f/2) / (f/2)); ∞ at f = 0.
 
     >>> round(epsilon_infinity(Params.preset("chrome")), 5)
     2.0433
@@ -74,7 +74,7 @@ def epsilon_infinity(params: Params, kind: Kind = "string") -> float:
 
 
 def epsilon_history(params: Params, steps: Iterable[Step], kind: Kind = "string") -> float:
-    """ε of one unchanged value reported with (p, q) that changed over time (R32a).
+    """ε of one unchanged value, reported with p and q that changed over time.
 
     Args:
         params: gives f, k and h; its p and q are not used.
@@ -91,13 +91,13 @@ def epsilon_history(params: Params, steps: Iterable[Step], kind: Kind = "string"
 
 
 def _arithmetic(reports: int) -> AbstractContextManager[Context]:
-    """Decimal arithmetic for so many reports; t of a long history underflows to 0, rightly."""
+    """Decimal arithmetic for this many reports; t of a long history may underflow to 0."""
     digits = _DIGITS + reports.bit_length()
     return localcontext(Context(prec=digits, Emin=-(10**17), Emax=10**17))
 
 
 def _ln_ratio(small: Fraction, large: Fraction) -> Decimal:
-    """ln(small / large): 0 where they are equal, which tells nothing; -∞ for small = 0."""
+    """ln(small / large): 0 if they are equal, -∞ if small = 0."""
     if small == large:
         return Decimal(0)
     return (_decimal(small) / _decimal(large)).ln() if small else Decimal("-Infinity")
@@ -134,7 +134,7 @@ def round_up(number: Decimal | Fraction) -> float:
 
 
 def add_up(losses: Iterable[tuple[float, int]]) -> float:
-    """The sum of ε, each taken so many times, never below the true sum."""
+    """The sum of (ε, times) pairs, never below the true sum."""
     counted = [(loss, times) for loss, times in losses if times]
     if any(loss == math.inf for loss, _ in counted):
         return math.inf
@@ -149,6 +149,6 @@ def check_step(step: Step) -> tuple[Fraction, Fraction, int]:
         raise ParamsError(f"a step is (p, q, reports), got {show(step)}") from None
     if not (is_real(p) and is_real(q) and 0 <= p <= q <= 1):
         raise ParamsError(f"a step must satisfy 0 <= p <= q <= 1, got p = {show(p)}, q = {show(q)}")
-    if float(p) != p or float(q) != q:  # the digits tell floats apart, not all rationals
+    if float(p) != p or float(q) != q:  # the precision separates floats, not all rationals
         raise ParamsError(f"p and q must be floats, got p = {show(p)}, q = {show(q)}")
     return exact(p), exact(q), whole("reports", reports, 0, MAX_REPORTS)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, Context, Decimal
 
-_DIGITS = Context(prec=400)  # a float has up to 309 before the point, and every one is kept
+_DIGITS = Context(prec=400)  # a float has up to 309 digits before the point
 
 
 def up(epsilon: float, places: int = 4) -> str:
-    """ε with so many decimals, rounded up; ∞ as such.
+    """ε as text with a number of decimals, rounded up; ∞ as "∞".
 
     >>> up(4.394449154672439), up(1.0743, 3), up(math.inf)
     ('4.3945', '1.075', '∞')

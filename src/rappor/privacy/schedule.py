@@ -1,11 +1,11 @@
-"""Budgets over time: p and q that change by calendar period (R32; docs/theory/schedules.md).
+"""Budgets over time: p and q that change by calendar period (§6.1; docs/theory/schedules.md).
 
-Three settings, each with its own promise:
-a. one unchanged value, memo kept: `epsilon_history` of its steps, at most ε∞ for any schedule;
-b. values that change, in the same pattern: the sum of (a) over the values;
-c. budget mode, B' drawn anew in each period: the sum of ε1 over periods, for all pairs of
+Three settings, each with its own guarantee:
+a. one unchanged value, one memo: `epsilon_history` of its steps, at most ε∞ for any schedule;
+b. values that change at known times: the sum of (a) over the values;
+c. budget mode, a new B' in each period: the sum of ε1 over the periods, for all pairs of
    sequences of values.
-The index is the calendar period, never a client's own count, which would itself tell something.
+The index is the calendar period, never a client's own count, which would reveal something itself.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from rappor.typing import Kind
 def epsilon_changing(
     params: Params, histories: Iterable[Iterable[Step]], kind: Kind = "string"
 ) -> float:
-    """(b): ε of a client whose value changed, memo kept: the sum over its values (R32b).
+    """(b): ε of a client whose value changed, one memo for each value: the sum over its values.
 
-    Protects which values they were; that and when they changed is not protected (R30).
+    It protects which values they were. It does not protect that and when they changed.
 
     Args:
         params: gives f, k and h.
@@ -39,10 +39,10 @@ def epsilon_changing(
 
 
 def epsilon_budget(params: Params, steps: Iterable[Step], kind: Kind = "string") -> float:
-    """(c): ε in budget mode, where each report has its own B': the sum of ε1 (R32c).
+    """(c): ε in budget mode, where each report has its own B': the sum of ε1.
 
-    Every report counts as one period: two in the same period would share B' or not, depending on
-    whether their values are equal, and that pattern is not covered.
+    Every report counts as one period. Two reports in one period would share B' only if their values
+    are equal, and ε does not cover that pattern.
     """
     return add_up(
         (epsilon_history(params, [Step(step.p, step.q)], kind), whole("reports", step.reports, 0))
@@ -56,8 +56,8 @@ class Schedule:
 
     Attributes:
         periods: the parameters of period 0, 1, ...; only q differs.
-        epsilon: what all periods together cost in budget mode, rounded up.
-        price: for each period, the standard error of an estimate relative to the full q.
+        epsilon: the cost of all periods together in budget mode, rounded up.
+        price: for each period, the standard error relative to that at the highest q.
     """
 
     periods: tuple[Params, ...]
@@ -72,15 +72,15 @@ def spend(
     kind: Kind = "string",
     ratio: float | None = None,
 ) -> Schedule:
-    """Spread ε over periods by lowering q towards p; never more than ε in all.
+    """Spread ε over periods by lowering q towards p; the sum never exceeds ε.
 
     Args:
         epsilon: the budget for all periods.
         periods: how many periods to plan.
         params: f, p and the highest q.
         kind: the kind of collection.
-        ratio: None shares evenly; a ratio r in (0, 1) gives period t the share (1-r) r^t, so that a
-            plan without an end stays within the budget however long it runs.
+        ratio: None gives equal shares; r in (0, 1) gives period t the share (1-r) r^t, so that a
+            plan of any length stays within the budget.
 
     >>> plan = spend(4.3944, 10, Params.preset("windows"))
     >>> plan.epsilon <= 4.3944, round(plan.price[0], 1)
@@ -99,7 +99,7 @@ def spend(
 
 
 def _shares(epsilon: Fraction, periods: int, ratio: float | None) -> Sequence[Fraction]:
-    # A hair below the exact share, so that sums of rounded-up ε stay within the budget.
+    # Slightly below the exact share, so that sums of rounded-up ε stay within the budget.
     epsilon -= epsilon / 2**40
     if ratio is None:
         return [epsilon / periods] * periods

@@ -1,4 +1,4 @@
-"""Warner's surveys, with which the paper opens, and the averaging attack on them (§1, R1-R2)."""
+"""Warner's surveys, with which the paper begins, and the averaging attack on them (§1, §1.3)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def one_coin_estimate(yes_share: float) -> float:
     return 2 * yes_share - 1
 
 
-TWO_COIN_EPSILON = math.log(3)  # 75 % against 25 %, whichever the truth
+TWO_COIN_EPSILON = math.log(3)  # 75 % against 25 %, for either truth
 ONE_COIN_EPSILON = math.inf  # a "no" is always the truth
 
 
 def averaging_posterior(yes: int, answers: int) -> Fraction:
-    """P(truth is "no" | `yes` of `answers` said "yes"), for one person asked again and again.
+    """P(truth is "no" | `yes` of `answers` said "yes"), for one person asked many times.
 
     Without memoization each answer tosses new coins, so the likelihood ratio is
     3^(2 yes - answers), from even prior odds. 75 of 100 leave 3^-50 to "no" (the paper's 1.39e-24).

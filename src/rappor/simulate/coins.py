@@ -1,8 +1,8 @@
-"""Exact coins for arrays: 64 lanes a word, each 1 with exactly the probability of its float (R21).
+"""Exact coins for arrays: 64 lanes a word, each 1 with exactly the probability of a float (§2).
 
-`rappor.mechanism.coin` for millions of reports: a uniform number U in [0, 1) is drawn for every
-lane, binary digit by binary digit (a word's 1 is the digit 0 of U), and compared with the binary
-digits of the probability, to the last of them.
+The same as `rappor.mechanism.coin`, for millions of reports. A uniform number U in [0, 1) is drawn
+for every lane, one binary digit at a time (a 1 in a word is the digit 0 of U), and compared with
+all binary digits of the probability.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from rappor.mechanism.prr import flip_probability
 from rappor.params import Params
 
 Words = NDArray[np.uint64]
-Read = Callable[[int], Words]  # so many fresh words
-Digit = bool | Words  # the digit of all lanes, or of each lane
+Read = Callable[[int], Words]  # a number of words -> fresh random words
+Digit = bool | Words  # one digit for all lanes, or one for each lane
 Digits = Sequence[Digit]
 
-SHORT = 8  # up to this many digits every word is drawn for every lane: nothing to keep track of
-DENSE = 10  # after so many digits only 1 word in 16 has an undecided lane: the others are left out
-_AGAIN = 4  # digits between one leaving out and the next
+SHORT = 8  # up to this many digits, every digit is drawn for every lane
+DENSE = 10  # after this many digits, 1 word in 16 has an undecided lane; others are dropped
+_AGAIN = 4  # digits between two rounds of dropping decided words
 
 
 def reader(generator: np.random.Generator) -> Read:
-    """Fresh words of a generator."""
+    """A source of random words from a generator."""
     highest = 2**64 - 1
     return lambda number: generator.integers(0, highest, number, np.uint64, endpoint=True)
 
 
 def below(digits: Digits, words: int, read: Read) -> Words:
-    """Which lanes' U lie below the probability with these binary digits, shape (words,).
+    """The lanes whose U is below the probability with these binary digits, shape (words,).
 
     Args:
-        digits: after the point, the first first; each for all lanes, or an array (words,) with a
-            bit for each lane.
-        words: how many.
-        read: where randomness comes from.
+        digits: the binary digits after the point, first to last; each for all lanes, or an array
+            (words,) with a bit for each lane.
+        words: how many words to make.
+        read: the source of random words.
     """
     if len(digits) <= SHORT:
         return _from_the_last(digits, words, read)
@@ -81,7 +81,7 @@ def _from_the_last(digits: Digits, words: int, read: Read) -> Words:
 
 
 def _compare(digit: Digit, word: Words, ones: Words, undecided: Words) -> None:
-    """Go one digit on: U's 0 under a 1 is below, U's 1 over a 0 is not, equal stays undecided."""
+    """Compare one digit: U's 0 with a 1 is below, U's 1 with a 0 is not, equal stays undecided."""
     if isinstance(digit, np.ndarray):
         ones |= undecided & word & digit
         word ^= digit
@@ -94,13 +94,13 @@ def _compare(digit: Digit, word: Words, ones: Words, undecided: Words) -> None:
 
 
 def flips(params: Params, words: int, read: Read) -> Words | None:
-    """Which bits the permanent response flips, each with probability f/2; None: none, f = 0."""
+    """The bits that the permanent response flips, each with probability f/2; None if f = 0."""
     digits = binary_digits(flip_probability(params))
     return below(digits, words, read) if digits else None
 
 
 def responses(params: Params, permanent: Words, read: Read) -> Words:
-    """The instantaneous response: 1 with probability q where B' is 1, p where it is 0."""
+    """The instantaneous response: 1 with probability q if B' is 1, with p if it is 0."""
     _, p, q = params.exact
     low = binary_digits(p)
     if q == 1:

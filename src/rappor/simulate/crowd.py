@@ -1,7 +1,7 @@
-"""The crowd: who reports, in which cohort, how often, and which value each time.
+"""The clients of a simulated collection: their cohorts, how often they report, and their values.
 
-Cohorts are fixed for ever (R35); a client may report several times, on one value or on several
-(section H of the requirements). Nothing here is noisy: it is the truth that reports hide.
+A client keeps its cohort (§4). It may report several times, on one value or on several. Nothing
+here is noisy: it is the truth that reports hide.
 """
 
 from __future__ import annotations
@@ -40,22 +40,23 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """Clients and what they hold; made by `draw_crowd`.
+    """Clients and the values they hold; made by `draw_crowd`.
 
     Attributes:
         params: the parameters of the collection.
         kind: the kind of collection.
         dialect: how strings are placed.
-        names: the M values that are held.
+        names: the M values that clients hold.
         nobody: candidates that nobody holds.
-        shares: of the values, shape (M,).
+        shares: the share of each value, shape (M,).
         filters: the true bits of the values.
         values: same, changing or distinct.
-        change: of changing values, the chance that a value is drawn anew before a report.
-        repeats: the most reports that one client can make on one value.
-        sections: clients by cohort and number of reports, those without any left out.
-        held: of values that stay the same, how many clients of each section hold each; (S, M).
-        generator: at the place where drawing noise for counts may go on.
+        change: for changing values, the chance that a value is drawn again before a report.
+        repeats: the largest number of reports that one client can make on one value.
+        sections: clients by cohort and number of reports, without clients that never report.
+        held: for values that stay the same, how many clients of each section hold each value;
+            shape (S, M).
+        generator: its next numbers are for the noise of counts.
     """
 
     params: Params
@@ -78,7 +79,7 @@ class Crowd:
         return sum(section.clients * section.reports_each for section in self.sections)
 
     def stream(self, *place: int) -> np.random.Generator:
-        """A generator of its own for one part of the work, the same in whatever order they run."""
+        """A separate generator for one part of the work, independent of the order of the parts."""
         root = self.generator.bit_generator.seed_seq
         if not isinstance(root, np.random.SeedSequence):
             raise ParamsError("seed must be a whole number, several, or None")
@@ -86,9 +87,9 @@ class Crowd:
         return np.random.Generator(np.random.SFC64(child))
 
     def values_of(self, section: Section) -> Values:
-        """The value of each report, by its place in `names`: shape (clients, reports each).
+        """The value of each report as an index into `names`, shape (clients, reports each).
 
-        Of values that stay the same: shape (clients, 1).
+        The shape is (clients, 1) if values stay the same.
         """
         generator = self.stream(0, section.number)
         if self.held is not None:
@@ -111,8 +112,8 @@ class Crowd:
         values[:, 0] = drawn(section.clients)
         for number in range(1, section.reports_each):
             values[:, number] = values[:, number - 1]
-            anew = np.flatnonzero(generator.random(section.clients) < self.change)
-            values[anew, number] = drawn(len(anew))
+            again = np.flatnonzero(generator.random(section.clients) < self.change)
+            values[again, number] = drawn(len(again))
         return values
 
 
@@ -173,7 +174,7 @@ def _generator(seed: Seed) -> np.random.Generator:
 def _members(
     population: Members, kind: str
 ) -> tuple[tuple[str, ...], NDArray[np.float64], list[int] | None, tuple[str, ...]]:
-    """Values that are held, their shares, their own bits, and candidates that nobody holds."""
+    """The held values, their shares, their bits, and candidates that nobody holds."""
     if not isinstance(population, Population):
         names, shares = _shares(population)
         return tuple(names), shares, None, ()
@@ -214,7 +215,7 @@ def _shares(
 def _cohort_sizes(
     given: ArrayLike | str | None, m: int, clients: int, generator: np.random.Generator
 ) -> IntArray:
-    """Clients in each cohort: drawn, or in proportion to what was given, adding up exactly."""
+    """Clients in each cohort: drawn, or in proportion to the given sizes; they add up exactly."""
     if isinstance(given, str) and given == "random":
         return generator.multinomial(clients, np.full(m, 1 / m))
     try:
@@ -246,21 +247,21 @@ def _sections(sizes: IntArray, reports_each: int, one_more: int) -> Iterator[Sec
             first_client += clients
 
 
-UNIT = 1 << 40  # the line is measured in whole numbers, so that no rounding hits a value twice
-TOGETHER = 8  # clients that share an order of the values; each has its own comb
+UNIT = 1 << 40  # lengths on the line are whole numbers, so that rounding never hits a value twice
+TOGETHER = 8  # clients that share one order of the values; each has its own offset
 MAX_EACH = 1 << 22  # so that the line's length fits 64 bits
 
 
 def distinct_values(
     shares: NDArray[np.float64], clients: int, each: int, generator: np.random.Generator
 ) -> Values:
-    """Different values for each client, shape (clients, each), by their places in `shares`.
+    """Different values for each client, shape (clients, each), as indices into `shares`.
 
     Args:
         shares: adding up to 1, none above 1 / each.
         clients: how many.
-        each: values of each client, at most 2^22.
-        generator: where orders and combs come from.
+        each: number of values of each client, at most 2^22.
+        generator: the source of orders and offsets.
 
     >>> import numpy as np
     >>> distinct_values(np.full(3, 1 / 3), 1, 3, np.random.default_rng(1)).sum()
@@ -283,7 +284,7 @@ def unit_lengths(shares: NDArray[np.float64], each: int) -> NDArray[np.int64]:
     exact = np.minimum(shares * each, 1.0) * UNIT
     lengths: NDArray[np.int64] = np.floor(exact).astype(np.int64)
     missing = each * UNIT - int(lengths.sum())
-    while missing > 0:  # less than one unit for each value, but for the rounding of the shares
+    while missing > 0:  # less than one unit a value, apart from the rounding of shares
         room = np.flatnonzero((lengths < UNIT) & (shares > 0))
         if len(room) == 0:
             raise ValueError("shares do not add up to 1")

@@ -1,8 +1,8 @@
-"""Counts drawn straight from their exact distribution: no report is made one by one (R20).
+"""Counts drawn from their exact distribution, without making the reports (§4).
 
-Given how many clients of a cohort truly have a bit set, the permanent response keeps or makes a
-binomial number of them, and the instantaneous one adds two binomials of their reports. Bits are
-independent given the values, so the counts have exactly the law of counted reports.
+Given how many clients of a cohort truly set a bit, the number that set it in B' is a sum of two
+binomials, and so is the number of their reports that set it. Bits are independent given the values,
+so the counts have exactly the distribution of counted reports.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rappor.typing import IntArray
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """Simulated counts and the truth behind them: reports that really held each value."""
+    """Simulated counts, and the truth: how many reports really hold each value."""
 
     counts: Counts
     truth: dict[str, int] = field(repr=False)
@@ -78,10 +78,10 @@ def named(names: Sequence[str], nobody: Sequence[str], truth: IntArray) -> dict[
 
 
 class _ClientGroup(NamedTuple):
-    """Memos (one client, one value) that the same number of reports were made of.
+    """Memos (one client, one value) with the same number of reports.
 
-    holders: how many in each cohort, (m,); truly: how many of them have each bit set, (m, k);
-    held: how many of each value in all, (M,).
+    holders: how many in each cohort, (m,); truly: how many of them set each bit, (m, k);
+    held: how many of each value in all cohorts, (M,).
     """
 
     holders: IntArray
@@ -90,7 +90,7 @@ class _ClientGroup(NamedTuple):
 
 
 def _groups(crowd: Crowd) -> Iterator[tuple[int, _ClientGroup]]:
-    """The memos by how often each was reported, fewest first."""
+    """The memos by their number of reports, in ascending order."""
     m, size = crowd.params.m, len(crowd.names)
     found: dict[int, _ClientGroup] = {}
     for section in crowd.sections:
@@ -106,7 +106,7 @@ def _groups(crowd: Crowd) -> Iterator[tuple[int, _ClientGroup]]:
 
 
 def _memos(crowd: Crowd, section: Section) -> Iterator[tuple[int, IntArray]]:
-    """For each number of reports: how many clients made that many of each value, (M,)."""
+    """For each number of reports: how many clients made that many on each value, (M,)."""
     if crowd.held is not None:
         yield section.reports_each, crowd.held[section.number]
         return
@@ -144,14 +144,14 @@ def reported_ones(
     times: int,
     generator: np.random.Generator,
 ) -> IntArray:
-    """Ones in the reports on bits that `truly` of so many clients have: B -> B' -> S, by counts.
+    """How many reports set each bit that `truly` of `holders` clients set: B -> B' -> S.
 
     Args:
-        truly: of each bit, in how many clients it is truly 1; any shape.
-        holders: clients of each bit, in a shape that fits.
+        truly: for each bit, the number of clients that set it; any shape.
+        holders: the number of clients, one number or in a shape that fits.
         params: the parameters of the collection.
-        times: reports that each client makes, all with one B'.
-        generator: of the noise.
+        times: reports of each client, all with one B'.
+        generator: the source of the noise.
 
     >>> windows = Params.preset("windows")  # q* = .6875, p* = .5625
     >>> reported_ones(np.array([1000, 0]), 1000, windows, 1, np.random.default_rng(1)).tolist()

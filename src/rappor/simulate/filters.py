@@ -1,7 +1,7 @@
 """Filters: the true bits B of every value in every cohort, for all values at once (§2, step 1).
 
-Strings are placed by `rappor.decoding.placement`, bit for bit what a client does; a category, a
-range or a boolean has its own bit.
+`rappor.decoding.placement` places strings exactly as a client does; a category, a range or a
+boolean has its own bit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Filters:
         params: k, h and m are used.
         placed: strings: shape (m * h, M), row j * h + l the bit of hash l in cohort j; other kinds:
             shape (1, M), the same in all cohorts, -1 for no bit.
-        hashed: whether it is the first.
+        hashed: whether the values are strings.
     """
 
     params: Params
@@ -40,7 +40,7 @@ class Filters:
         return self.placed[cohort * h : (cohort + 1) * h] if self.hashed else self.placed
 
     def ones(self, cohort: int, held: IntArray) -> IntArray:
-        """How many of a cohort's holders have each bit set before any noise; held: (M,), → (k,).
+        """How many clients of a cohort set each bit before any noise; held: (M,), → (k,).
 
         A bit that two hashes of one value set counts once.
         """
@@ -69,7 +69,7 @@ def filters_of(
 
     Args:
         names: M values.
-        bits: of kinds without hashing: the bit of each value; None: the value's place.
+        bits: for kinds without hashing, the bit of each value; None: value i sets bit i.
         params: the parameters of the collection.
         kind: string, category, ordinal or boolean.
         dialect: how strings are placed.

@@ -1,7 +1,7 @@
-"""Full reports of a simulated collection, at array speed: what the clients would have sent (§2).
+"""Full reports of a simulated collection, at array speed: what its clients would send (§2).
 
-The same coins as a client's, to the last binary digit, and the same sharing of B'. Work is cut into
-pieces with a generator each: the reports of a seed do not depend on how many threads made them.
+Coins are exact to the last binary digit, and B' is shared, as in a real client. Each piece of work
+has its own generator, so the reports of a seed do not depend on the number of threads.
 
 >>> from rappor import Params
 >>> made = reports({"a.org": 3, "b.org": 1}, Params.preset("windows"), 1000, seed=7)
@@ -32,8 +32,8 @@ from rappor.simulate.memos import memos_of, respond
 from rappor.simulate.scenario import Scenario
 from rappor.typing import ByteArray
 
-PIECE_BYTES = 1 << 20  # of reports made at once: what belongs to them stays in the cache
-Progress = Callable[[int], object]  # told how many reports are new
+PIECE_BYTES = 1 << 20  # of reports made at once, so that their arrays stay in the cache
+Progress = Callable[[int], object]  # called with the number of new reports
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,15 +44,16 @@ class Reports:
         params: the parameters of the collection.
         kind: the kind of collection.
         dialect: how strings were placed; None for other kinds.
-        names: the values that are held.
+        names: the values that clients hold.
         nobody: candidates that nobody holds.
         cohorts: of each report, shape (N,); reports are in the order of their cohorts.
         packed: the reports, shape (N, ceil(k/8)), packed as on the wire.
-        values: the place in `names` of each report's value, shape (N,).
+        values: the index in `names` of each report's value, shape (N,).
         clients: the number of each report's client, shape (N,).
-        reports_per_client: the most reports that one client can have made on one value.
-        bloom: B, packed, where it was kept.
-        prr: B', packed, where it was kept.
+        reports_per_client: the largest number of reports that one client can have made on one
+            value.
+        bloom: B, packed; None unless it was kept.
+        prr: B', packed; None unless it was kept.
     """
 
     params: Params
@@ -146,7 +147,7 @@ def _empty(crowd: Crowd, keep: bool) -> Reports:
 
 
 class _Piece(NamedTuple):
-    """Some clients of a section: their numbers, values (clients, each or 1), and place in all."""
+    """Some clients of a section: the first client's number, and values (clients, each or 1)."""
 
     section: Section
     number: int
@@ -157,7 +158,7 @@ class _Piece(NamedTuple):
 def pieces(
     crowd: Crowd, *, keep_steps: bool = False, threads: int | None = None
 ) -> Iterator[Reports]:
-    """The reports of a crowd piece by piece, in order: memory does not grow with them."""
+    """The reports of a crowd piece by piece, in order, in memory that does not grow."""
     workers = min(4, os.cpu_count() or 1) if threads is None else whole("threads", threads, 1, 256)
     waiting: deque[Future[Reports]] = deque()
     with ThreadPoolExecutor(workers, "rappor-simulate") as pool:
@@ -189,7 +190,7 @@ def _jobs(crowd: Crowd) -> Iterator[tuple[_Piece, ByteArray]]:
 
 
 def _make(crowd: Crowd, piece: _Piece, filters: ByteArray, keep: bool) -> Reports:
-    """The reports of one piece: what happens in a thread."""
+    """The reports of one piece; runs in a thread."""
     section, values = piece.section, piece.values
     clients, each = len(values), section.reports_each
     memo: Any = None

@@ -1,4 +1,4 @@
-"""A decoded table beside the truth it was drawn from: what was found, missed and invented (R42)."""
+"""A decoded table compared with the truth: what was found, missed and falsely detected (§5)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Found = Mapping[str, tuple[float, float, float]]  # string -> share, and its 95 
 
 
 class TruthRow(NamedTuple):
-    """One detected or missed string beside its truth; counts of reports."""
+    """One detected or missed string and its true count; all numbers are counts of reports."""
 
     string: str
     estimate: float
-    low: float
-    high: float
+    low_95: float
+    high_95: float
     truth: int
     verdict: str  # "found", "false" or "missed"
 
@@ -41,10 +41,10 @@ class Judgement:
         false_positives: detected though nobody holds them.
         missed: present candidates that were not detected.
         fdr: false positives among those detected.
-        l1: Σ |estimated - true share| over all strings, what was not detected taken as 0.
-        mass_found: the true share of all that was rightly detected.
-        mass_estimated: the estimated share of all that was detected.
-        covered: detected strings whose 95 % interval holds the truth.
+        l1: Σ |estimated - true share| over all strings; the estimate is 0 if not detected.
+        mass_found: the true share of all strings that were rightly detected.
+        mass_estimated: the estimated share of all detected strings.
+        covered: detected strings whose 95 % interval contains the truth.
         rows: detected strings, then missed ones, largest first.
     """
 
@@ -78,7 +78,7 @@ class Judgement:
 
 
 def judge(decoded: Any, truth: Mapping[str, int]) -> Judgement:
-    """A `Decoded` beside how many reports really hold each string.
+    """Compare a `Decoded` with how many reports really hold each string.
 
     >>> from rappor import Params, decode, simulate
     >>> drawn = simulate.simulate({"a": 3, "b": 1}, Params.preset("exponential"), 10**6, seed=1)
@@ -93,7 +93,7 @@ all reports explained
 
 
 def judge_shares(found: Found, listed: Iterable[str], truth: Mapping[str, int]) -> Judgement:
-    """The same for the detected shares of any decoder."""
+    """Compare the detected shares of any decoder with the truth."""
     if not truth or not all(is_whole(held) and held >= 0 for held in truth.values()):
         raise ParamsError(f"truth must map strings to whole numbers of reports, got {show(truth)}")
     reports = max(sum(truth.values()), 1)
@@ -107,13 +107,13 @@ def judge_shares(found: Found, listed: Iterable[str], truth: Mapping[str, int]) 
         TruthRow(
             string=name,
             estimate=reports * share,
-            low=reports * low,
-            high=reports * high,
+            low_95=reports * low,
+            high_95=reports * high,
             truth=truth.get(name, 0),
             verdict="found" if name in present else "false",
         )
         for name, (share, low, high) in sorted(
-            found.items(), key=lambda each: (-each[1][0], each[0])
+            found.items(), key=lambda item: (-item[1][0], item[0])
         )
     ]
     rows += [
@@ -140,7 +140,7 @@ def judge_shares(found: Found, listed: Iterable[str], truth: Mapping[str, int]) 
 
 
 def read_truth(path: str | PathLike[str]) -> dict[str, int]:
-    """The truth.csv that `rappor simulate` writes: `string,count`, and columns that are skipped."""
+    """The truth.csv that `rappor simulate` writes: `string,count`; other columns are ignored."""
     reader = csv.reader(io.StringIO(read_text(path, newline=""), newline=""))
     head = next(reader, [])
     if head[:2] != ["string", "count"]:

@@ -1,6 +1,6 @@
-"""The mechanism for arrays of reports: B -> B' -> S, with B' shared as a client shares it (§2).
+"""The mechanism for arrays of reports: B -> B' -> S, with B' shared as in a real client (§2).
 
-Reports are rows of packed bytes; whole pieces of work are seen as words of 64 lanes, so that narrow
+Reports are rows of packed bytes; a piece of work is processed as words of 64 lanes, so that narrow
 reports (k = 8) waste nothing.
 """
 
@@ -20,7 +20,7 @@ Places = NDArray[np.int64]
 
 
 class Steps(NamedTuple):
-    """B, B' and S of each report, shape (N, ceil(k/8)); B and B' only where they are asked for."""
+    """B, B' and S of each report, shape (N, ceil(k/8)); B and B' are None unless kept."""
 
     bloom: ByteArray | None
     prr: ByteArray | None
@@ -31,7 +31,7 @@ def memos_of(values: NDArray[np.int32]) -> tuple[NDArray[np.int32], Places]:
     """The memos behind reports: one for each client and value.
 
     Args:
-        values: of each client's reports, shape (clients, each).
+        values: the values of each client's reports, shape (clients, reports each).
 
     Returns:
         The value of each memo, and the memo of each report, in the order of `values.ravel()`.
@@ -52,14 +52,14 @@ def memos_of(values: NDArray[np.int32]) -> tuple[NDArray[np.int32], Places]:
 def respond(
     bloom: ByteArray, memo: Places | None, params: Params, read: Read, *, keep: bool = False
 ) -> Steps:
-    """Both responses.
+    """The permanent and the instantaneous response.
 
     Args:
         bloom: the true filter of each memo, shape (memos, ceil(k/8)).
-        memo: of each report; None where each report has its own.
+        memo: the memo of each report; None if each report has its own.
         params: the parameters.
-        read: where randomness comes from.
-        keep: B and B' as well.
+        read: the source of random words.
+        keep: whether to keep B and B'.
     """
     width = bloom.shape[1]
     spare = (0xFF >> (-params.k % 8)) if params.k % 8 else None
@@ -79,7 +79,7 @@ def respond(
 
 
 def _words(rows: ByteArray) -> Words:
-    """A copy of packed rows as words; what is over in the last word is 0."""
+    """A copy of packed rows as words; the rest of the last word is 0."""
     flat = np.zeros((rows.size + 7) // 8 * 8, np.uint8)
     flat[: rows.size] = rows.ravel()
     return flat.view(np.uint64)

@@ -15,7 +15,7 @@ from rappor.checks import show, whole
 from rappor.csv_cells import original
 from rappor.errors import ParamsError
 from rappor.formats import read_text
-from rappor.simulate.populations import MOST, Population, with_list
+from rappor.simulate.populations import MAX_STRINGS, Population, with_list
 
 HEADER = ["string", "frequency"]
 
@@ -25,18 +25,18 @@ def read_population(
 ) -> Population:
     """The population that a file describes.
 
-    A name that ends in .csv: the header `string,frequency`, then a string and a number in any unit
-    on each line. Any other: text, one value a line; a value that is there n times has weight n, and
+    A .csv file has the header `string,frequency`, then a string and a number in any unit on each
+    line. Any other file is text, one value a line; a value that occurs n times has weight n, and
     empty lines are skipped.
 
     Args:
         path: the file, in UTF-8.
-        absent: candidates that nobody holds, to be added.
-        unlisted: strings to leave off the candidate list, spread evenly over the ranks.
+        absent: how many candidates to add that nobody holds.
+        unlisted: how many strings to leave off the candidate list, spread evenly over the ranks.
         prefix: how the absent candidates' names begin.
 
     Raises:
-        ParamsError: the file, the line and what is wrong with it.
+        ParamsError: names the file, the line and what is wrong.
     """
     content = read_text(path, newline="")
     name = Path(path).name
@@ -46,15 +46,15 @@ def read_population(
         weights = dict(Counter(line for line in content.splitlines() if line))
     if not weights:
         raise ParamsError(f"{path}: no strings in it")
-    if len(weights) > MOST:
-        raise ParamsError(f"{path}: more than {MOST:,} different strings")
-    ranked = sorted(weights, key=lambda each: (-weights[each], each))
+    if len(weights) > MAX_STRINGS:
+        raise ParamsError(f"{path}: more than {MAX_STRINGS:,} different strings")
+    ranked = sorted(weights, key=lambda string: (-weights[string], string))
     if not any(weights.values()):
         raise ParamsError(f"{path}: all frequencies are 0")
-    number = whole("absent", absent, 0, MOST)
-    fresh = (each for i in itertools.count(1) if (each := f"{prefix}{i}") not in weights)
+    number = whole("absent", absent, 0, MAX_STRINGS)
+    fresh = (text for i in itertools.count(1) if (text := f"{prefix}{i}") not in weights)
     nobody = list(itertools.islice(fresh, number))
-    return with_list(name, ranked, [weights[each] for each in ranked], nobody, unlisted)
+    return with_list(name, ranked, [weights[string] for string in ranked], nobody, unlisted)
 
 
 def _rows(content: str, path: str) -> Iterator[tuple[str, float]]:

@@ -1,8 +1,8 @@
-"""Populations: which strings people hold, how often, and which of them an analyst would look for.
+"""Populations: which strings clients hold, how often, and which of them an analyst looks for.
 
 The shapes of the paper's experiments (§5: uniform, normal, exponential, and Zipf for the stand-ins)
-and those of google/rappor's regression tests. A candidate list is never the population: some
-candidates are held by nobody (absent), and some strings are on no list (unlisted; R17, R49).
+and those of google/rappor's regression tests. A candidate list is not the population: nobody holds
+some of the candidates (absent), and some strings are not on the list (unlisted).
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from dataclasses import dataclass, field, replace
 from rappor.checks import is_real, positive, show, text, whole
 from rappor.errors import ParamsError
 
-MOST = 10**7  # strings of one population, absent ones included
+MAX_STRINGS = 10**7  # strings of one population, absent ones included
 
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """Strings with their shares, and the list that an analyst would have.
+    """Strings with their shares, and the candidate list of an analyst.
 
     Attributes:
-        name: what to call it.
-        strings: what people hold, most frequent first in the shapes made here.
-        shares: of each string, adding up to 1 (any unit is accepted and divided by its sum).
-        candidates: what an analyst would look for: without the unlisted strings, with absent ones.
+        name: of the population.
+        strings: what clients hold, most frequent first in the shapes of this module.
+        shares: the share of each string; any unit is accepted, and divided by the sum.
+        candidates: what an analyst looks for: without the unlisted strings, with absent ones.
             By default the strings themselves.
 
     >>> Population("two", ("a.org", "b.org"), (3, 1), ("a.org", "c.org")).unlisted
@@ -54,7 +54,7 @@ class Population:
 
     @property
     def unlisted(self) -> tuple[str, ...]:
-        """Strings that are held, but on no list."""
+        """Strings that clients hold, but that are not on the candidate list."""
         listed = set(self.candidates)
         return tuple(name for name in self.strings if name not in listed)
 
@@ -77,12 +77,12 @@ class Population:
 def uniform(
     strings: int = 100, *, absent: int = 0, unlisted: int = 0, prefix: str = "v"
 ) -> Population:
-    """All strings alike.
+    """All strings have the same share.
 
     >>> uniform(4).shares
     (0.25, 0.25, 0.25, 0.25)
     """
-    number = whole("strings", strings, 1, MOST)
+    number = whole("strings", strings, 1, MAX_STRINGS)
     return _made("uniform", [1.0] * number, absent, unlisted, prefix)
 
 
@@ -95,19 +95,20 @@ def normal(
     unlisted: int = 0,
     prefix: str = "v",
 ) -> Population:
-    """A normal variable rounded to a whole number from 1 to `strings` (§5.1, R51).
+    """A normal variable rounded to a whole number from 1 to `strings` (§5.1, Figure 4).
 
-    String i has Φ((i + 1/2 - mean)/sd) - Φ((i - 1/2 - mean)/sd), divided by what lies in the range.
+    String i has Φ((i + 1/2 - mean)/sd) - Φ((i - 1/2 - mean)/sd), divided by the probability of the
+    range.
 
     >>> round(normal().shares[49], 5)  # v50: the chance of a number that rounds to 50
     0.03988
     """
-    number = whole("strings", strings, 1, MOST)
+    number = whole("strings", strings, 1, MAX_STRINGS)
     centre, spread = _number("mean", mean), positive("sd", sd) * math.sqrt(2)
     shares = []
     for i in range(1, number + 1):
         low, high = (i - 0.5 - centre) / spread, (i + 0.5 - centre) / spread
-        if low > 0:  # the far tail keeps its digits when counted from its own side
+        if low > 0:  # erfc keeps its digits in the far tail
             low, high = -high, -low
         shares.append((math.erfc(-high) - math.erfc(-low)) / 2)
     if not sum(shares) > 0:
@@ -125,12 +126,12 @@ def exponential(
     unlisted: int = 0,
     prefix: str = "v",
 ) -> Population:
-    """String i in proportion to decay^i: what the truth column of Table 1 follows (§5.2, R52).
+    """String i in proportion to decay^i: as in the truth column of Table 1 (§5.2).
 
     >>> round(exponential().shares[0], 5)
     0.04981
     """
-    number = whole("strings", strings, 1, MOST)
+    number = whole("strings", strings, 1, MAX_STRINGS)
     ratio = positive("decay", decay)
     if ratio > 1:
         raise ParamsError(f"decay must be a number above 0 and at most 1, got {show(decay)}")
@@ -146,12 +147,12 @@ def zipf(
     unlisted: int = 0,
     prefix: str = "v",
 ) -> Population:
-    """String i in proportion to (i + shift)^-power: the stand-ins for private data (R53, R54).
+    """String i in proportion to (i + shift)^-power: the stand-ins for private data (§5.3, §5.4).
 
     >>> [round(share, 4) for share in zipf(3).shares]
     [0.5455, 0.2727, 0.1818]
     """
-    number = whole("strings", strings, 1, MOST)
+    number = whole("strings", strings, 1, MAX_STRINGS)
     steep, moved = positive("power", power), _number("shift", shift)
     if not moved > -1:
         raise ParamsError(f"shift must be a number above -1, got {show(shift)}")
@@ -170,7 +171,7 @@ def google_shape(
     >>> round(google_shape("exp").shares[0], 5)
     0.0491
     """
-    number = whole("strings", strings, 1, MOST)
+    number = whole("strings", strings, 1, MAX_STRINGS)
     ranks = range(1, number + 1)
     match shape:
         case "unif":
@@ -195,11 +196,11 @@ GOOGLE_SHAPES = ("unif", "exp", "gauss", "zipf1", "zipf1.5")
 def _made(
     name: str, shares: Sequence[float], absent: int, unlisted: int, prefix: str
 ) -> Population:
-    """Numbered strings with these shares; absent candidates go on with the numbers."""
+    """Numbered strings with these shares; absent candidates continue the numbers."""
     if not isinstance(prefix, str):
         raise ParamsError(f"prefix must be a string, got {show(prefix)}")
     number = len(shares)
-    more = whole("absent", absent, 0, MOST - number)
+    more = whole("absent", absent, 0, MAX_STRINGS - number)
     strings = [f"{prefix}{i}" for i in range(1, number + 1)]
     nobody = [f"{prefix}{i}" for i in range(number + 1, number + more + 1)]
     return with_list(name, strings, shares, nobody, unlisted)
@@ -218,7 +219,7 @@ def with_list(
     if out == number and not absent:
         raise ParamsError(f"unlisted must leave a candidate, got {out} of {number} strings")
     left_out = {(2 * j + 1) * number // (2 * out) for j in range(out)}
-    listed = [each for rank, each in enumerate(strings) if rank not in left_out]
+    listed = [string for rank, string in enumerate(strings) if rank not in left_out]
     return Population(name, tuple(strings), tuple(shares), (*listed, *absent))
 
 
@@ -227,7 +228,7 @@ def _distinct(name: str, given: Iterable[str]) -> tuple[str, ...]:
         strings = () if isinstance(given, (str, bytes)) else tuple(given)
     except TypeError:
         strings = ()
-    if not strings or not all(isinstance(each, str) for each in strings):
+    if not strings or not all(isinstance(string, str) for string in strings):
         raise ParamsError(f"{name} must be one or more strings, got {show(given)}")
     if len(set(strings)) != len(strings):
         raise ParamsError(f"{name} must be different strings; one is there twice")

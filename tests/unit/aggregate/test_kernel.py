@@ -190,7 +190,7 @@ def test_a_set_padding_bit_is_refused(k: int, engine: str) -> None:
 @pytest.mark.parametrize(
     ("packed", "cohorts", "message"),
     [
-        (b"\0\0\0", 0, "take 2 bytes each; 3 bytes are no whole number"),
+        (b"\0\0\0", 0, "take 2 bytes each; 3 bytes are not a whole number"),
         (np.zeros((4, 3), np.uint8), 0, r"shape \(N, 2\), got \(4, 3\)"),
         (np.zeros((1, 4, 2), np.uint8), 0, r"shape \(N, 2\)"),
         (np.zeros((4, 2), np.int64), 0, "must be bytes"),

@@ -8,7 +8,7 @@ import pytest
 import rappor
 from rappor import Params, ParamsError
 from rappor.attack import ATTACKS, AttackFigure, run
-from rappor.attack.finding import Bound, most_believed, percent, share_figure
+from rappor.attack.result import Bound, max_belief, percent, share_figure
 
 NAMES = [
     "single",
@@ -99,9 +99,9 @@ def test_a_bound_knows_its_side() -> None:
     assert not Bound("ε1", 1.0, 0.7).holds(0.71)
     assert Bound("ε1", 1.0, 0.7, least=True).holds(0.71)
     assert not Bound("ε1", 1.0, 0.7, least=True).holds(0.69)
-    assert most_believed(math.inf) == 1.0
-    assert most_believed(1.0, 0.0) == 0.0
-    assert most_believed(1.0, 1.0) == 1.0
+    assert max_belief(math.inf) == 1.0
+    assert max_belief(1.0, 0.0) == 0.0
+    assert max_belief(1.0, 1.0) == 1.0
 
 
 def test_a_share_below_one_is_never_called_all() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from rappor import Params, ParamsError
 from rappor.attack import poisoning, targeting
-from rappor.attack.binomials import binomial_sum
+from rappor.attack.evidence import binomial_sum
 from rappor.attack.poisoning import alarm_rate, exposed_share, forged_weight, mimic_chance
 from rappor.attack.posterior import chances
 from rappor.attack.targeting import estimate_error, guess_accuracy

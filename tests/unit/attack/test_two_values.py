@@ -8,7 +8,7 @@ import pytest
 
 from rappor import Params, ParamsError
 from rappor.attack import observers, secrets
-from rappor.attack.finding import most_believed
+from rappor.attack.result import max_belief
 from rappor.attack.two_values import accuracy, majority
 from rappor.mechanism import channel
 from rappor.privacy import Step, epsilon_infinity, epsilon_n, epsilon_one
@@ -118,10 +118,10 @@ def test_two_memos_tell_more_than_one_and_alternation_gives_two() -> None:
 @pytest.mark.parametrize("preset", ["windows", "chrome", "exponential", "normal"])
 def test_no_figure_passes_what_epsilon_allows(preset: str) -> None:
     params = Params.preset(preset)
-    assert observers.single(params, trials=10).exact <= most_believed(epsilon_one(params))
+    assert observers.single(params, trials=10).exact <= max_belief(epsilon_one(params))
     for n in (1, 2, 10):
-        assert accuracy(params, n) <= most_believed(epsilon_n(params, n))
-    assert float(majority(params)) <= most_believed(epsilon_infinity(params))
+        assert accuracy(params, n) <= max_belief(epsilon_n(params, n))
+    assert float(majority(params)) <= max_belief(epsilon_infinity(params))
 
 
 def test_values_without_different_bits_are_refused() -> None:

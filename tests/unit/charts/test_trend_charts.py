@@ -6,7 +6,7 @@ import json
 import pytest
 import vl_convert
 
-from rappor.charts.balance import balance_panel
+from rappor.charts.diagnostics import balance_panel
 from rappor.charts.render import VEGA_LITE, to_svg
 from rappor.charts.theme import colours
 from rappor.charts.trends import Mark, TrendLine, TrendPoint, reports_panel, trends, unlisted_panel

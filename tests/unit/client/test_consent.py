@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rappor.client import Client, outbox_clearing, workers
+from rappor.client import Client, consent, workers
 from rappor.client.folder import Folder
 from rappor.client.outbox import Outbox
 from rappor.client.sender import Sender
@@ -50,7 +50,7 @@ def test_what_could_not_be_cleared_when_opting_out_is_not_sent_after_opting_in(
         monkeypatch.context() as hasty,
         Folder(tmp_path / "client").lock("lock", LIMIT),  # another process, stopped in the middle
     ):
-        hasty.setattr(outbox_clearing, "AT_EXIT", 0.0)
+        hasty.setattr(consent, "AT_EXIT", 0.0)
         assert not client.opt_out()
         client.opt_in()
     client.close()
@@ -67,7 +67,7 @@ def test_what_could_not_be_cleared_when_consent_ended_is_not_sent_with_a_new_con
 ) -> None:
     with_a_report_waiting(opened)
     with monkeypatch.context() as hasty, Folder(tmp_path / "client").lock("lock", LIMIT):
-        hasty.setattr(outbox_clearing, "AT_EXIT", 0.0)
+        hasty.setattr(consent, "AT_EXIT", 0.0)
         opened(consent=False)
     collector = FakeTransport()
     again = opened(transport=collector)
@@ -136,7 +136,7 @@ def test_opting_out_waits_for_the_upload_of_another_process(
         monkeypatch.context() as hasty,
         Folder(tmp_path / "client").lock("sending.lock", LIMIT),  # it is sending at this moment
     ):
-        hasty.setattr(outbox_clearing, "AT_EXIT", 0.0)
+        hasty.setattr(consent, "AT_EXIT", 0.0)
         assert not client.opt_out()
     assert client.status().waiting == 0
     assert client.opt_out()
@@ -313,7 +313,7 @@ def test_a_call_that_waits_while_another_process_opts_out_and_in_is_not_recorded
     with Folder(tmp_path / "client").lock("lock", LIMIT):
         client.report("homepage", "a.org")
         wait_for(lambda: len(held) == 1, "the background thread, which waits for the lock")
-        outbox_clearing.wish(other._folder)  # what opting out and in come to, once the lock is free
+        consent.request_clearing(other._folder)  # as opting out and in again do
     assert client.flush(LIMIT)
     assert client.status().calls == {"opted out": 1}
     client.report("homepage", "a.org")
@@ -358,7 +358,7 @@ def test_a_transport_of_the_host_is_waited_for_when_opting_out(
     client.report("homepage", "a.org")
     assert inside.wait(LIMIT)
     with monkeypatch.context() as hasty:
-        hasty.setattr(outbox_clearing, "AT_EXIT", 0.0)
+        hasty.setattr(consent, "AT_EXIT", 0.0)
         assert not client.opt_out()
     release.set()
     assert client.opt_out()
@@ -380,8 +380,8 @@ def test_an_upload_waits_while_the_outbox_is_cleared(
         upload.start()
         wait_for(lambda: len(folder._held) == 3 or not upload.is_alive(), "the upload")
         assert other.names("outbox") == listed
-        outbox_clearing.wish(other)
-        outbox_clearing.clear(other, Outbox(other))
+        consent.request_clearing(other)
+        consent.finish_clearing(other, Outbox(other))
     upload.join(LIMIT)
     assert collector.bodies == []
     assert other.names("outbox") == []

@@ -10,12 +10,11 @@ import pytest
 
 from rappor.client.accounts import Ledger
 from rappor.client.charging import Caps, ask
-from rappor.client.folder import Busy, Folder
+from rappor.client.folder import Busy, Folder, seal, unseal
 from rappor.client.identity import load_secret, mark_used
 from rappor.client.ledger_file import fingerprints, load_ledger, parse_ledger, save_ledger
 from rappor.client.outbox import Outbox
 from rappor.client.problems import Stopped
-from rappor.client.sealed import seal, unseal
 from rappor.client.sender import Sender
 from rappor.wire import Batch
 from support.client import (

@@ -94,8 +94,8 @@ DROPS = {
     ),
 }
 FLOODS = {
-    "headers without end": (endless(OK, b"a: b\r\n"), "not an answer of HTTP"),
-    "a header line without end": (endless(OK + b"a: ", b"b" * 10_000), "not an answer of HTTP"),
+    "headers without end": (endless(OK, b"a: b\r\n"), "not an HTTP answer"),
+    "a header line without end": (endless(OK + b"a: ", b"b" * 10_000), "not an HTTP answer"),
     "go on, go on": (endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100), "answer is too long"),
 }
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rappor.client.outbox import STATES, Outbox
-from rappor.client.preview import look
+from rappor.client.preview import read_batches
 from rappor.client.sender import Sender
 from rappor.client.transport import Answer
 from rappor.wire import encode_batch
@@ -25,11 +25,11 @@ def test_every_batch_that_left_is_shown_as_sent_whatever_came_of_it(
     setting.outbox.put(1, batch())
     setting.send()
     if isinstance(answer, Exception):
-        (waiting,) = look(setting.disk)[1]
+        (waiting,) = read_batches(setting.disk)[1]
         assert waiting.state == STATES["outbox", ".tried"]
         setting.clock.forward(20)
         setting.send()
-    sent, waits = look(setting.disk)
+    sent, waits = read_batches(setting.disk)
     assert waits == ()
     (shown,) = sent
     assert (shown.state, bytes.fromhex(shown.body)) == (state, encode_batch(batch()))
@@ -46,7 +46,7 @@ def test_a_batch_that_may_have_left_is_shown_after_opting_out_and_when_crowded_o
         else:
             small.put(2, batch(2))
             small.put(3, batch(3))
-        assert [each.state for each in look(setting.disk)[0]] == [STATES["sent", ".tried"]]
+        assert [each.state for each in read_batches(setting.disk)[0]] == [STATES["sent", ".tried"]]
 
 
 def test_that_a_batch_is_on_its_way_is_written_before_it_leaves() -> None:
@@ -60,4 +60,4 @@ def test_that_a_batch_is_on_its_way_is_written_before_it_leaves() -> None:
     with pytest.raises(SystemExit):
         sender.send(until=setting.clock.monotonic() + LIMIT, now=True)
     setting.outbox.clear()
-    assert [each.state for each in look(setting.disk)[0]] == [STATES["sent", ".tried"]]
+    assert [each.state for each in read_batches(setting.disk)[0]] == [STATES["sent", ".tried"]]

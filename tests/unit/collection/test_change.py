@@ -89,7 +89,7 @@ def test_other_changes_are_free_or_need_a_review(given: dict[str, Any], needs: s
     found = to(**given)
     assert found.allowed
     assert [(each.field, each.needs) for each in found.changes] == [(next(iter(given)), needs)]
-    assert found.cost == "B', p and q stay as they are: no ε."
+    assert found.cost == "B', p and q stay the same: no ε."
     assert found.epsilon_after == found.epsilon_before
 
 
@@ -117,7 +117,7 @@ def test_another_permanent_response_adds(given: dict[str, Any]) -> None:
     assert not found.same_memo
     assert found.epsilon_after == pytest.approx(total)
     assert found.epsilon_after >= total
-    assert "B' is drawn anew, so ε adds" in found.cost
+    assert "The new version has its own B', so ε adds" in found.cost
 
 
 def test_another_secret_draws_the_same_digest_anew() -> None:
@@ -138,7 +138,7 @@ def test_one_time_reports_are_the_same_or_cost_again() -> None:
 def test_budget_mode_adds_report_by_report() -> None:
     found = to(4, budget=True, reports_per_period=1)
     assert found.epsilon_after == float("inf")
-    assert "one under each version costs ε = 2.1486" in found.cost
+    assert "one report under each costs ε = 2.1486" in found.cost
 
 
 def test_versions_only_go_up_and_names_never_change() -> None:

@@ -137,7 +137,7 @@ BAD: list[tuple[str, Mapping[str, Any], str]] = [
     ("one-time noise", {"one_time": True}, "one_time needs f = 0, or p = 0 with q = 1"),
     ("budget twice", {"budget": True, "max_epsilon": 1, "reports_per_period": 2},
      "budget allows one report in a period"),
-    ("no end", {"budget": True}, "max_epsilon must be given where ε has no end"),
+    ("no end", {"budget": True}, "max_epsilon must be given if ε has no limit"),
     ("ranges of strings", {"ranges": Ranges((1,))}, "ranges belong to kind 'ordinal'"),
 ]  # fmt: skip
 

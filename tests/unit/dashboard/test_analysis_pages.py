@@ -9,7 +9,8 @@ import pytest
 from rappor import Params
 from rappor.collection import Collection
 from rappor.dashboard.auth.roles import Role
-from rappor.dashboard.trends.trend import needed, read_trend
+from rappor.dashboard.page_query import PageQuery
+from rappor.dashboard.trends.trend import read_trend, trend_work
 from rappor.simulate import counts as simulated
 from rappor.store import CellKey
 from support.dashboard import Sample
@@ -110,8 +111,8 @@ def test_reports_that_came_since_make_a_result_stale_and_it_stays_below(
 
 @pytest.mark.slow
 def test_a_job_that_fails_says_why_and_can_be_tried_again(context, analyst):
-    trend = read_trend(context, {}, "homepage")
-    work = needed(context, trend, None)
+    query = PageQuery.of({}, context.catalogue, context.state, "homepage")
+    work = trend_work(context, read_trend(context, query, {}))
     broken = {**work.arguments(), "data": "/nowhere/at/all"}
     job = context.jobs.start(work.kind, broken, work.key, label=work.label)
     until_over(context.jobs, job)
@@ -125,8 +126,8 @@ def test_a_job_that_fails_says_why_and_can_be_tried_again(context, analyst):
 
 
 def test_a_cancelled_job_is_not_begun_again_by_itself(context, analyst):
-    trend = read_trend(context, {}, "homepage")
-    work = needed(context, trend, None)
+    query = PageQuery.of({}, context.catalogue, context.state, "homepage")
+    work = trend_work(context, read_trend(context, query, {}))
     job = context.jobs.start(work.kind, work.arguments(), work.key, label=work.label)
     context.jobs.cancel(job.id)
     for _ in range(2):
@@ -152,7 +153,7 @@ def test_a_collection_without_a_list_asks_for_one(context, sample, analyst):
     for page in PAGES:
         answer = analyst.get(f"/collections/homepage/{page}")
         assert state_of(answer) == "no list"
-        assert "Give candidates" in answer.text
+        assert "Add candidates" in answer.text
     assert "No candidates yet" in analyst.get("/collections/homepage/candidates").text
 
 
@@ -224,7 +225,7 @@ def test_a_draft_that_is_forgotten_cannot_be_saved(context, analyst, digest):
 def test_a_list_that_cannot_be_read_is_shown_again_with_the_reason(analyst):
     answer = analyst.post("/collections/homepage/candidates", {"text": "  ", "how": "add"})
     assert answer.status_code == 400
-    assert "This list was not taken" in answer.text
+    assert "This list was not accepted" in answer.text
     wrong = analyst.post("/collections/homepage/candidates", {"text": "a<b", "how": "maybe"})
     assert wrong.status_code == 400
     assert "how must be one of add, replace; got" in text_of(wrong).replace("How", "how")

@@ -127,7 +127,7 @@ def test_nothing_yet_says_what_to_do(tmp_path: Path) -> None:
         browser.log_in(Role.VIEWER)
         text = browser.get("/").text
         assert "No collections yet" in text
-        assert "bad.toml is no collection" in text
+        assert "bad.toml cannot be read" in text
         assert "<script>x" not in text
         assert str(tmp_path) not in text  # where the folder lies is nobody's business
         assert browser.get("/collections.csv").text == "collection\n"

@@ -1,17 +1,11 @@
 """The heat map's data: the tables of decoding, in blocks where they are many, and as a picture."""
 
-import struct
-import zlib
-
 import numpy as np
 import pytest
 
 from rappor import Params
-from rappor.charts.scales import RESIDUALS, count_colour, residual_colour, rgb
-from rappor.charts.theme import TOKENS
 from rappor.collection import Collection
 from rappor.dashboard.diagnostics import heat_map, serialization
-from rappor.dashboard.diagnostics.heat_map import heat_png
 from rappor.dashboard.jobs import tasks
 from rappor.decoding.bit_table import bit_table
 from rappor.decoding.checkup import checkup
@@ -129,37 +123,3 @@ def test_a_string_lights_the_bits_that_clients_set():
         "c", 1, Params(2, 1, 1, 0.5, 0.25, 0.75), "category", categories=("a", "b")
     )
     assert serialization.lit_cells("a", category) == []
-
-
-def test_noise_is_flat_and_what_lies_beyond_six_is_clamped():
-    for theme, place in (("light", 0), ("dark", 1)):
-        flat = {residual_colour(z, theme) for z in np.linspace(-2, 2, 41)}
-        assert flat == {rgb(TOKENS["d3"][place])}
-        assert residual_colour(9.0, theme) == rgb(TOKENS["d6"][place])
-        assert residual_colour(-9.0, theme) == rgb(TOKENS["d1"][place])
-        for number, z in enumerate(RESIDUALS, 1):
-            assert residual_colour(z, theme) == rgb(TOKENS[f"d{number}"][place])
-        assert count_colour(0.0, theme) == rgb(TOKENS["s1"][place])
-
-
-def test_the_picture_is_a_png_of_whole_cells():
-    table = np.array([[0.0, 6.0], [np.nan, -6.0]])
-    data = heat_png(table, residuals=True)
-    assert data.startswith(b"\x89PNG\r\n\x1a\n")
-    width, height = struct.unpack(">II", data[16:24])
-    assert (width, height) == (40, 40)
-    at = data.index(b"PLTE")
-    palette = data[at + 4 : at + 4 + 3 * 242]
-    at = data.index(b"IDAT")
-    (size,) = struct.unpack(">I", data[at - 4 : at])
-    lines = np.frombuffer(zlib.decompress(data[at + 4 : at + 4 + size]), np.uint8)
-    pixels = lines.reshape(40, 41)[:, 1:]
-
-    def colour(row, column):
-        number = int(pixels[row, column])
-        return tuple(palette[3 * number : 3 * number + 3])
-
-    assert colour(0, 0) == residual_colour(0.0)
-    assert colour(19, 39) == residual_colour(6.0)
-    assert colour(39, 39) == residual_colour(-6.0)
-    assert colour(39, 0) == (255, 255, 255)

@@ -13,8 +13,7 @@ import pytest
 from rappor.collector.metrics import Metrics
 from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.context import Context
-from rappor.dashboard.ingest.metrics import Sample, parse, quantile
-from rappor.dashboard.ingest.watch import EVERY_SECONDS, Watch
+from rappor.dashboard.ingest.watch import EVERY_SECONDS, Sample, Watch, parse, quantile
 from rappor.dashboard.jobs.queue import Job
 from rappor.wire import PROBLEMS
 from support.dashboard_context import Browser, entered, made_context, until_over
@@ -238,7 +237,7 @@ def test_an_operator_makes_a_link_and_revokes(context: Context, operator: Browse
         ("accounts", {"name": "eve", "role": "root"}, "role must be one of viewer"),
         ("links", {"name": "nobody"}, "there is no account"),
         ("revoke", {"name": "nobody"}, "there is no account"),
-        ("revoke", {"name": "operator"}, "You cannot revoke yourself"),
+        ("revoke", {"name": "operator"}, "You cannot revoke your own account"),
     ],
 )
 def test_what_cannot_be_done_is_said_on_the_page(

@@ -205,7 +205,7 @@ def test_results_are_kept_to_the_last_bit():
     ):
         found = decode(given, names)
         result = pack(found, {"collection": "test"})
-        back = unpack(json.loads(json.dumps(result.meta)), result.table).found
+        back = unpack(json.loads(json.dumps(result.meta)), result.table).main
         assert type(back) is type(found)
         assert list(back.rows) == list(found.rows)
         assert back.unlisted == found.unlisted

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rappor.dashboard.state import DashboardState
-from rappor.dashboard.state.results import MAX_JOBS, MAX_RESULTS
+from rappor.dashboard.state.saved import MAX_JOBS, MAX_RESULTS
 from rappor.errors import ParamsError
 from support.dashboard_context import Clock
 

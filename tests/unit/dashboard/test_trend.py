@@ -12,7 +12,7 @@ from rappor.collection import Collection
 from rappor.collection.definition import Phase
 from rappor.dashboard.jobs import tasks
 from rappor.dashboard.trends import period_results as kept
-from rappor.dashboard.trends.trend import StoredPeriod, axis_of, headline, marks_of, spans_of
+from rappor.dashboard.trends.trend import StoredPeriod, axis_of, headline, marks_of, stored_periods
 from rappor.decoding.decode import decode
 from rappor.simulate import counts as simulated
 from rappor.store import CellKey
@@ -169,13 +169,13 @@ def test_a_fall_is_called_one():
 
 
 def test_a_period_of_two_versions_is_that_of_more_reports():
-    spans = spans_of({1: {"2026-W01": 9, "2026-W02": 5}, 2: {"2026-W02": 6, "2026-W03": 1}})
+    spans = stored_periods({1: {"2026-W01": 9, "2026-W02": 5}, 2: {"2026-W02": 6, "2026-W03": 1}})
     assert [(span.period, span.version) for span in spans] == [
         ("2026-W01", 1),
         ("2026-W02", 2),
         ("2026-W03", 2),
     ]
-    assert spans_of({1: {"2026-W01": 0}}) == []
+    assert stored_periods({1: {"2026-W01": 0}}) == []
 
 
 def test_marks_stand_where_version_list_or_schedule_changed():

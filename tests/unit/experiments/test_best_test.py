@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from rappor import Params, decode
-from rappor.attack.finding import AttackFigure
-from rappor.experiments.beside_exact import beside_exact, compared
+from rappor.attack.result import AttackFigure
+from rappor.experiments.attack_agreement import agreement, attack_point
 from rappor.experiments.best_test import count_for, discovery_level, number_found, power, sd_found
-from rappor.experiments.decoded import decode_strings, detected
+from rappor.experiments.detected_strings import decode_strings, detected
 from rappor.experiments.published_tables import TABLE_1, TABLE_2, explain_p_values
 from rappor.privacy.limits import standard_error
 from rappor.simulate import simulate
@@ -110,6 +110,6 @@ def test_one_fit_serves_every_correction(correction):
 def test_a_simulation_that_is_off_is_seen():
     right = [AttackFigure("", 0.5, 0.5 + off, 0.01) for off in (0.012, -0.004, 0.003)]
     wrong = [AttackFigure("", 0.5, 0.5 + off, 0.01) for off in (0.032, 0.026, 0.023)]
-    assert compared([beside_exact(right)], 3, 100).verdict == "extra"
-    both = compared([beside_exact(right), beside_exact(wrong)], 3, 100)
+    assert agreement([attack_point(right)], 3, 100).verdict == "extra"
+    both = agreement([attack_point(right), attack_point(wrong)], 3, 100)
     assert both.verdict == "differs"

@@ -15,7 +15,7 @@ from rappor.experiments.chrome.runs import (
     populations,
     zipf_shares,
 )
-from rappor.experiments.write import check_names
+from rappor.experiments.reproduce import check_names
 from rappor.privacy.limits import standard_error
 from support.outcomes import by_what
 

@@ -15,7 +15,7 @@ from rappor.experiments.exponential.runs import (
     best_possible,
     one_seed,
 )
-from rappor.experiments.write import check_names
+from rappor.experiments.reproduce import check_names
 from support.outcomes import by_what
 
 

@@ -4,14 +4,14 @@ import pytest
 
 from rappor.charts.render import to_svg
 from rappor.experiments.fdr import experiment as module
-from rappor.experiments.write import check_names
+from rappor.experiments.reproduce import check_names
 from support.outcomes import by_what
 
 
 @pytest.mark.slow
 def test_the_two_numbers_of_the_papers_parameters(outcome):
-    rare = by_what(outcome, "innocent among those picked, frequency 1 %")
-    frequent = by_what(outcome, "innocent among those picked, frequency 10 %")
+    rare = by_what(outcome, "share of those picked who do not hold v, frequency 1 %")
+    frequent = by_what(outcome, "share of those picked who do not hold v, frequency 10 %")
     assert rare.ours.startswith("exact 98.5 %; simulated 98.")
     assert frequent.ours.startswith("exact 85.8 %; simulated 8")
     assert rare.agrees
@@ -26,7 +26,7 @@ def test_the_rate_is_not_proportional_to_f(outcome):
 
 @pytest.mark.slow
 def test_the_simulation_agrees_and_that_of_another_f_would_not(outcome):
-    assert by_what(outcome, "the attack simulated").verdict == "extra"
+    assert by_what(outcome, "the simulated attack").verdict == "extra"
     cells = module.one_seed(1)
     assert len(cells) == 44
     point = cells[0.5, 0.1]

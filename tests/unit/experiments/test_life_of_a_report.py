@@ -6,7 +6,7 @@ import pytest
 
 from rappor.experiments.experiment import Outcome
 from rappor.experiments.life_of_a_report import experiment as module
-from rappor.experiments.replicate import spread
+from rappor.experiments.seeds import spread
 from support.outcomes import about, check_complete
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from rappor.charts.render import to_svg
 from rappor.experiments.posterior import experiment as module
-from rappor.experiments.write import check_names
+from rappor.experiments.reproduce import check_names
 from support.outcomes import by_what
 
 
@@ -36,7 +36,7 @@ def test_one_bit_is_as_good_as_the_other():
 
 @pytest.mark.slow
 def test_simulated_clients_agree_and_another_pattern_would_not(outcome):
-    assert by_what(outcome, "the attack simulated").verdict == "extra"
+    assert by_what(outcome, "the simulated attack").verdict == "extra"
     cells = module.one_seed(1)
     assert set(cells) == {(p, x) for p in module.PATTERNS for x in module.FREQUENCIES}
     both, one = cells["11", 0.5], cells["10", 0.5]

@@ -15,8 +15,8 @@ from rappor.cli.main import main
 from rappor.errors import ParamsError
 from rappor.experiments import NAMES, load, reproduce
 from rappor.experiments.experiment import Experiment, Figure, Outcome, Table
+from rappor.experiments.reproduce import check_names
 from rappor.experiments.summary import entry, merged
-from rappor.experiments.write import check_names
 from support.fake_experiments import SPEC, an_experiment, an_outcome, done
 from support.full_disk import full_disk
 from support.outcomes import silent

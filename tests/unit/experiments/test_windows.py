@@ -7,6 +7,7 @@ import pytest
 
 from rappor.charts.render import to_svg
 from rappor.experiments.best_test import power
+from rappor.experiments.reproduce import check_names
 from rappor.experiments.windows import experiment as module
 from rappor.experiments.windows.runs import (
     LISTED,
@@ -18,7 +19,6 @@ from rappor.experiments.windows.runs import (
     one_name_each,
     population,
 )
-from rappor.experiments.write import check_names
 from rappor.privacy.limits import standard_error
 from support.outcomes import by_what
 

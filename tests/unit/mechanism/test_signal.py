@@ -9,6 +9,7 @@ from rappor import Encoder, Params, Ranges
 from rappor.errors import EncodeError, ParamsError
 from rappor.mechanism import DIALECTS, bloom_positions, filter_bits
 from rappor.mechanism.signal import signal_of
+from rappor.typing import Kind
 
 MARKER = "hunter2-marker"
 SECRET = b"sekrit-marker-0123456789abcdefgh"
@@ -21,13 +22,13 @@ def params(k: int, h: int = 1, m: int = 4, f: float = 0.5) -> Params:
 def signal(
     value: object,
     given: Params,
-    kind: str = "string",
+    kind: Kind = "string",
     dialect: str = "rappor-v1",
     categories: Any = None,
     ranges: Any = None,
 ) -> tuple[int, bytes]:
     """B and the memo input of a value in cohort 3."""
-    return signal_of(given, kind, dialect, 3, categories, ranges, lambda *both: both)(value)
+    return signal_of(given, kind, dialect, 3, categories, ranges)(value)
 
 
 def encoder(given: Params, **options: Any) -> Encoder:

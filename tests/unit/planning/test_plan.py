@@ -162,7 +162,7 @@ def test_the_same_request_gives_the_same_plans():
         ({"reports": 0}, "reports = 0 is impossible", "leave reports out"),
         ({"epsilon_one": 1, "reports": 100, "frequency": 1e-9}, "1e-07 of a report", "1e-09 takes"),
         ({"reports": 100, "frequency": 1e-9}, "1e-07 of a report", "1,000,000,000 reports"),
-        ({"epsilon_one": 1, "reports": 10**6, "frequency": 0}, "nobody holds it", "leave freq"),
+        ({"epsilon_one": 1, "reports": 10**6, "frequency": 0}, "nobody holds it", "Leave freq"),
         ({"epsilon_one": 3, "epsilon_infinity": 1, "reports": 10**6},
          "epsilon_one = 3 above epsilon_infinity = 1 is impossible", "nearest is epsilon_one = 1"),
         ({"epsilon_one": 0.1, "reports": 10**4, "frequency": 0.01, "max_bytes": 16},
@@ -251,10 +251,10 @@ def test_sums_of_epsilon_are_never_rounded_down():
 
 @pytest.mark.slow
 def test_values_that_change_fast_and_tiny_cells_are_refused_with_a_way_out():
-    with pytest.raises(ParamsError, match=r"R71.*one-time collection, or spread a budget"):
+    with pytest.raises(ParamsError, match=r"change fast.*one-time collection, or spread a budget"):
         plan(**PAPER, reports=10**6, values="fast")
     assert plan(1, reports=10**6, candidates=200, one_time=True, values="fast", check=0)
-    with pytest.raises(ParamsError, match=r"R67.*at least 2,000"):
+    with pytest.raises(ParamsError, match=r"too few to hide in.*at least 2,000"):
         plan(8, 20, reports=1990, candidates=5, cells=20, check=0)
 
 
@@ -271,7 +271,7 @@ def test_a_value_that_all_share_gets_a_filter_too_short_to_track():
         a = each.params.f / 2
         chance = -each.params.k * (a * math.log2(a) + (1 - a) * math.log2(1 - a))
         assert chance <= math.log2(10**6) / 2
-    with pytest.raises(ParamsError, match="R69"):
+    with pytest.raises(ParamsError, match="tell them apart"):
         plan(0.1, 0.2, reports=10**4, candidates=2, shared=True, check=0)
 
 
@@ -288,7 +288,7 @@ def test_the_check_counts_what_the_decoder_detects():
 
 
 def test_a_false_promise_would_be_noticed():
-    from rappor.planning.check import Checked, PlanCheck
+    from rappor.planning.power_check import Checked, PlanCheck
 
     good = Checked(0.8, 0.01, 0.79, 0.01, 1600)
     assert PlanCheck(100, (good,)).holds

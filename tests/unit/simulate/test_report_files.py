@@ -10,13 +10,13 @@ from rappor.aggregate import aggregate_files
 from rappor.decoding.candidate_files import read_strings
 from rappor.simulate import Scenario, reports
 from rappor.simulate.crowd import draw_crowd
-from rappor.simulate.files import (
+from rappor.simulate.full_reports import pieces
+from rappor.simulate.output_files import (
     fits_lines,
     report_file,
     write_candidates,
     write_truth,
 )
-from rappor.simulate.full_reports import pieces
 from rappor.wire.packing import from_text
 from support.full_disk import full_disk
 

@@ -1,4 +1,8 @@
-"""Cookies: the session's secret, one for visitors who are not logged in, and tastes."""
+"""Cookies and the tokens of forms: sessions, visitors who are not logged in, preferences.
+
+A form's token is an HMAC with the secret in the visitor's cookie, which no other site can read.
+Cookies are SameSite=Strict too, so that a form of another site comes without them.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +26,15 @@ CSRF_FIELD = "csrf"
 
 
 def cookie_name(name: str, settings: DashboardSettings) -> str:
-    """The cookie's name: with HTTPS one that only this host can have set.
+    """The cookie's name; with HTTPS, one that only this host can have set.
 
-    Ports do not keep cookies apart, so two dashboards on one machine are told apart by name.
+    Browsers share cookies between ports, so the name tells two dashboards on one machine apart.
     """
     return f"__Host-{name}" if settings.secure else f"{name}-{settings.port}"
 
 
 def visitor_of(request: Request, state: DashboardState, settings: DashboardSettings) -> Visitor:
-    """Who asks, by the cookies of a request."""
+    """The visitor, read from the cookies of a request."""
     cookies = request.cookies
     theme = cookies.get(THEME, "")
     theme, keys = theme if theme in THEMES else "", cookies.get(KEYS) != "off"
@@ -50,14 +54,14 @@ def put(response: Response, name: str, secret: str, settings: DashboardSettings)
 
 
 def drop(response: Response, name: str, settings: DashboardSettings) -> None:
-    """Take a cookie away."""
+    """Delete a cookie."""
     response.delete_cookie(
         cookie_name(name, settings), httponly=True, samesite=_STRICT, secure=settings.secure
     )
 
 
 def put_taste(response: Response, name: str, value: str, settings: DashboardSettings) -> None:
-    """Remember light or dark, or the keys; an empty value forgets it."""
+    """Remember the theme, or whether keys are on; an empty value forgets it."""
     if value:
         response.set_cookie(
             name, value, _YEAR, httponly=True, samesite=_STRICT, secure=settings.secure
@@ -67,7 +71,7 @@ def put_taste(response: Response, name: str, value: str, settings: DashboardSett
 
 
 def csrf_token(secret: str) -> str:
-    """What a form has to bring back, from the secret in the cookie.
+    """The token that a form sends back, made from the secret in the cookie.
 
     >>> len(csrf_token("abc")), csrf_token("abc") == csrf_token("abd")
     (64, False)
@@ -78,8 +82,8 @@ def csrf_token(secret: str) -> str:
 def same_origin(request: Request) -> bool:
     """Whether the browser says that a request came from a page of this origin.
 
-    What a browser does not say is not held against it: the token decides. Under our referrer policy
-    a browser sends "null" as the origin of a form, and says same-origin beside it.
+    If the browser does not say, the token decides. Under this referrer policy a browser sends
+    "null" as the origin of a form, together with same-origin.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None:
@@ -89,7 +93,7 @@ def same_origin(request: Request) -> bool:
 
 
 def form_is_ours(request: Request, expected: str, given: object) -> bool:
-    """Whether a form may act."""
+    """Whether a form has the right token and comes from this origin."""
     if not expected or not isinstance(given, str) or not given.isascii():
         return False
     return same_origin(request) and hmac.compare_digest(expected, given)

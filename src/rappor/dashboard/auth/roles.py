@@ -11,7 +11,7 @@ from rappor.errors import ParamsError
 
 
 class Role(StrEnum):
-    """What a visitor may do; each one sees the collections."""
+    """What a visitor may do; every role sees the collections."""
 
     VIEWER = "viewer"
     ANALYST = "analyst"
@@ -20,7 +20,7 @@ class Role(StrEnum):
 
     @property
     def plural(self) -> str:
-        """Several people of this role, to begin a sentence with.
+        """The plural, capitalised to begin a sentence.
 
         >>> Role.OFFICER.plural
         'Privacy officers'
@@ -38,7 +38,7 @@ class Role(StrEnum):
 
     @property
     def held(self) -> frozenset[Role]:
-        """The roles that one has with this one: everybody sees what a viewer sees.
+        """The roles that this one includes: everybody sees what a viewer sees.
 
         >>> sorted(Role.OPERATOR.held)
         [<Role.OPERATOR: 'operator'>, <Role.VIEWER: 'viewer'>]
@@ -47,7 +47,7 @@ class Role(StrEnum):
 
 
 class _Public(frozenset[Any]):
-    """A set of no roles that is meant: an empty set by mistake is not equal to it by identity."""
+    """The set of no roles, on purpose: compared by identity, so an empty set by mistake differs."""
 
     __slots__ = ()
 
@@ -73,13 +73,13 @@ def role_of(text: str) -> Role:
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who asks.
+    """Who sends a request.
 
     Attributes:
-        name: the account's name; empty where nobody is logged in.
-        role: its role; None where nobody is logged in.
-        csrf: what a form of this visitor has to bring back.
-        theme: light, dark, or empty where the browser decides.
+        name: the account's name; empty if nobody is logged in.
+        role: its role; None if nobody is logged in.
+        csrf: the token that this visitor's forms send back.
+        theme: light, dark, or empty if the browser decides.
         keys: whether keyboard shortcuts are on.
     """
 
@@ -90,7 +90,7 @@ class Visitor:
     keys: bool = True
 
     def may(self, roles: frozenset[Role]) -> bool:
-        """Whether a page for these roles opens.
+        """Whether the visitor may open a page for these roles.
 
         >>> Visitor("ada", Role.VIEWER).may(frozenset({Role.ANALYST}))
         False
@@ -99,7 +99,7 @@ class Visitor:
 
     @property
     def actor(self) -> str:
-        """How the audit log names them.
+        """The visitor's name in the audit log.
 
         >>> Visitor("ada", Role.ANALYST).actor
         'analyst ada'

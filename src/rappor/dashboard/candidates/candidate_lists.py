@@ -1,4 +1,4 @@
-"""Lists of candidates as the page keeps them: drafts before they are saved, versions after."""
+"""Lists of candidates: pending ones before they are saved, versions after."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rappor.dashboard.candidates.candidate_upload import (
     digest_of,
 )
 from rappor.dashboard.context import Context
-from rappor.dashboard.state.records import CandidateList, CandidateVersion
+from rappor.dashboard.state.saved import CandidateList, CandidateVersion
 from rappor.errors import ParamsError
 
 DRAFT, DIFFERENCE = "draft", "list-difference"
@@ -28,13 +28,13 @@ class PendingList:
     """A list that is not saved yet.
 
     Attributes:
-        digest: names it.
-        strings: sorted; with those of the present list where they are to be added to it.
+        digest: its name in addresses.
+        strings: sorted; with those of the present list if they are added to it.
         words: how much was read.
         unreadable: lines left out, the first 20 of them.
-        notes: what else there is to say.
+        notes: further remarks.
         how: add or replace.
-        change: from the present list.
+        change: the difference from the present list.
     """
 
     digest: str
@@ -48,17 +48,17 @@ class PendingList:
 
 @dataclass(frozen=True, slots=True)
 class ListVersion:
-    """A saved list with what it changed."""
+    """A saved list and its difference from the version before."""
 
     about: CandidateVersion
     change: ListDifference
 
 
 def save_pending(context: Context, collection: str, draft: CandidateUpload, how: str) -> str:
-    """Keep what was read until it is saved or forgotten; its digest.
+    """Keep an uploaded list until it is saved or forgotten; returns its digest.
 
     Raises:
-        ParamsError: another way than add or replace, or too many strings together.
+        ParamsError: `how` is not add or replace, or there are too many strings together.
     """
     if how not in HOW:
         raise ParamsError(f"how must be one of {', '.join(HOW)}; got {how!r}")
@@ -84,7 +84,7 @@ def save_pending(context: Context, collection: str, draft: CandidateUpload, how:
 
 
 def read_pending(context: Context, collection: str, digest: str) -> PendingList | None:
-    """A draft by its digest; None where it is forgotten."""
+    """A pending list by its digest; None if it is forgotten."""
     saved = context.state.result(_draft_key(collection, digest))
     if saved is None or saved.kind != DRAFT or saved.table is None:
         return None
@@ -102,13 +102,13 @@ def read_pending(context: Context, collection: str, digest: str) -> PendingList 
 
 
 def versions_of(context: Context, collection: str) -> list[ListVersion]:
-    """All saved versions, newest first, each with what it changed."""
+    """All saved versions, newest first, each with its difference."""
     listed = context.state.candidate_versions(collection)
     return [ListVersion(each, _change(context, each)) for each in listed]
 
 
 def _change(context: Context, about: CandidateVersion) -> ListDifference:
-    """What a version changed; counted once, as versions never change."""
+    """The difference of a version from the one before; computed once, as versions do not change."""
     key = f"{DIFFERENCE}-{about.collection}-{about.version}"
     saved = context.state.result(key)
     if saved is not None:
@@ -144,7 +144,7 @@ def _unpacked(table: bytes) -> tuple[str, ...]:
 
 
 def explained(meta: dict[str, Any]) -> tuple[float, float, float] | None:
-    """The share that detected strings explain, with its interval, of a kept decode's facts."""
+    """The share that detected strings explain, with its interval, from the facts of a decode."""
     mass = meta.get("unlisted")
     if not mass or mass.get("proportion") is None:
         return None

@@ -1,7 +1,11 @@
-"""A list of candidates as it was pasted or uploaded: read line by line, nothing dropped in silence.
+"""A pasted or uploaded list of candidates: read line by line, and nothing is dropped in silence.
 
-Repetitions are merged and counted. Lines that are no text are reported by their number and left
-out, so that one bad line does not cost the rest.
+Repetitions are merged and counted. Lines that are not text are left out and reported by number, so
+that one bad line does not spoil the list.
+
+Large lists and Parquet files are read by another process with limited memory and time: a Parquet
+file of 20 kB can make a reader take gigabytes, and 32 MB of line breaks are a gigabyte of Python
+objects.
 """
 
 from __future__ import annotations
@@ -25,17 +29,17 @@ from rappor.errors import DecodeError, ParamsError, RapporError
 
 MAX_STRINGS = 1_000_000
 MAX_BYTES = 32 * 10**6
-MAX_LETTERS = 4096  # of one string: longer ones are a file in the wrong place
+MAX_LETTERS = 4096  # of one string; a longer one is a file in the wrong place
 FORMS = {"lines": "One string on each line", "csv": "CSV"}
 LISTED = 20  # lines that are reported by number
 PARQUET = b"PAR1"
-_MARK = b"\xef\xbb\xbf"  # of UTF-8, before the first line
-_ROWS = 2**16  # that are looked at together
-_ROOM = 16  # other columns and repetitions may take so many times what the strings may
-MAX_MEMORY = 2**30  # bytes beyond what the process has when it begins to read
+_MARK = b"\xef\xbb\xbf"  # the byte order mark of UTF-8
+_ROWS = 2**16  # that are checked together
+_ROOM = 16  # how much more other columns and repetitions may take than the strings
+MAX_MEMORY = 2**30  # bytes on top of what the process has when it begins to read
 MAX_SECONDS = 60
 AT_ONCE = 2
-_SMALL = 2**20  # bytes of text: not worth a process
+_SMALL = 2**20  # bytes of text that are read without another process
 _reading = threading.BoundedSemaphore(AT_ONCE)
 TOO_MUCH = (
     "this file cannot be read within the limits of {memory} MB of memory and {seconds} seconds: it "
@@ -44,7 +48,7 @@ TOO_MUCH = (
 
 
 class UnreadableLine(NamedTuple):
-    """A line (or a string of a table) that is no candidate, and why."""
+    """A line (or a string of a table) that cannot be a candidate, and why."""
 
     where: str
     why: str
@@ -52,15 +56,15 @@ class UnreadableLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CandidateUpload:
-    """What was read.
+    """An uploaded list.
 
     Attributes:
-        strings: distinct, sorted as candidates are.
-        read: strings that were read, repetitions counted.
-        merged: repetitions.
-        unreadable: lines left out, the first 20 of them.
-        left_out: how many those are in all.
-        notes: what else there is to say.
+        strings: distinct and sorted.
+        read: the number of strings that were read, with repetitions.
+        merged: the number of repetitions.
+        unreadable: the first 20 of the lines that were left out.
+        left_out: the number of lines that were left out.
+        notes: further remarks.
     """
 
     strings: tuple[str, ...] = field(repr=False)
@@ -72,12 +76,12 @@ class CandidateUpload:
 
     @property
     def digest(self) -> str:
-        """Another one for another list."""
+        """The digest of the strings."""
         return digest_of(self.strings)
 
     @property
     def words(self) -> str:
-        r"""How much was read.
+        r"""How many strings were read.
 
         >>> parse_upload(b"a.org\nb.org\na.org\n").words
         '3 read · 1 duplicate merged'
@@ -99,10 +103,10 @@ def digest_of(strings: Iterable[str]) -> str:
 
 
 def parse_upload(data: bytes, form: str = "lines") -> CandidateUpload:
-    """The candidates in pasted or uploaded bytes; Parquet is known by its first bytes.
+    """The candidates in pasted or uploaded bytes; Parquet is recognised by its first bytes.
 
     Raises:
-        ParamsError: too large, too many, or nothing to read; says the limit.
+        ParamsError: too large, too many strings, or nothing to read; names the limit.
     """
     if form not in FORMS:
         raise ParamsError(f"form must be one of {', '.join(FORMS)}; got {form!r}")
@@ -139,7 +143,7 @@ def parse_upload(data: bytes, form: str = "lines") -> CandidateUpload:
 
 
 def _lines(data: bytes) -> tuple[str, list[UnreadableLine]]:
-    """The text of all lines that can be candidates, and the others."""
+    """The lines that can be candidates, as one text, and the others."""
     bad, lines = [], []
     for number, line in enumerate(data.removeprefix(_MARK).split(b"\n"), 1):
         try:
@@ -155,7 +159,7 @@ def _lines(data: bytes) -> tuple[str, list[UnreadableLine]]:
 
 
 def _rows(texts: Iterable[str]) -> tuple[list[str], list[UnreadableLine]]:
-    """Strings of a table that can be candidates, and the others."""
+    """The strings of a table that can be candidates, and the others."""
     good, bad = [], []
     for number, text in enumerate(texts, 1):
         if why := _wrong(text):
@@ -166,7 +170,7 @@ def _rows(texts: Iterable[str]) -> tuple[list[str], list[UnreadableLine]]:
 
 
 def _wrong(text: str) -> str:
-    """Why a text can be no candidate; empty where it can."""
+    """Why a text cannot be a candidate; empty if it can."""
     if len(text) > MAX_LETTERS:
         return f"longer than {MAX_LETTERS:,} characters"
     if "\0" in text or "\n" in text or "\r" in text:
@@ -192,7 +196,7 @@ def _first(bad: Sequence[UnreadableLine]) -> str:
 
 
 class ListDifference(NamedTuple):
-    """What one list has that another has not; a few of each by name."""
+    """The strings that two lists do not share: their numbers, and a few by name."""
 
     added: int
     removed: int
@@ -201,7 +205,7 @@ class ListDifference(NamedTuple):
 
 
 def difference(before: Iterable[str], after: Iterable[str], some: int = 50) -> ListDifference:
-    """What changed from one list to another.
+    """The difference of two lists.
 
     >>> difference(["a", "b"], ["b", "c", "d"])
     ListDifference(added=2, removed=1, some_added=('c', 'd'), some_removed=('a',))
@@ -212,9 +216,9 @@ def difference(before: Iterable[str], after: Iterable[str], some: int = 50) -> L
 
 
 def check_size(data: bytes, max_strings: int, max_bytes: int) -> None:
-    """ParamsError where a Parquet file would unpack to a list beyond the limits.
+    """Raise ParamsError if a Parquet file unpacks to a list beyond the limits.
 
-    A file that cannot be read is no matter of this function: reading it says what is wrong.
+    A file that cannot be read passes: reading it says what is wrong.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -237,7 +241,7 @@ def check_size(data: bytes, max_strings: int, max_bytes: int) -> None:
 
 
 def _letters(file: Any, name: str) -> int:
-    """Bytes of all texts of a column, counted without writing repetitions out."""
+    """The bytes of all texts of a column, counted without unpacking repetitions."""
     import pyarrow.compute as pc
 
     size = 0
@@ -261,17 +265,17 @@ def read_upload(
     """The candidates in pasted or uploaded bytes; see `parse_upload`.
 
     Args:
-        data: what was uploaded.
-        form: how texts are to be read.
+        data: the uploaded bytes.
+        form: how to read texts, a key of FORMS.
         memory: bytes that reading may take.
-        seconds: of computing, and twice as many by the clock.
+        seconds: computing time; twice as long by the clock.
 
     Raises:
-        ParamsError: what `parse_upload` raises, or beyond these limits.
+        ParamsError: what `parse_upload` raises, or the limits were reached.
     """
     if len(data) <= _SMALL and not data.startswith(PARQUET):
         return parse_upload(data, form)
-    if not _reading.acquire(blocking=False):  # a thread that waits is one that pages need
+    if not _reading.acquire(blocking=False):  # a waiting thread would be missing for pages
         raise ParamsError(f"{AT_ONCE} lists are being read: try again later")
     try:
         return _read_elsewhere(data, form, memory, seconds)
@@ -287,7 +291,7 @@ def _read_elsewhere(data: bytes, form: str, memory: int, seconds: int) -> Candid
     theirs.close()
     answer: Any = None
     try:
-        with suppress(EOFError, OSError):  # it is gone: killed, or out of memory
+        with suppress(EOFError, OSError):  # the process was killed, or ran out of memory
             ours.send((data, form))
             if ours.poll(2 * seconds):
                 answer = ours.recv()
@@ -303,9 +307,9 @@ def _read_elsewhere(data: bytes, form: str, memory: int, seconds: int) -> Candid
 
 
 def _main(line: Connection, memory: int, seconds: int) -> None:
-    """Read one list, and send it or a reason; nothing where the limits end it."""
+    """Read one list, and send the list or an error; the limits may end the process before."""
     no_core_dumps()
-    # Before Arrow is loaded: its other allocators reserve a gigabyte to begin with.
+    # Set before Arrow is loaded: its other allocators reserve a gigabyte at the start.
     os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
     import pyarrow as pa
     import pyarrow.compute  # loaded before memory is measured

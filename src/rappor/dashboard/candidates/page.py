@@ -1,8 +1,7 @@
-"""Candidates: the strings that are looked for. Paste or upload, see what it explains, save."""
+"""The Candidates page: paste or upload a list, see what it explains, and save it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -26,29 +25,33 @@ from rappor.dashboard.candidates.candidate_upload import (
 )
 from rappor.dashboard.context import Context
 from rappor.dashboard.forms import FORM_BYTES, LIST_BYTES
-from rappor.dashboard.page_query import PageQuery
-from rappor.dashboard.page_state import DECODERS, EMPTY, arguments_of
+from rappor.dashboard.page_messages import message_of
+from rappor.dashboard.page_query import Answer, PageQuery, with_query
+from rappor.dashboard.page_state import (
+    DECODERS,
+    Freshness,
+    PageWork,
+    begin,
+    page_state,
+    task_arguments,
+)
 from rappor.dashboard.problems import problem, refusal
-from rappor.dashboard.routing import Page
-from rappor.dashboard.stage import Needed, Stage, begin, stage
-from rappor.dashboard.stage_messages import careful, said
-from rappor.dashboard.state.records import SavedResult
+from rappor.dashboard.routing import Endpoint, Page
 from rappor.dashboard.tables import csv_response, json_response
 from rappor.errors import ParamsError
 
-_SHOWN_BYTES = 60_000  # of a list that is put into the field, to be edited
+_SHOWN_BYTES = 60_000  # of a list that is put into the text field
 _DIGEST = frozenset("0123456789abcdef")
 _PATH = "/collections/{name}/candidates"
 
 
-def page(context: Context, request: Request, visitor: Visitor) -> Response:
+def page(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
     """The page."""
-    return _show(context, request, visitor)
+    return _show(context, request, visitor, query)
 
 
-def check(context: Context, request: Request, visitor: Visitor) -> Response:
-    """Read what was pasted or uploaded, and show what it would explain."""
-    query = _view(context, request)
+def check(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
+    """Read a pasted or uploaded list, and show what it would explain."""
     form = request.state.form
     try:
         if context.catalogue.get(query.collection, query.version).kind != "string":
@@ -56,13 +59,14 @@ def check(context: Context, request: Request, visitor: Visitor) -> Response:
         draft = read_upload(_data(form), _text(form, "form", "lines"))
         digest = save_pending(context, query.collection, draft, _text(form, "how", ADD))
     except ParamsError as error:
-        return _show(context, request, visitor, wrong=str(error), typed=_text(form, "text", ""))
+        return _show(
+            context, request, visitor, query, wrong=str(error), typed=_text(form, "text", "")
+        )
     return RedirectResponse(f"{query.path('/candidates')}{_joint(query)}draft={digest}", 303)
 
 
-def save(context: Context, request: Request, visitor: Visitor) -> Response:
-    """Save a draft as the next version; then stay, or decode with it at once."""
-    query = _view(context, request)
+def save(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
+    """Save a pending list as the next version; then stay, or decode with it."""
     form = request.state.form
     draft = _draft(context, query.collection, _text(form, "draft", ""))
     if draft is None:
@@ -70,22 +74,20 @@ def save(context: Context, request: Request, visitor: Visitor) -> Response:
         return problem(context, request, visitor, 404, "This list is forgotten", text)
     context.state.save_candidates(query.collection, draft.strings, visitor.actor)
     page = "" if _text(form, "then", "") == "decode" else "/candidates"
-    return RedirectResponse(query.path(page, candidates=None), 303)  # that is: the newest
+    return RedirectResponse(query.path(page, candidates=None), 303)  # None: the newest
 
 
-def again(context: Context, request: Request, visitor: Visitor) -> Response:
-    """Decode a draft again."""
-    query = _view(context, request)
+def again(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
+    """Decode with a pending list again."""
     digest = request.query_params.get("draft", "")
     draft = _draft(context, query.collection, digest)
     if draft is not None and query.periods:
-        begin(context, _needed(context, query, draft), visitor)
+        begin(context, _work(context, query, draft), visitor.actor)
     return RedirectResponse(f"{query.path('/candidates')}{_joint(query)}draft={digest}", 303)
 
 
-def as_json(context: Context, request: Request, _visitor: Visitor) -> Response:
-    """The versions, and what each changed."""
-    query = _view(context, request)
+def as_json(context: Context, _request: Request, _visitor: Visitor, query: PageQuery) -> Response:
+    """All versions, and their differences."""
     document = {
         "collection": query.collection,
         "versions": [
@@ -102,9 +104,8 @@ def as_json(context: Context, request: Request, _visitor: Visitor) -> Response:
     return json_response(document)
 
 
-def as_csv(context: Context, request: Request, _visitor: Visitor) -> Response:
+def as_csv(context: Context, _request: Request, _visitor: Visitor, query: PageQuery) -> Response:
     """One version of the list, the newest unless `candidates` names another."""
-    query = _view(context, request)
     found = context.state.candidates(query.collection, query.candidates)
     rows = () if found is None else ((text,) for text in found.strings)
     name = f"{query.collection}-candidates-v{query.candidates or 0}.csv"
@@ -112,15 +113,21 @@ def as_csv(context: Context, request: Request, _visitor: Visitor) -> Response:
 
 
 def _show(
-    context: Context, request: Request, visitor: Visitor, wrong: str = "", typed: str = ""
+    context: Context,
+    request: Request,
+    visitor: Visitor,
+    query: PageQuery,
+    wrong: str = "",
+    typed: str = "",
 ) -> Response:
-    query = _view(context, request)
     collection = context.catalogue.get(query.collection, query.version)
     draft = _draft(context, query.collection, request.query_params.get("draft", ""))
-    found = Stage(EMPTY) if draft is None else _look(context, query, draft, visitor)
+    state = None
+    if draft is not None:
+        state = page_state(context, _work(context, query, draft), query, visitor)
     versions = versions_of(context, query.collection) if collection.kind == "string" else []
     saved = context.state.result(query.key)
-    result = None if found.saved is None else found.saved.meta
+    result = None if state is None or state.saved is None else state.saved.meta
     return context.render(
         "candidates.html",
         request,
@@ -133,8 +140,8 @@ def _show(
         versions=versions,
         newest=versions[0].about.version if versions else 0,
         draft=draft,
-        stage=found,
-        said=None if draft is None else said(found, query.side.words, visitor, collection),
+        state=state,
+        message=None if state is None else message_of(state, visitor),
         result=result,
         present=None if saved is None else explained(saved.meta),
         wrong=wrong,
@@ -150,36 +157,29 @@ def _show(
     )
 
 
-def _look(context: Context, query: PageQuery, draft: PendingList, visitor: Visitor) -> Stage:
-    asked = dict(query.dimensions)
-    reports = context.catalogue.reports(query.collection, query.version, query.periods, asked)
-    if not reports:
-        return Stage(EMPTY)
-
-    def needs(saved: SavedResult) -> tuple[bool, int]:
-        return False, reports - int(saved.meta["after"]["reports"])
-
-    return stage(context, _needed(context, query, draft), visitor, reports, needs)
-
-
-def _needed(context: Context, query: PageQuery, draft: PendingList) -> Needed:
+def _work(context: Context, query: PageQuery, draft: PendingList) -> PageWork:
+    """The job that decodes with a list that is not saved yet."""
     digest = draft.digest
+    reports = context.catalogue.reports(query.collection, query.version, *query.selection)
 
     def arguments() -> dict[str, Any]:
-        kept = read_pending(context, query.collection, digest)  # not held while it waits
-        if kept is None:
+        pending = read_pending(context, query.collection, digest)  # not held while it waits
+        if pending is None:
             raise ParamsError("this list is forgotten: paste or upload it again")
-        given = arguments_of(context, query)
-        return {**given, "before": given["strings"], "strings": list(kept.strings), "list": None}
+        given = task_arguments(context, query)
+        strings = list(pending.strings)
+        return {**given, "before": given["strings"], "strings": strings, "list": None}
 
-    label = f"Decoding {len(draft.strings):,} candidates"
-    return Needed("explain", f"explain-{query.key}-{digest}", label, query.collection, arguments)
-
-
-def _view(context: Context, request: Request) -> PageQuery:
-    name = request.path_params["name"]
-    query = PageQuery.of(request.query_params, context.catalogue, context.state, name)
-    return replace(query, vs="", against=None)
+    return PageWork(
+        kind="explain",
+        key=f"explain-{query.key}-{digest}",
+        label=f"Decoding {len(draft.strings):,} candidates",
+        collection=context.catalogue.get(query.collection, query.version),
+        arguments=arguments,
+        reports=reports,
+        where=query.selection.words,
+        freshness=lambda saved: Freshness(False, reports - int(saved.meta["after"]["reports"])),
+    )
 
 
 def _draft(context: Context, collection: str, digest: str) -> PendingList | None:
@@ -189,7 +189,7 @@ def _draft(context: Context, collection: str, digest: str) -> PendingList | None
 
 
 def _joint(query: PageQuery) -> str:
-    """What joins one more part to an address of this view."""
+    """The sign that joins one more field to an address of this query."""
     return "&" if query.query_string() else "?"
 
 
@@ -199,7 +199,7 @@ def _text(form: Any, name: str, usual: str) -> str:
 
 
 def _data(form: Any) -> bytes:
-    """The uploaded file, or what was pasted where there is none."""
+    """The uploaded file, or else the pasted text."""
     file = form.get("file", b"")
     if isinstance(file, bytes) and file:
         return file
@@ -207,7 +207,7 @@ def _data(form: Any) -> bytes:
 
 
 def _typed(context: Context, collection: str, draft: PendingList | None) -> str:
-    """A draft for the field, where it is short enough to be edited there."""
+    """The strings of a pending list for the text field, if they are few enough to edit there."""
     if draft is None:
         return ""
     present = context.state.candidates(collection) if draft.how == ADD else None
@@ -216,19 +216,23 @@ def _typed(context: Context, collection: str, draft: PendingList | None) -> str:
     return text if len(text) <= _SHOWN_BYTES else ""
 
 
-def _page(path: str, endpoint: Any, name: str) -> Page:
-    return Page(path=_PATH + path, endpoint=careful(endpoint), roles=EVERYONE, name=name)
+def _page(path: str, answer: Answer, name: str) -> Page:
+    return Page(path=_PATH + path, endpoint=_endpoint(answer), roles=EVERYONE, name=name)
 
 
-def _change(path: str, endpoint: Any, name: str, max_bytes: int = FORM_BYTES) -> Page:
+def _change(path: str, answer: Answer, name: str, max_bytes: int = FORM_BYTES) -> Page:
     return Page(
         path=_PATH + path,
-        endpoint=careful(endpoint),
+        endpoint=_endpoint(answer),
         roles=DECODERS,
         name=name,
         methods=("POST",),
         max_bytes=max_bytes,
     )
+
+
+def _endpoint(answer: Answer) -> Endpoint:
+    return with_query(answer, ignored=("vs",))
 
 
 PAGES = (

@@ -1,4 +1,4 @@
-"""What the page Collections lists: one row a collection, sorted and searched."""
+"""The rows of the Collections page: one for each collection, sorted and searched."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ KINDS = {
     "ordinal": "numbers",
     "bits": "predicates",
 }
-_WITH_REST = ("string", "category")  # kinds of which some reports may be on no list
+_WITH_REST = ("string", "category")  # kinds with reports that no listed value explains
 DEFAULT_SORT = "name"
-ALPHA = 0.05  # what decodes go by, unless they are told otherwise
+ALPHA = 0.05  # the default error rate of decodes
 
 
 @dataclass(frozen=True, slots=True)
 class Decode:
-    """What the newest decode of all reports of a collection found.
+    """The newest decode of a collection over all dimensions.
 
     Attributes:
-        detected: how many strings.
-        unlisted: the mass that no detected one explains: share, low, high; None where not known.
+        detected: the number of detected strings.
+        unlisted: the mass that no detected string explains: share, low, high; None if not known.
         period: the periods that were decoded, in words.
     """
 
@@ -49,11 +49,11 @@ class CollectionRow:
     Attributes:
         entry: what the store says.
         one: ε of one report.
-        ever: ε of all reports on one value.
-        current: whether the newest stored period is the present one.
-        decode: what was found; None before the first decode.
-        few: why the newest period can show little, where it can; else empty.
-        pending: whether a decode is on its way by itself: see `rappor.dashboard.prefetch`.
+        ever: ε of all reports about one value.
+        current: whether the newest stored period is today's.
+        decode: its newest decode; None before the first.
+        few: the message about too few reports in the newest period; empty if they suffice.
+        pending: whether `rappor.dashboard.prefetch` will decode it.
     """
 
     entry: Entry
@@ -71,7 +71,7 @@ class CollectionRow:
 
     @property
     def kind(self) -> str:
-        """What is reported, in a word."""
+        """What clients report, in a word."""
         return KINDS[self.collection.kind]
 
     @property
@@ -110,7 +110,7 @@ class CollectionRow:
 
 @dataclass(frozen=True, slots=True)
 class Spark:
-    """A small line: the points of a polyline, and the end of it."""
+    """A sparkline: the points of a polyline, and its end."""
 
     points: str
     x: float
@@ -145,13 +145,13 @@ def rows_of(
     today: date,
     lists: Mapping[str, int] | None = None,
 ) -> list[CollectionRow]:
-    """One row a collection.
+    """One row for each collection.
 
     Args:
         entries: the collections.
-        results: facts of the newest decode by collection; those of other versions do not count.
-        today: which period is the present one.
-        lists: how many candidates each collection has; those without a list are left out.
+        results: facts of the newest decode by collection; those of other versions are ignored.
+        today: the present day.
+        lists: the number of candidates by collection; collections without a list are absent.
     """
     found = []
     for entry in entries:
@@ -173,7 +173,7 @@ def rows_of(
 
 
 def _few(entry: Entry, listed: int) -> str:
-    """What is said where the newest period has too few reports for a decode to be of use."""
+    """The message about too few reports in the newest period; empty if they suffice."""
     if not entry.periods:
         return ""
     newest, collection = entry.periods[-1], entry.collection
@@ -196,12 +196,12 @@ def _decode(meta: Mapping[str, Any], kind: str) -> Decode:
 
 
 def total_epsilon(rows: Sequence[CollectionRow]) -> float:
-    """ε of a client that answers all active collections with one value each, for ever."""
+    """ε of a client that reports one value to each active collection, permanently."""
     return add_up((row.ever, 1) for row in active(rows))
 
 
 def active(rows: Sequence[CollectionRow]) -> list[CollectionRow]:
-    """Those that are collected now."""
+    """The rows of active collections."""
     return [row for row in rows if row.entry.standing is Standing.ACTIVE]
 
 
@@ -218,7 +218,7 @@ _SORTS: dict[str, Any] = {
 
 
 def chosen(rows: Sequence[CollectionRow], q: str, state: str, sort: str) -> list[CollectionRow]:
-    """The rows that are searched for, in order; what is not known is left out of account."""
+    """The rows that match a search, sorted; an unknown sort order is ignored."""
     wanted = q.casefold().strip()
     found = [
         row
@@ -238,7 +238,7 @@ def _searched(row: CollectionRow) -> str:
 
 
 def known_sort(text: str) -> str:
-    """The order that is asked for, or the usual one.
+    """A sort order, or the default if it is unknown.
 
     >>> known_sort("-reports"), known_sort("nonsense")
     ('-reports', 'name')

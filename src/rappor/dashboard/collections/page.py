@@ -1,4 +1,4 @@
-"""Collections: what is asked, at what cost, and how much has arrived."""
+"""The Collections page: what is collected, its privacy cost, and how much has arrived."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _COLUMNS = (
 
 
 class _ListQuery:
-    """What the address asks for: q, state, sort, page."""
+    """The query of the address: q, state, sort, page."""
 
     def __init__(self, request: Request) -> None:
         query = request.query_params
@@ -47,7 +47,7 @@ class _ListQuery:
         self.page = query.get("page")
 
     def address(self, path: str = "/", **changes: str | int) -> str:
-        """The address of this view with some of it changed; what is usual is left out."""
+        """The address of this query with changes, without default values."""
         given = {"q": self.q, "state": self.state, "sort": self.sort, "page": ""} | changes
         usual = {"q": "", "state": "", "sort": DEFAULT_SORT, "page": ""}
         query = {name: value for name, value in given.items() if value != usual[name]}

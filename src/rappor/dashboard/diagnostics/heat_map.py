@@ -1,26 +1,20 @@
-"""The heat map of cohorts and bits as a page draws it: all cells, or means of blocks of them."""
+"""The cells of the heat map: all of them, or means of blocks if there are too many."""
 
 from __future__ import annotations
 
-import struct
-import zlib
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rappor.charts.scales import count_colour, residual_colour, rgb
-from rappor.charts.theme import colours
 from rappor.typing import FloatArray
 
 MAX_CELLS = 16_384
-EXTREME = 40  # cells in the table that stands for the picture
-_LEVELS = 241  # steps of a palette: 0.05 standard deviations
-_WIDEST, _SMALLEST, _LARGEST = 1024, 4, 20  # pixels: of the picture, of a cell
+EXTREME = 40  # cells in the table below the heat map
 
 
 class Block(NamedTuple):
-    """Cohorts and bits that one cell of the picture stands for."""
+    """Cohorts and bits that one square of the heat map stands for."""
 
     cohorts: int
     bits: int
@@ -42,7 +36,7 @@ def block_of(cohorts: int, bits: int) -> Block:
 
 
 def block_means(table: FloatArray, block: Block) -> FloatArray:
-    """The mean of each block; what is nan does not count, and a block of it is nan.
+    """The mean of each block, without nan; a block of nan is nan.
 
     >>> block_means(np.array([[1.0, 3.0, 5.0]]), Block(1, 2)).tolist()
     [[2.0, 5.0]]
@@ -61,10 +55,10 @@ def block_means(table: FloatArray, block: Block) -> FloatArray:
 
 
 def cells_document(tables: dict[str, FloatArray | None]) -> dict[str, Any]:
-    """The tables for the script that draws them: rounded, flat, row by row, null where unknown.
+    """The tables for the script that draws them: rounded, flat, row by row, nan as null.
 
     Args:
-        tables: shape (m, k) each, by name; None where there is none.
+        tables: shape (m, k) each, by name; None if there is none.
     """
     cohorts, bits = next(each.shape for each in tables.values() if each is not None)
     block = block_of(cohorts, bits)
@@ -99,7 +93,7 @@ class Extreme(NamedTuple):
 def extreme_cells(
     counts: NDArray[np.int64], fitted: FloatArray | None, residuals: FloatArray | None
 ) -> list[Extreme]:
-    """The cells furthest from the fit, either side; without a fit those with the most reports."""
+    """The cells furthest from the fit, either side; without a fit, those with most reports."""
     size = counts.astype(np.float64) if residuals is None else np.abs(np.nan_to_num(residuals))
     order = np.argsort(-size.ravel(), kind="stable")[:EXTREME]
     found = []
@@ -111,59 +105,3 @@ def extreme_cells(
         expected = None if fitted is None else float(fitted[cohort, bit])
         found.append(Extreme(cohort, bit, int(counts[cohort, bit]), expected, left))
     return found
-
-
-def heat_png(table: FloatArray, residuals: bool, theme: str = "light") -> bytes:
-    """A picture of a table, one square for each number; nan is left blank.
-
-    Args:
-        table: shape (rows, columns).
-        residuals: whether the numbers are residuals; counts otherwise.
-        theme: "light" or "dark".
-    """
-    size = min(max(_WIDEST // table.shape[1], _SMALLEST), _LARGEST)
-    palette = np.array([*_palette(residuals, theme), rgb(colours(theme)["bg"])], np.uint8)
-    cells = np.repeat(np.repeat(_levels(table, residuals), size, axis=0), size, axis=1)
-    return png(cells, palette)
-
-
-def _palette(residuals: bool, theme: str) -> list[tuple[int, int, int]]:
-    share = np.linspace(0.0, 1.0, _LEVELS).tolist()
-    if residuals:
-        return [residual_colour(12 * each - 6, theme) for each in share]
-    return [count_colour(each, theme) for each in share]
-
-
-def _levels(table: FloatArray, residuals: bool) -> NDArray[np.uint8]:
-    """The palette's number of each cell; the last one where there is none."""
-    known = ~np.isnan(table)
-    low, high = -6.0, 6.0
-    if not residuals and known.any():
-        low, high = float(np.nanmin(table)), float(np.nanmax(table))
-    share = np.clip((np.where(known, table, low) - low) / max(high - low, 1e-300), 0.0, 1.0)
-    return np.where(known, np.round(share * (_LEVELS - 1)), _LEVELS).astype(np.uint8)
-
-
-def png(pixels: NDArray[np.uint8], palette: NDArray[np.uint8]) -> bytes:
-    """A PNG file of pixels that are numbers of a palette's colours.
-
-    Args:
-        pixels: shape (height, width).
-        palette: shape (up to 256, 3).
-    """
-    height, width = pixels.shape
-    head = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
-    lines = np.zeros((height, width + 1), np.uint8)  # each line begins with its filter: none
-    lines[:, 1:] = pixels
-    parts = (
-        (b"IHDR", head),
-        (b"PLTE", palette.tobytes()),
-        (b"IDAT", zlib.compress(lines.tobytes(), 9)),
-        (b"IEND", b""),
-    )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, body) for name, body in parts)
-
-
-def _chunk(name: bytes, body: bytes) -> bytes:
-    check = zlib.crc32(name + body)
-    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", check)

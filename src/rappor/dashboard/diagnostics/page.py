@@ -1,50 +1,45 @@
-"""Diagnostics: verdicts, a heat map of cohorts and bits, balance, and what cannot be told apart."""
+"""The Diagnostics page: checks, heat map, cohort sizes, and candidates that look the same."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from rappor.charts.balance import balance_panel
-from rappor.charts.panel import both
+from rappor.charts.diagnostics import balance_panel, heat_panel
+from rappor.charts.marks import both
 from rappor.charts.render import to_png, to_svg
 from rappor.collection import Collection
 from rappor.dashboard.auth.roles import EVERYONE, Visitor
-from rappor.dashboard.choices import choices
 from rappor.dashboard.context import Context
 from rappor.dashboard.diagnostics.heat_map import (
     block_means,
     block_of,
     cells_document,
     extreme_cells,
-    heat_png,
 )
 from rappor.dashboard.diagnostics.serialization import StoredDiagnosis, lit_cells, unpack
-from rappor.dashboard.page_query import PageQuery
+from rappor.dashboard.page_messages import message_of
+from rappor.dashboard.page_query import Answer, PageQuery, choices, one_of, with_query
 from rappor.dashboard.page_state import (
     DECODERS,
-    EMPTY,
-    NO_LIST,
-    TOO_FEW,
-    arguments_of,
-    candidates_of,
+    Freshness,
+    PageState,
+    PageWork,
+    ResultReader,
+    begin,
+    page_state,
+    task_arguments,
 )
 from rappor.dashboard.problems import problem
-from rappor.dashboard.reach import reach_of
-from rappor.dashboard.routing import Page
-from rappor.dashboard.stage import Needed, Reader, Stage, begin, stage
-from rappor.dashboard.stage_messages import careful, said
-from rappor.dashboard.state.records import SavedResult
+from rappor.dashboard.routing import Endpoint, Page
 from rappor.dashboard.tables import csv_response, json_response
 from rappor.decoding.checkup import FALSE_ALARMS
-from rappor.errors import ParamsError
 
 MODES = {"residuals": "Residuals", "counts": "Counts", "fitted": "Fitted"}
-_LONGEST = 400  # letters of a string to light up
-_read = Reader(unpack)
+_LONGEST = 400  # characters of a string to light up
+_read = ResultReader(unpack)
 _USUAL = ("map", "residuals")
 _PATH = "/collections/{name}/diagnostics"
 
@@ -52,18 +47,18 @@ _PATH = "/collections/{name}/diagnostics"
 class _Seen(NamedTuple):
     query: PageQuery
     collection: Collection
-    stage: Stage
-    looked: StoredDiagnosis | None
+    state: PageState
+    diagnosis: StoredDiagnosis | None
 
 
-def page(context: Context, request: Request, visitor: Visitor) -> Response:
+def page(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
     """The page."""
-    seen = _look(context, request, visitor)
-    query, looked = seen.query, seen.looked
+    seen = _look(context, visitor, query)
+    diagnosis = seen.diagnosis
     stored = [each.period for each in context.catalogue.periods(query.collection, query.version)]
-    mode, light = _mode(request, looked), _light(request)
+    mode, light = _mode(request, diagnosis), _light(request)
     lit = set(lit_cells(light, seen.collection)) if light else set()
-    extremes = [] if looked is None else extreme_cells(*_tables(looked))
+    extremes = [] if diagnosis is None else extreme_cells(*_tables(diagnosis))
     return context.render(
         "diagnostics.html",
         request,
@@ -72,45 +67,44 @@ def page(context: Context, request: Request, visitor: Visitor) -> Response:
         query=query,
         entry=context.catalogue.entry(query.collection),
         collection=seen.collection,
-        stage=seen.stage,
-        said=said(seen.stage, query.side.words, visitor, seen.collection),
+        state=seen.state,
+        message=message_of(seen.state, visitor),
         choices=choices(context, query, stored, "/diagnostics"),
-        looked=looked,
+        diagnosis=diagnosis,
         false_alarms=round(1 / FALSE_ALARMS),
-        modes={name: word for name, word in MODES.items() if looked and _has(looked, name)},
+        modes={name: word for name, word in MODES.items() if diagnosis and _has(diagnosis, name)},
         mode=mode,
         light=light,
-        block=None if looked is None else block_of(*looked.counts.shape),
+        block=None if diagnosis is None else block_of(*diagnosis.counts.shape),
         extremes=[(cell, (cell.cohort, cell.bit) in lit) for cell in extremes],
-        balance=_balance(looked),
+        balance=_balance(diagnosis),
         link=lambda **more: _link(query, {"map": mode, "light": light} | more),
         may_decode=visitor.may(DECODERS),
     )
 
 
-def again(context: Context, request: Request, visitor: Visitor) -> Response:
-    """Look it over anew."""
-    query = _view(context, request)
+def again(context: Context, _request: Request, visitor: Visitor, query: PageQuery) -> Response:
+    """Check the fit again."""
     if query.periods:
-        begin(context, _needed(context, query), visitor)
+        begin(context, _work(context, query), visitor.actor)
     return RedirectResponse(query.path("/diagnostics"), 303)
 
 
-def as_json(context: Context, request: Request, visitor: Visitor) -> Response:
-    """Verdicts, figures and groups; the cells are in the CSV file."""
-    seen = _look(context, request, visitor)
-    document: dict[str, Any] = {"collection": seen.query.collection, "state": seen.stage.state}
-    if seen.looked is not None:
-        document |= dict(seen.looked.meta)
-    return json_response(document, 202 if seen.looked is None and seen.stage.job else 200)
+def as_json(context: Context, _request: Request, visitor: Visitor, query: PageQuery) -> Response:
+    """Checks, figures and groups; the CSV file has the cells."""
+    seen = _look(context, visitor, query)
+    document: dict[str, Any] = {"collection": seen.query.collection, "state": seen.state.status}
+    if seen.diagnosis is not None:
+        document |= dict(seen.diagnosis.meta)
+    return json_response(document, 202 if seen.diagnosis is None and seen.state.job else 200)
 
 
-def as_csv(context: Context, request: Request, visitor: Visitor) -> Response:
-    """Every cell: what was counted, what was fitted, and the residual."""
-    looked = _look(context, request, visitor).looked
-    if looked is None:
+def as_csv(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
+    """Every cell: its count, its fitted value and its residual."""
+    diagnosis = _look(context, visitor, query).diagnosis
+    if diagnosis is None:
         return _nothing(context, request, visitor)
-    counts, fitted, residuals = _tables(looked)
+    counts, fitted, residuals = _tables(diagnosis)
     header = ["cohort", "bit", "count", *(["fitted", "residual"] if fitted is not None else [])]
 
     def rows() -> Any:
@@ -124,12 +118,12 @@ def as_csv(context: Context, request: Request, visitor: Visitor) -> Response:
     return csv_response(header, rows(), f"{request.path_params['name']}-cells.csv")
 
 
-def cells(context: Context, request: Request, visitor: Visitor) -> Response:
-    """What the heat map draws."""
-    seen = _look(context, request, visitor)
-    if seen.looked is None:
+def cells(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
+    """The cells of the heat map."""
+    seen = _look(context, visitor, query)
+    if seen.diagnosis is None:
         return _nothing(context, request, visitor)
-    counts, fitted, residuals = _tables(seen.looked)
+    counts, fitted, residuals = _tables(seen.diagnosis)
     document = cells_document(
         {"counts": counts.astype("float64"), "fitted": fitted, "residuals": residuals}
     )
@@ -137,93 +131,79 @@ def cells(context: Context, request: Request, visitor: Visitor) -> Response:
     return json_response(document)
 
 
-def bits(context: Context, request: Request, _visitor: Visitor) -> Response:
+def bits(context: Context, request: Request, _visitor: Visitor, query: PageQuery) -> Response:
     """The cells that a string sets."""
-    query, light = _view(context, request), _light(request)
+    light = _light(request)
     collection = context.catalogue.get(query.collection, query.version)
     found = lit_cells(light, collection) if light else []
     return json_response({"string": light, "cells": found})
 
 
-def picture(context: Context, request: Request, visitor: Visitor) -> Response:
+def picture(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
     """The heat map as a PNG file, also for browsers without scripts."""
-    looked = _look(context, request, visitor).looked
-    if looked is None:
+    diagnosis = _look(context, visitor, query).diagnosis
+    if diagnosis is None:
         return _nothing(context, request, visitor)
-    mode = _mode(request, looked)
-    counts, fitted, residuals = _tables(looked)
+    mode = _mode(request, diagnosis)
+    counts, fitted, residuals = _tables(diagnosis)
     table = {"counts": counts.astype("float64"), "fitted": fitted, "residuals": residuals}[mode]
     if table is None:
         return _nothing(context, request, visitor)
     block = block_of(*table.shape)
-    body = heat_png(block_means(table, block), mode == "residuals", _theme(request))
-    return Response(body, media_type="image/png")
+    theme = _theme(request)
+    means = block_means(table, block).tolist()
+    panel = heat_panel(means, residuals=mode == "residuals", block=block, theme=theme)
+    return Response(to_png(panel.in_file(theme)), media_type="image/png")
 
 
-def balance(context: Context, request: Request, visitor: Visitor) -> Response:
+def balance(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
     """The balance of cohorts as an SVG or PNG file."""
-    looked = _look(context, request, visitor).looked
-    if looked is None or not looked.reports:
+    diagnosis = _look(context, visitor, query).diagnosis
+    if diagnosis is None or not diagnosis.reports:
         return _nothing(context, request, visitor)
     theme = _theme(request)
-    spec = balance_panel(looked.meta["totals"], theme=theme).in_file(theme)
+    spec = balance_panel(diagnosis.meta["totals"], theme=theme).in_file(theme)
     if request.url.path.endswith(".png"):
         return Response(to_png(spec), media_type="image/png")
     return Response(to_svg(spec), media_type="image/svg+xml")
 
 
-def _view(context: Context, request: Request) -> PageQuery:
-    name = request.path_params["name"]
-    query = PageQuery.of(request.query_params, context.catalogue, context.state, name)
-    return replace(query, vs="", against=None)
-
-
-def _needed(context: Context, query: PageQuery) -> Needed:
-    return Needed(
-        "diagnose",
-        f"diagnose-{query.key}",
-        "Looking over the fit",
-        query.collection,
-        lambda: arguments_of(context, query),
+def _work(context: Context, query: PageQuery) -> PageWork:
+    collection = context.catalogue.get(query.collection, query.version)
+    reports = context.catalogue.reports(query.collection, query.version, *query.selection)
+    return PageWork(
+        kind="diagnose",
+        key=f"diagnose-{query.key}",
+        label="Checking the fit",
+        collection=collection,
+        arguments=lambda: task_arguments(context, query),
+        reports=reports,
+        where=query.selection.words,
+        freshness=lambda saved: Freshness(False, reports - int(saved.meta["reports"])),
+        sample=(query.periods[-1], reports) if query.periods else None,
+        needs_list=True,
     )
 
 
-def _look(context: Context, request: Request, visitor: Visitor) -> _Seen:
-    query = _view(context, request)
-    collection = context.catalogue.get(query.collection, query.version)
-    asked = dict(query.dimensions)
-    reports = context.catalogue.reports(query.collection, query.version, query.periods, asked)
-    if not reports:
-        return _Seen(query, collection, Stage(EMPTY), None)
-    if collection.kind == "string" and query.candidates is None:
-        return _Seen(query, collection, Stage(NO_LIST, reports), None)
-    size = candidates_of(context, query, collection)
-    can = reach_of(collection, query.periods[-1], reports, size, query.alpha)
-    if can.too_few and not query.anyway:
-        return _Seen(query, collection, Stage(TOO_FEW, reports, reach=can), None)
-
-    def needs(saved: SavedResult) -> tuple[bool, int]:
-        return False, reports - int(saved.meta["reports"])
-
-    found = replace(stage(context, _needed(context, query), visitor, reports, needs), reach=can)
-    looked = None if found.saved is None else _read(found.saved)
-    return _Seen(query, collection, found, looked)
+def _look(context: Context, visitor: Visitor, query: PageQuery) -> _Seen:
+    work = _work(context, query)
+    state = page_state(context, work, query, visitor)
+    diagnosis = None if state.saved is None else _read(state.saved)
+    return _Seen(query, work.collection, state, diagnosis)
 
 
-def _tables(looked: StoredDiagnosis) -> tuple[Any, Any, Any]:
-    return looked.counts, looked.fitted, looked.residuals
+def _tables(diagnosis: StoredDiagnosis) -> tuple[Any, Any, Any]:
+    return diagnosis.counts, diagnosis.fitted, diagnosis.residuals
 
 
-def _has(looked: StoredDiagnosis, mode: str) -> bool:
-    return getattr(looked, mode) is not None
+def _has(diagnosis: StoredDiagnosis, mode: str) -> bool:
+    return getattr(diagnosis, mode) is not None
 
 
-def _mode(request: Request, looked: StoredDiagnosis | None) -> str:
-    """Which table is drawn: residuals, unless something else is asked for or there are none."""
-    wanted = request.query_params.get("map", "") or "residuals"
-    if wanted not in MODES:
-        raise ParamsError(f"map must be one of {', '.join(MODES)}; got {wanted!r}")
-    return wanted if looked is None or _has(looked, wanted) else "counts"
+def _mode(request: Request, diagnosis: StoredDiagnosis | None) -> str:
+    """Which table is drawn: residuals by default, counts if there are none."""
+    wanted = one_of(request.query_params, "map", MODES)
+    return wanted if diagnosis is None or _has(diagnosis, wanted) else "counts"
 
 
 def _light(request: Request) -> str:
@@ -235,17 +215,17 @@ def _theme(request: Request) -> str:
 
 
 def _link(query: PageQuery, more: dict[str, str]) -> str:
-    """The rest of an address: the view, and what only this page has."""
+    """The query string of an address, with the fields of this page alone."""
     from urllib.parse import urlencode
 
     own = {key: value for key, value in more.items() if value and (key, value) != _USUAL}
     return "&".join(part for part in (query.query_string(), urlencode(own)) if part)
 
 
-def _balance(looked: StoredDiagnosis | None) -> dict[str, Any] | None:
-    if looked is None or not looked.reports or looked.meta["cohorts"] == 1:
+def _balance(diagnosis: StoredDiagnosis | None) -> dict[str, Any] | None:
+    if diagnosis is None or not diagnosis.reports or diagnosis.meta["cohorts"] == 1:
         return None
-    totals = looked.meta["totals"]
+    totals = diagnosis.meta["totals"]
     panel = balance_panel(totals)
     return {
         "spec": both(lambda theme: balance_panel(totals, theme=theme).in_page(theme)),
@@ -259,15 +239,19 @@ def _nothing(context: Context, request: Request, visitor: Visitor) -> Response:
     return problem(context, request, visitor, 409, "There is no result", text)
 
 
-def _page(path: str, endpoint: Any, name: str) -> Page:
-    return Page(path=_PATH + path, endpoint=careful(endpoint), roles=EVERYONE, name=name)
+def _page(path: str, answer: Answer, name: str) -> Page:
+    return Page(path=_PATH + path, endpoint=_endpoint(answer), roles=EVERYONE, name=name)
+
+
+def _endpoint(answer: Answer) -> Endpoint:
+    return with_query(answer, ignored=("vs",))
 
 
 PAGES = (
     _page("", page, "diagnostics"),
     Page(
         path=_PATH,
-        endpoint=careful(again),
+        endpoint=_endpoint(again),
         roles=DECODERS,
         name="diagnostics-again",
         methods=("POST",),

@@ -1,4 +1,4 @@
-"""A diagnosis as it is kept and shown: verdicts, cohort sizes, and the cells of cohort and bit."""
+"""A diagnosis as it is stored: checks, cohort sizes, and the cells of cohorts and bits."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from rappor.decoding.result import Decoded
 from rappor.mechanism import bloom_positions
 from rappor.typing import FloatArray
 
-MAX_GROUPS = 200  # of candidates that cannot be told apart, by name
-MAX_STRINGS = 500  # detected ones, in the list to light up
+MAX_GROUPS = 200  # groups of candidates that set the same bits
+MAX_STRINGS = 500  # detected strings that the page offers to light up
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,11 +28,11 @@ class StoredDiagnosis:
     """A diagnosis read back.
 
     Attributes:
-        meta: the facts as they were kept.
-        checks: the verdicts.
+        meta: the facts as they are stored.
+        checks: the checks, failed or not.
         counts: shape (m, k).
         fitted: shape (m, k), or None.
-        residuals: shape (m, k), nan where there are no reports; or None.
+        residuals: shape (m, k), nan if there are no reports; or None.
     """
 
     meta: Mapping[str, Any]
@@ -54,7 +54,7 @@ def pack(
     cells: BitTable,
     about: dict[str, Any],
 ) -> JobResult:
-    """A diagnosis to keep."""
+    """Serialize a diagnosis."""
     cohorts, bits = cells.counts.shape
     meta = about | {
         "reports": table.reports,
@@ -83,7 +83,7 @@ def pack(
 
 
 def unpack(meta: Mapping[str, Any], table: bytes) -> StoredDiagnosis:
-    """The diagnosis behind facts and a table."""
+    """Read a diagnosis from facts and a table."""
     rows = pa.ipc.open_file(pa.BufferReader(table)).read_all()
     shape = (meta["cohorts"], meta["bits"])
     found = {name: rows.column(name).to_numpy().reshape(shape) for name in rows.column_names}
@@ -94,7 +94,7 @@ def unpack(meta: Mapping[str, Any], table: bytes) -> StoredDiagnosis:
 
 
 def lit_cells(string: str, collection: Collection) -> list[tuple[int, int]]:
-    """The (cohort, bit) that a string sets: what lights up when it is chosen.
+    """The (cohort, bit) that a string sets; the heat map lights them up.
 
     >>> from rappor import Params
     >>> made = Collection("homepage", 1, Params(8, 2, 2, 0.5, 0.5, 0.75))

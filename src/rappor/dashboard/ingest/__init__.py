@@ -1,1 +1,1 @@
-"""What the operator sees of the collector: its figures, watched over time."""
+"""The Ingest page: the collector's figures, the disk, jobs, accounts and the audit log."""

@@ -1,4 +1,4 @@
-"""Ingest: is the collector well, what does it refuse, who may log in, who did what."""
+"""The Ingest page: the collector's health and refusals, accounts, and the audit log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from rappor.charts.ingest import rates
-from rappor.charts.panel import both
+from rappor.charts.marks import both
 from rappor.dashboard.auth.roles import Role, Visitor, role_of
 from rappor.dashboard.context import Context
 from rappor.dashboard.ingest.watch import Figures
@@ -112,14 +112,14 @@ def ingest_csv(context: Context, _: Request, __: Visitor) -> Response:
 
 
 def audit_csv(context: Context, _: Request, visitor: Visitor) -> Response:
-    """The audit log, newest first; taking it away is written down too."""
+    """The audit log, newest first; the download is logged too."""
     rows = audit_of(context)
     context.state.audit(visitor.actor, "export", "the audit log")
     return csv_response(("when", "actor", "action", "detail"), rows, "audit.csv")
 
 
 def new_account(context: Context, request: Request, visitor: Visitor) -> Response:
-    """Make an account; its token is on the answer and nowhere else."""
+    """Make an account; only this answer shows its token."""
     form = request.state.form
     name = str(form.get("name", "")).strip()
     try:
@@ -145,7 +145,7 @@ def revoke(context: Context, request: Request, visitor: Visitor) -> Response:
     """End an account."""
     name = str(request.state.form.get("name", ""))
     if name == visitor.name:
-        wrong = f"You cannot revoke yourself: another {visitor.role} can"
+        wrong = f"You cannot revoke your own account; another {visitor.role} can"
         return _page(context, request, visitor, 400, wrong=wrong)
     try:
         context.state.revoke(name, visitor.actor, granter=_role(visitor))
@@ -155,12 +155,12 @@ def revoke(context: Context, request: Request, visitor: Visitor) -> Response:
 
 
 def _role(visitor: Visitor) -> Role:
-    """The role of a visitor, who has one: routes without roles are none of these."""
+    """The role of a visitor; all routes of this page need one."""
     return visitor.role or Role.VIEWER
 
 
 def again(_: Context, __: Request, ___: Visitor) -> Response:
-    """Back to the page, for who loads the answer to a form anew."""
+    """Go to the page if a visitor reloads the answer to a form."""
     return RedirectResponse("/ingest", 303)
 
 
@@ -192,7 +192,7 @@ PAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A reason for refusals: its code, how often today, what it means, what a client does."""
+    """A reason for refusals: its code, batches today, its meaning, and what clients do."""
 
     code: str
     batches: int
@@ -202,7 +202,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """Space where the data folder is, in steps of 16 MB: exact sizes would tell of each commit."""
+    """Disk space in steps of 16 MB: exact sizes would reveal each commit."""
 
     free: int
     store: int
@@ -226,7 +226,7 @@ def refused_of(figures: Figures) -> list[Refused]:
 
 
 def disk_of(context: Context) -> DiskSpace:
-    """Free space, and what store and dashboard take."""
+    """Free space, and the space of store and dashboard."""
     data = context.settings.data
     return DiskSpace(
         shutil.disk_usage(data).free // _GRAIN * _GRAIN,
@@ -236,7 +236,7 @@ def disk_of(context: Context) -> DiskSpace:
 
 
 def _size_of(files: Iterable[Path]) -> int:
-    """Bytes of files, rounded up; some may vanish meanwhile: a log that was folded in."""
+    """Bytes of files, rounded up; a file may vanish meanwhile, such as a merged log."""
     size = 0
     for file in files:
         with suppress(FileNotFoundError):
@@ -245,19 +245,19 @@ def _size_of(files: Iterable[Path]) -> int:
 
 
 def audit_of(context: Context) -> list[AuditEntry]:
-    """Who did what, in the store and here, newest first."""
+    """The audit logs of store and dashboard, newest first."""
     every = [*context.catalogue.audit_log(), *context.state.audit_log()]
     return sorted(every, key=lambda entry: entry.when)[::-1]
 
 
 def last_retention(context: Context) -> AuditEntry | None:
-    """The last time that old data were removed."""
+    """The last time that retention removed old data."""
     runs = [entry for entry in context.catalogue.audit_log() if entry.action == "retain"]
     return runs[-1] if runs else None
 
 
 def jobs_of(context: Context) -> list[dict[str, Any]]:
-    """Jobs of this process, then those that are remembered from before, newest first."""
+    """Jobs of this process, then saved jobs of earlier ones, newest first."""
     now = [job.document() | {"actor": job.actor} for job in context.jobs.all()]
     known = {each["id"] for each in now}
     return now + [

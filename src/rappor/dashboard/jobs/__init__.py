@@ -1,4 +1,4 @@
-"""Long work in a process of its own: started, watched, cancelled, and kept when it is done."""
+"""Jobs: long work in another process, which can be watched and cancelled."""
 
 from rappor.dashboard.jobs.queue import Job, JobResult, Jobs, Progress
 

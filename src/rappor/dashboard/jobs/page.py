@@ -1,4 +1,4 @@
-"""Jobs: how far one is, for scripts that wait for it; and the button that stops it."""
+"""Jobs: their progress as JSON, for the script that waits, and the button that cancels them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAY_CANCEL = frozenset({Role.ANALYST, Role.OPERATOR})
 
 
 def job(context: Context, request: Request, visitor: Visitor) -> Response:
-    """One job as it is now."""
+    """The present state of one job."""
     found = context.jobs.get(request.path_params["number"])
     if found is None:
         return _unknown(context, request, visitor)
@@ -24,7 +24,7 @@ def job(context: Context, request: Request, visitor: Visitor) -> Response:
 
 
 def cancel(context: Context, request: Request, visitor: Visitor) -> Response:
-    """Stop one, and go back to where the button was."""
+    """Cancel a job, and go back to the page of the button."""
     before = context.jobs.get(request.path_params["number"])
     if before is None:
         return _unknown(context, request, visitor)
@@ -35,7 +35,7 @@ def cancel(context: Context, request: Request, visitor: Visitor) -> Response:
 
 
 def _unknown(context: Context, request: Request, visitor: Visitor) -> Response:
-    text = "The dashboard was started anew since, or it ended long ago."
+    text = "The dashboard restarted since, or the job ended long ago."
     return problem(context, request, visitor, 404, "There is no such job", text)
 
 

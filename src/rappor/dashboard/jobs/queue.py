@@ -1,8 +1,8 @@
-"""Jobs: a queue, one worker process, and what became of each piece of work.
+"""Jobs: a queue, one worker process, and the state of each job.
 
-One at a time: a decode uses all the memory it can get, and two at once would be slower than one
-after the other. Cancelling kills the worker, at once and whatever it is doing; the next job gets a
-new one. So does a job after a crash. What nobody asked for gives way to what somebody waits for.
+Jobs run one at a time: a decode uses much memory, and two at once are slower than one after the
+other. Cancelling kills the worker at once; the next job gets a new one, also after a crash.
+Prefetched jobs give way to jobs that a visitor waits for.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from typing import Any, NamedTuple, Protocol
 
 from rappor.dashboard.jobs import worker_process
 from rappor.dashboard.jobs.worker_process import WorkerProcess
-from rappor.dashboard.state.results import MAX_JOBS
+from rappor.dashboard.state.saved import MAX_JOBS
 
 _LOG = logging.getLogger("rappor.dashboard.jobs")
 _MAX_WAITING = 50
-MAX_PER_VISITOR = 10  # that wait for one visitor: the queue is for all
-_GRACE_SECONDS = 2.0  # that a job nobody asked for may still take when somebody waits
+MAX_PER_VISITOR = 10  # waiting jobs of one visitor: the queue is for all
+_GRACE_SECONDS = 2.0  # an unasked job that runs longer gives way to a visitor's
 Arguments = dict[str, Any] | Callable[[], dict[str, Any]]
 WAITING, RUNNING, DONE, FAILED, CANCELLED = "waiting", "running", "done", "failed", "cancelled"
 ENDED = frozenset({DONE, FAILED, CANCELLED})
 
 
 class JobStore(Protocol):
-    """What jobs need of the dashboard's state."""
+    """The part of the dashboard's state that jobs need."""
 
     def save_result(self, key: str, kind: str, meta: dict[str, Any], table: bytes | None) -> None:
-        """Keep a result."""
+        """Save a result."""
 
     def save_job(
         self, number: str, kind: str, key: str, status: str, document: dict[str, Any]
     ) -> None:
-        """Keep what became of a job."""
+        """Save the state of a job."""
 
 
 class TooManyJobs(Exception):
-    """So many are waiting that one more would not be seen to its end."""
+    """Too many jobs are waiting."""
 
 
 class Jobs:
-    """All work of one dashboard.
+    """The jobs of one dashboard.
 
-    `start` returns at once; `wait` waits for an end. Safe to call from any thread.
+    `start` returns at once; `wait` waits for the end of a job. Thread-safe.
     """
 
     def __init__(self, state: JobStore) -> None:
@@ -75,20 +75,20 @@ class Jobs:
         collection: str = "",
         unasked: bool = False,
     ) -> Job:
-        """Queue a task; the one that is under way where there is one of the same kind and key.
+        """Queue a job, or return the one of the same kind and key that waits or runs.
 
         Args:
             kind: a key of TASKS.
-            arguments: for the task, plain data; or what makes them, called when its turn comes: a
-                queue that holds lists of a million strings would fill the memory.
-            key: what the result is kept under.
+            arguments: for the task, as plain data; or a function that makes them when its turn
+                comes, because a queue of lists of a million strings would fill the memory.
+            key: the key of its result.
             label: what it is, in words.
             actor: who asks.
-            collection: which collection it is about.
-            unasked: whether nobody waits for it: it then gives way to all that somebody asked for.
+            collection: the collection it decodes.
+            unasked: nobody waits for it, so it gives way to all jobs of visitors.
 
         Raises:
-            TooManyJobs: the queue is full, or holds too many of one actor's.
+            TooManyJobs: the queue is full, or this actor has too many jobs in it.
         """
         with self._changed:
             for job in self._jobs.values():
@@ -113,7 +113,7 @@ class Jobs:
             return job
 
     def get(self, number: str) -> Job | None:
-        """The job of this id as it is now, or None."""
+        """The job of this id, or None."""
         with self._changed:
             return self._jobs.get(number)
 
@@ -129,7 +129,7 @@ class Jobs:
             return list(self._jobs.values())[::-1]
 
     def wait(self, number: str, seconds: float) -> Job | None:
-        """The job, after its end or this long, whichever comes first."""
+        """Wait for the end of a job, but no longer than this; returns the job."""
         until = time.monotonic() + seconds
         with self._changed:
             while True:
@@ -140,7 +140,7 @@ class Jobs:
                 self._changed.wait(left)
 
     def cancel(self, number: str) -> Job | None:
-        """Stop a job, at once where it runs; the job as it is then, or None."""
+        """Cancel a job, at once if it runs; returns the job, or None."""
         with self._changed:
             job = self._jobs.get(number)
             if job is None or job.over:
@@ -167,7 +167,7 @@ class Jobs:
 
     @property
     def worker_id(self) -> int | None:
-        """The process id of the worker, where there is one."""
+        """The process id of the worker, or None."""
         with self._changed:
             return None if self._worker is None else self._worker.process.pid
 
@@ -182,7 +182,7 @@ class Jobs:
             del self._jobs[number]
 
     def _make_way(self) -> None:
-        """Put a long job that nobody asked for back into the queue, where somebody waits."""
+        """Put a long unasked job back into the queue if a visitor waits."""
         if self._unasked.issuperset(self._waiting):
             return
         for job in list(self._jobs.values()):
@@ -193,7 +193,7 @@ class Jobs:
                 self._put(replace(job, state=WAITING, text="", share=None, began=None))
 
     def _next(self) -> str:
-        """The job that is to run: the first that somebody asked for, else the first."""
+        """The next job: the first one of a visitor, or else the first."""
         asked = [number for number in self._waiting if number not in self._unasked]
         number = (asked or self._waiting)[0]
         self._waiting.remove(number)
@@ -217,13 +217,13 @@ class Jobs:
                 if at_work is not None:
                     self._follow(job, given, at_work)
                 del given  # it may be large
-            except Exception as error:  # a full disk, say: the queue has to go on
+            except Exception as error:  # such as a full disk: the queue goes on
                 _LOG.exception("job %s", job.id)
                 with self._changed:
                     self._end(job, FAILED, f"It could not be done or kept: {_said(error)}")
 
     def _at_work(self, job: Job) -> WorkerProcess | None:
-        """The worker, started where there is none; None where the job was cancelled meanwhile."""
+        """The worker, started if there is none; None if the job was cancelled meanwhile."""
         with self._changed:
             if self._jobs.get(job.id, job).state != RUNNING:
                 return None
@@ -232,7 +232,7 @@ class Jobs:
             return self._worker
 
     def _follow(self, job: Job, arguments: dict[str, Any], at_work: WorkerProcess) -> None:
-        """Send one job to the worker and take what comes back, to its end."""
+        """Send a job to the worker, and follow its messages to the end."""
         for what, first, second in at_work.run(job.kind, arguments):
             if what == "progress":
                 self._tell(job.id, first, second)
@@ -271,7 +271,7 @@ class Jobs:
         return job
 
     def _end(self, job: Job, state: str, error: str = "") -> Job:
-        """The end of a job, once: who cancels and what comes back may be at it together."""
+        """End a job, once: a cancellation and a result may come at the same time."""
         current = self._jobs.get(job.id, job)
         if current.over:
             return current
@@ -279,22 +279,22 @@ class Jobs:
         ended = replace(current, state=state, error=error, share=share, ended=time.time())
         self._arguments.pop(job.id, None)
         self._unasked.discard(job.id)
-        with suppress(Exception):  # what became of it is shown from memory all the same
+        with suppress(Exception):  # pages read its state from memory
             about = ended.document() | {"actor": ended.actor}
             self._state.save_job(ended.id, ended.kind, ended.key, ended.state, about)
         return self._put(ended)
 
 
 def _said(error: Exception) -> str:
-    """An error's text without the folders before the names of files: everybody reads it."""
+    """The text of an error without folders, because every role can read it."""
     return worker_process.without_folders(str(error))
 
 
 class Progress(Protocol):
-    """What a task calls now and then: what it does, and which share of all is done."""
+    """A task calls it with what it does and the share that is done."""
 
     def __call__(self, text: str, share: float | None = None) -> None:
-        """Say it; None where the share is not known."""
+        """Report progress; None if the share is not known."""
 
 
 class JobResult(NamedTuple):
@@ -311,20 +311,20 @@ class JobResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One piece of work at one moment; `Jobs.get` has it as it is now.
+    """One job at one moment; `Jobs.get` returns its present state.
 
     Attributes:
         id: random.
         kind: which task, a key of TASKS.
-        key: what the result is kept under; two jobs of one key do not run at a time.
+        key: the key of its result; two jobs of one key do not run at once.
         label: what it is, in words: "Decoding 100,000 candidates".
         actor: who started it.
-        collection: which collection it is about, "" where none.
+        collection: the collection it decodes, or "".
         state: waiting, running, done, failed or cancelled.
-        share: which share of it is done, 0 to 1; None where that is not known.
+        share: the share that is done, 0 to 1; None if it is not known.
         text: what it is doing.
-        error: why it failed; "" where it did not.
-        made: when it was asked for, in seconds since 1970.
+        error: why it failed; "" if it did not.
+        made: when it was started, in seconds since 1970.
         began: when it began; None before that.
         ended: when it ended; None before that.
     """
@@ -345,12 +345,12 @@ class Job:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, one way or another."""
+        """Whether it has ended."""
         return self.state in ENDED
 
     @property
     def seconds(self) -> float:
-        """How long it has been at work, or was."""
+        """How long it has run."""
         if self.began is None:
             return 0.0
         return max((self.ended or time.time()) - self.began, 0.0)

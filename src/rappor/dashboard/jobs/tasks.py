@@ -1,4 +1,4 @@
-"""Every task that the worker knows, by name."""
+"""The tasks of the worker, by name: what the jobs of all pages do."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
     from rappor.collection import Collection
     from rappor.dashboard.catalogue import Catalogue
+    from rappor.dashboard.snapshot import Dimensions
     from rappor.dashboard.trends.period_results import PeriodResult
     from rappor.decoding.histogram import Histogram
     from rappor.decoding.result import Decoded
 
 Task = Callable[[dict[str, Any], Progress], JobResult]
-_PLACED = 0.4  # of the time, about, goes into placing candidates on bits
-_STEP = 0.75  # what a step of the search leaves to be done, about
+_PLACED = 0.4  # the share of the time that placing candidates on bits takes, about
+_STEP = 0.75  # the share of the remaining work after each step of the search, about
 
 
 def decode_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
-    """Decode a view.
+    """Decode the reports of a query.
 
     Args:
-        arguments: `arguments_of` a view.
-        progress: told how far it is.
+        arguments: see `rappor.dashboard.page_state.task_arguments`.
+        progress: called with the progress.
     """
     from rappor.dashboard.results.serialization import pack
 
@@ -39,7 +40,7 @@ def decode_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
 
 
 def compare_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
-    """Decode both sides of a view, and test every candidate for a difference."""
+    """Decode both sides of a comparison, and test every candidate for a difference."""
     from rappor.dashboard.results.serialization import pack
     from rappor.decoding.compare import compare
 
@@ -51,7 +52,7 @@ def compare_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
     for counts in sides:
         if len(counts) > 1:
             raise DecodeError(
-                "these periods were made with different p and q: compare periods with one of them"
+                "these periods have different p and q: compare periods with the same p and q"
             )
     one, other = (work.decode(counts) for counts in sides)
     work.next("comparing")
@@ -66,7 +67,7 @@ def compare_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
 
 
 def google_files(arguments: dict[str, Any], progress: Progress) -> JobResult:
-    """counts.csv, params.csv and map.csv of a view, in a zip file."""
+    """google/rappor's counts.csv, params.csv and map.csv in a zip file."""
     from rappor.dashboard.results.downloads import zipped
 
     work = DecodeTask(arguments, progress)
@@ -75,13 +76,13 @@ def google_files(arguments: dict[str, Any], progress: Progress) -> JobResult:
 
 
 def _about(arguments: dict[str, Any]) -> dict[str, Any]:
-    """What a result is of."""
+    """The facts that say what a result was made of."""
     names = ("collection", "version", "periods", "dimensions", "against", "list")
     return {name: arguments.get(name) for name in names}
 
 
 def catalogue_of(arguments: dict[str, Any]) -> Catalogue:
-    """What a task reads: the released counts of the day that the dashboard goes by."""
+    """The catalogue of a task: the released counts of the dashboard's day."""
     from rappor.dashboard.catalogue import Catalogue
 
     data, day = Path(arguments["data"]), arguments.get("today")
@@ -92,7 +93,7 @@ def catalogue_of(arguments: dict[str, Any]) -> Catalogue:
 
 
 class DecodeTask:
-    """One task: what it reads, and how far it is."""
+    """A decode: what it reads, and its progress."""
 
     def __init__(self, arguments: dict[str, Any], progress: Progress, parts: int = 1) -> None:
         self._given, self._progress = arguments, progress
@@ -103,18 +104,17 @@ class DecodeTask:
             arguments["collection"], arguments["version"]
         )
 
-    def counts(self, periods: Sequence[str], dimensions: Sequence[Sequence[str]]) -> list[Counts]:
+    def counts(self, periods: Sequence[str], dimensions: Dimensions) -> list[Counts]:
         """The counts of one side."""
         self._tell("reading counts", 0.0)
-        asked = {each[0]: each[1] for each in dimensions}
         name, version = self.collection.name, self.collection.version
-        found = self._catalogue.counts(name, version, list(periods), asked)
+        found = self._catalogue.counts(name, version, periods, dimensions)
         if not found:
             raise DecodeError("there are no reports left in these periods")
         return found
 
     def looked_for(self, counts: list[Counts]) -> Any:
-        """The candidates on their bits, made once; or the categories, or the ranges."""
+        """The design of the candidates, made once; or the categories, or the ranges."""
         if self.collection.kind != "string":
             return self.collection.categories or self.collection.ranges
         if self._design is None:
@@ -133,7 +133,7 @@ class DecodeTask:
         return self._design
 
     def decode(self, counts: list[Counts]) -> Decoded | Histogram:
-        """One side."""
+        """Decode one side."""
         from rappor.decoding.decode import decode
 
         steps = 0
@@ -158,7 +158,7 @@ class DecodeTask:
         return found
 
     def next(self, text: str) -> None:
-        """One part is done."""
+        """Report that one part is done."""
         self._part = min(self._part + 1, self._parts)
         self._progress(text, self._part / self._parts)
 
@@ -167,12 +167,12 @@ class DecodeTask:
 
 
 def trend(arguments: dict[str, Any], progress: Progress) -> JobResult:
-    """Decode each period by itself; those that did not change since the last time are taken over.
+    """Decode each period by itself; periods that did not change are taken over.
 
     Args:
         arguments: data, collection, spans (period and version), dimensions, list, strings,
-            correction, alpha, method; known: what was kept before, as (meta, table), or None.
-        progress: told which period it is at.
+            correction, alpha, method; known: the saved result as (meta, table), or None.
+        progress: called with the present period.
     """
     from rappor.dashboard.trends import period_results as kept
 
@@ -207,7 +207,7 @@ def trend(arguments: dict[str, Any], progress: Progress) -> JobResult:
 
 
 def _complete(found: dict[str, PeriodResult], work: _TrendTask, progress: Progress) -> None:
-    """Decode periods again that did not keep a string which another period detected."""
+    """Decode periods again that lack a string which another period detected."""
     from rappor.dashboard.trends import period_results as kept
 
     wanted = kept.largest(found.values())
@@ -224,38 +224,37 @@ def _complete(found: dict[str, PeriodResult], work: _TrendTask, progress: Progre
 
 
 class _TrendTask:
-    """What one trend reads and decodes."""
+    """A trend: what it reads and decodes."""
 
     def __init__(self, arguments: dict[str, Any]) -> None:
 
         self._given = arguments
         self._catalogue: Catalogue = catalogue_of(arguments)
-        self._asked = dict(arguments["dimensions"])
         self._designs: dict[Any, Any] = {}
         self._counts: dict[tuple[str, int], list[Counts]] = {}
         for wanted in sorted({version for _, version in arguments["spans"]}):
             periods = [period for period, version in arguments["spans"] if version == wanted]
             read = self._catalogue.counts_by_period(
-                arguments["collection"], wanted, periods, self._asked
+                arguments["collection"], wanted, periods, arguments["dimensions"]
             )
             self._counts |= {(period, wanted): counts for period, counts in read.items()}
 
     @property
     def size(self) -> int:
-        """How many strings are looked for; 0 where a kind has its own."""
+        """The number of strings that are tested; 0 if the kind has declared values."""
         return len(self._given["strings"] or ())
 
     def counts(self, period: str, version: int) -> list[Counts] | None:
-        """The counts of one period; None where there are none any more."""
+        """The counts of one period; None if they are gone."""
         return self._counts.get((period, version))
 
     def about(self, version: int) -> str:
-        """How counts of a version are decoded."""
+        """How the counts of a version are decoded, as a text for the digest."""
         names = ("list", "list_digest", "correction", "alpha", "method")
         return json.dumps([version, *(self._given[name] for name in names)])
 
     def decode(self, counts: list[Counts], version: int) -> Decoded | Histogram:
-        """One period."""
+        """Decode one period."""
         from rappor.decoding.decode import decode
 
         given = self._given
@@ -274,13 +273,13 @@ class _TrendTask:
 
         params = counts[0].params
         key = (params.k, params.h, params.m, collection.dialect)
-        if key not in self._designs:  # versions that place strings alike share it
+        if key not in self._designs:  # versions that place strings the same way share it
             self._designs[key] = build_design(self._given["strings"], params, collection.dialect)
         return self._designs[key]
 
 
 def diagnose(arguments: dict[str, Any], progress: Progress) -> JobResult:
-    """Decode a view and look it over: verdicts, balance, and the cells of cohort and bit."""
+    """Decode, and check the fit: checks, cohort sizes, and the cells of cohorts and bits."""
     from rappor.dashboard.diagnostics.serialization import pack
     from rappor.decoding.bit_table import bit_table
     from rappor.decoding.checkup import checkup
@@ -298,12 +297,12 @@ def diagnose(arguments: dict[str, Any], progress: Progress) -> JobResult:
 
 
 def explain(arguments: dict[str, Any], progress: Progress) -> JobResult:
-    """What a list of candidates explains, beside what the one before it does.
+    """What a list of candidates explains, compared with the present list.
 
     Args:
-        arguments: those of a decode with the new list, and `before`: the strings of the old one,
-            or None.
-        progress: told how far it is.
+        arguments: those of a decode with the new list, and `before`: the strings of the present
+            list, or None.
+        progress: called with the progress.
     """
     from rappor.decoding.exports import plain
 
@@ -336,7 +335,7 @@ def explain(arguments: dict[str, Any], progress: Progress) -> JobResult:
 
 
 def _half(progress: Progress, number: int, both: bool) -> Progress:
-    """Progress of one of two decodes."""
+    """The progress of one of two decodes."""
 
     def tell(text: str, share: float | None = None) -> None:
         words = f"{'new' if number else 'present'} list: {text}"

@@ -1,4 +1,7 @@
-"""The worker process as its parent sees it: what is sent, what comes back, and why it ended."""
+"""The worker process: its handle in the dashboard, and `main`, which runs in the worker.
+
+This module imports neither numpy nor scipy: `main` sets the number of their threads first.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +24,19 @@ from rappor.errors import RapporError
 
 _THREAD_LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _MAX_THREADS = 4
-_NICENESS = 5  # pages come first where cores are few
-_FIRST_TO_GO = "500"  # where memory runs out, the kernel ends the worker and not the pages
+_NICENESS = 5  # pages come first if there are few cores
+_FIRST_TO_GO = "500"  # if memory runs out, the kernel ends the worker and not the pages
 _FOLDERS = re.compile(r"(?<![\w.])/(?:[^\s/:]+/)+")
-# What is sent back: ("progress", text, share), ("done", meta, table) or ("failed", reason, trace).
+# Messages to the parent:
+# ("progress", text, share), ("done", meta, table) or ("failed", reason, trace).
 Message = tuple[str, Any, Any]
 
 
 class WorkerProcess:
-    """One worker process and the line to it."""
+    """A worker process and the pipe to it."""
 
     def __init__(self) -> None:
-        """Start it."""
+        """Start the process."""
         context = multiprocessing.get_context("spawn")
         self._line, theirs = context.Pipe()
         self.process = context.Process(target=worker_process.main, args=(theirs,), daemon=True)
@@ -54,7 +58,7 @@ class WorkerProcess:
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
     def run(self, kind: str, arguments: dict[str, Any]) -> Iterable[worker_process.Message]:
-        """What the worker says about one task; ends early where the worker does."""
+        """The messages of one task; they end early if the worker does."""
         with suppress(EOFError, OSError):
             self._line.send((kind, arguments))
             while True:
@@ -64,7 +68,7 @@ class WorkerProcess:
                     return
 
     def kill(self) -> None:
-        """End it, whatever it does."""
+        """Kill the process."""
         self.process.kill()
 
 
@@ -74,7 +78,7 @@ def _receive(line: Connection) -> worker_process.Message:
 
 
 def threads(cores: int | None) -> int:
-    """Threads for linear algebra: one core is left to the pages, and more than four bring little.
+    """Threads for linear algebra: one core is left to the pages, and more than four help little.
 
     >>> threads(1), threads(2), threads(16)
     (1, 1, 4)
@@ -83,7 +87,7 @@ def threads(cores: int | None) -> int:
 
 
 def main(connection: Connection) -> None:
-    """Serve tasks until the other end closes."""
+    """Run tasks until the other end closes the pipe."""
     no_core_dumps()
     for name in _THREAD_LIMITS:
         os.environ.setdefault(name, str(threads(os.cpu_count())))
@@ -91,7 +95,9 @@ def main(connection: Connection) -> None:
         os.nice(_NICENESS)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who interrupts means the dashboard as a whole
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # an interrupt is for the dashboard, which ends its worker
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
@@ -100,7 +106,7 @@ def main(connection: Connection) -> None:
 
 
 def _run(kind: str, arguments: dict[str, Any], connection: Connection) -> Message:
-    """One task; whatever goes wrong in it becomes a message."""
+    """Run one task; an error becomes a message."""
 
     def progress(text: str, share: float | None = None) -> None:
         connection.send(("progress", text, share))
@@ -123,7 +129,7 @@ def _run(kind: str, arguments: dict[str, Any], connection: Connection) -> Messag
 
 
 def without_folders(text: str) -> str:
-    """A text with the names of files, but not where they are: everybody reads a job's error.
+    """A text with the names of files but not their folders: every role reads a job's error.
 
     >>> without_folders("/srv/data/store.sqlite: damaged")
     'store.sqlite: damaged'

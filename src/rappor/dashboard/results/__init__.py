@@ -1,1 +1,1 @@
-"""What the Results page shows: kept tables, their rows, charts, files and words."""
+"""The Results page: decoded strings, categories or numbers with their intervals."""

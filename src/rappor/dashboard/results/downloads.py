@@ -1,4 +1,7 @@
-"""The rows of a view as CSV, JSON and Parquet: the command line's columns, in the view's order."""
+"""Downloads of a result: CSV, JSON, Parquet, google/rappor's files, and Python code.
+
+Columns are those of the command line; rows have the order of the page.
+"""
 
 from __future__ import annotations
 
@@ -30,62 +33,62 @@ if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
     from rappor.collection import Collection
 
-_WHEN = (1980, 1, 1, 0, 0, 0)  # the same view gives the same bytes
+_WHEN = (1980, 1, 1, 0, 0, 0)  # the same result gives the same bytes
 
 
-def columns(kept: StoredDecode, query: PageQuery) -> dict[str, list[Any]]:
-    """Every row that the search finds, by column; those of a comparison after the others."""
-    order = matching(kept, query)
-    found = exports.columns(_picked(kept.decoded, order), every=True)
-    if kept.other is not None and kept.compared is not None:
-        other = exports.columns(_picked(exports.plain(kept.other), order), every=True)
+def columns(result: StoredDecode, query: PageQuery) -> dict[str, list[Any]]:
+    """The rows that match the search, by column; columns of a comparison come last."""
+    order = matching(result, query)
+    found = exports.columns(_picked(result.decoded, order), every=True)
+    if result.other is not None and result.compared is not None:
+        other = exports.columns(_picked(exports.plain(result.other), order), every=True)
         found |= {f"other_{name}": other[name] for name in other if name != "string"}
-        gaps = _gaps(kept.compared.rows, order)
+        gaps = _gaps(result.compared.rows, order)
         found |= {name: column.tolist() for name, column in gaps.items()}
     return found
 
 
-def csv_text(kept: StoredDecode, query: PageQuery) -> str:
-    """A results.csv, safe to open in a spreadsheet."""
-    return "".join(exports.csv_lines(columns(kept, query)))
+def csv_text(result: StoredDecode, query: PageQuery) -> str:
+    """A results.csv that is safe to open in a spreadsheet."""
+    return "".join(exports.csv_lines(columns(result, query)))
 
 
-def parquet_bytes(kept: StoredDecode, query: PageQuery) -> bytes:
+def parquet_bytes(result: StoredDecode, query: PageQuery) -> bytes:
     """A Parquet file."""
     sink = io.BytesIO()
-    table = columns(kept, query)
+    table = columns(result, query)
     exports.write_parquet(table, sink)
     return sink.getvalue()
 
 
-def document(kept: StoredDecode, query: PageQuery) -> dict[str, Any]:
-    """What `rappor decode --json --all` prints, and of what it is."""
-    order = matching(kept, query)
+def document(result: StoredDecode, query: PageQuery) -> dict[str, Any]:
+    """The document of `rappor decode --json --all`, and what it was made of."""
+    order = matching(result, query)
     said: dict[str, Any] = {
         "collection": query.collection,
         "version": query.version,
         "periods": list(query.periods),
         "dimensions": dict(query.dimensions),
         "candidates_version": query.candidates,
-        **exports.document(_narrowed(kept.found, order), every=True),
-        "detected": len(kept.decoded.detected),
+        **exports.document(_narrowed(result.main, order), every=True),
+        "detected": len(result.decoded.detected),
     }
-    if kept.other is None or kept.compared is None or query.against is None:
+    if result.other is None or result.compared is None or query.against is None:
         return said
-    gaps = _gaps(kept.compared.rows, order)
+    gaps = _gaps(result.compared.rows, order)
     names = ["string", *gaps]
-    strings = [kept.decoded.rows.strings[int(index)] for index in order]
+    strings = [result.decoded.rows.strings[int(index)] for index in order]
     rows = zip(strings, *(column.tolist() for column in gaps.values()), strict=True)
     said["against"] = {
         "periods": list(query.against.periods),
         "dimensions": dict(query.against.dimensions),
-        **exports.document(_narrowed(kept.other, order), every=True),
+        **exports.document(_narrowed(result.other, order), every=True),
     }
     said["compared"] = exports.without_nan(
         {
-            "reports": kept.compared.reports,
-            "different": len(kept.compared.different),
-            "warnings": kept.compared.warnings,
+            "reports": result.compared.reports,
+            "different": len(result.compared.different),
+            "warnings": result.compared.warnings,
             "rows": [dict(zip(names, row, strict=True)) for row in rows],
         }
     )
@@ -137,14 +140,14 @@ def _picked(decoded: Decoded, order: Any) -> Decoded:
 
 
 def zipped(counts: Sequence[Counts], looked_for: Any, collection: Collection) -> bytes:
-    """The zip file.
+    """Make the zip file of counts.csv, params.csv and map.csv.
 
-    One folder for each (p, q) where there are several; one map serves them all.
+    If there are several (p, q), each has a folder; one map serves them all.
 
     Args:
-        counts: what is stored, one for each (p, q).
-        looked_for: the design of strings, or the categories or ranges.
-        collection: whose they are.
+        counts: one for each (p, q).
+        looked_for: the design of the candidates, or the categories or ranges.
+        collection: the collection of the counts.
     """
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -164,7 +167,7 @@ def zipped(counts: Sequence[Counts], looked_for: Any, collection: Collection) ->
 
 
 def _one_bit_each(labels: Sequence[str], params: Params) -> Iterator[str]:
-    """The map of values that have a bit of their own, the same in each cohort."""
+    """The map of values with one bit each, the same in each cohort."""
     for bit, label in enumerate(labels):
         places = (str(cohort * params.k + bit + 1) for cohort in range(params.m))
         yield f"{map_cell(label)},{','.join(places)}\r\n"
@@ -177,18 +180,18 @@ def _add(archive: zipfile.ZipFile, name: str, text: str) -> None:
 
 
 def python_code(query: PageQuery, collection: Collection) -> str:
-    """A script; the only thing to be changed in it is where the data folder is."""
+    """A script that gives the numbers of the page; only the data folder may need a change."""
     strings = collection.kind == "string"
     lines = [
         "from pathlib import Path",
         "",
         "import rappor",
-        "from rappor.aggregate.stored import sum_cells",
+        "from rappor.aggregate.stored_counts import sum_cells",
         "from rappor.collection import Collection",
         *(["from rappor.dashboard.state import DashboardState"] if strings else []),
         "from rappor.store import open_store",
         "",
-        'DATA = Path("data")  # the data folder: change it where yours is another',
+        'DATA = Path("data")  # the data folder: change it if yours is another',
         "",
         "store = open_store(DATA, read_only=True)",
         "saved = {(each.collection, each.version): each.toml for each in store.definitions()}",
@@ -202,7 +205,7 @@ def python_code(query: PageQuery, collection: Collection) -> str:
         "    return sum_cells(cells, collection)",
         "",
         "",
-        f"counts = counts_of({_arguments(query.side)})",
+        f"counts = counts_of({_arguments(query.selection)})",
     ]
     if strings:
         opened = f"DashboardState(DATA / {STATE_FILE!r})"
@@ -231,7 +234,7 @@ def _arguments(side: Selection) -> str:
 
 
 def report_code(collection: Collection, collector: str | None) -> str:
-    """A script that sends one report, to see one arrive."""
+    """A script that sends one report."""
     file = f"{collection.name}.toml"
     address = collection.upload or collector or "http://127.0.0.1:8765"
     values = {"category": collection.categories or ("",), "boolean": (True,), "ordinal": (1,)}
@@ -241,7 +244,7 @@ def report_code(collection: Collection, collector: str | None) -> str:
             "import rappor",
             "",
             "client = rappor.Client.open(",
-            '    "test-client",  # a folder, made now',
+            '    "test-client",  # a folder that is created',
             f"    [{file!r}],",
             "    consent=True,",
             f"    upload_to={address!r},",

@@ -1,4 +1,4 @@
-"""Results of a collection: strings, categories or numbers, each with its interval (R42)."""
+"""The Results page of a collection, and its downloads."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from rappor.checks import show
 from rappor.dashboard.auth.roles import EVERYONE, Visitor
 from rappor.dashboard.context import Context
 from rappor.dashboard.jobs.queue import DONE, TooManyJobs
-from rappor.dashboard.page_query import PageQuery
-from rappor.dashboard.page_state import DECODERS, arguments_of, begin, look
+from rappor.dashboard.page_query import Answer, PageQuery, with_query
+from rappor.dashboard.page_state import DECODERS, begin, page_state, task_arguments
 from rappor.dashboard.problems import problem
 from rappor.dashboard.results import downloads
 from rappor.dashboard.results.downloads import python_code
-from rappor.dashboard.results.page_context import drawn, page_context
+from rappor.dashboard.results.page_context import decode_work, drawn, page_context, read_result
 from rappor.dashboard.results.serialization import StoredDecode
-from rappor.dashboard.routing import Endpoint, Page
+from rappor.dashboard.routing import Page
 from rappor.dashboard.tables import json_response
 from rappor.errors import ParamsError
 
-_FILES_SECONDS = 300.0  # that a download waits for its files
-MAX_DOWNLOADS = 4  # that wait at once: each holds a thread that pages need
+_FILES_SECONDS = 300.0  # how long a download waits for its files
+MAX_DOWNLOADS = 4  # waiting downloads: each holds a thread that pages need
 _downloads = threading.BoundedSemaphore(MAX_DOWNLOADS)
 _PICTURES: dict[str, tuple[Callable[[Any], str | bytes], str]] = {
     "svg": (to_svg, "image/svg+xml"),
@@ -34,90 +34,65 @@ _PICTURES: dict[str, tuple[Callable[[Any], str | bytes], str]] = {
 }
 
 
-def _viewed(answer: Callable[[Context, Request, Visitor, PageQuery], Response]) -> Endpoint:
-    """An endpoint that is given the view of its address, or says what is wrong with that."""
-
-    def endpoint(context: Context, request: Request, visitor: Visitor) -> Response:
-        name = request.path_params["name"]
-        context.catalogue.get(name)  # ParamsError: not there
-        try:
-            query = PageQuery.of(request.query_params, context.catalogue, context.state, name)
-        except ParamsError as error:
-            text = f"{str(error)[:1].upper()}{str(error)[1:]}."
-            return problem(context, request, visitor, 400, "This address cannot be read", text)
-        try:
-            return answer(context, request, visitor, query)
-        except TooManyJobs as error:
-            return problem(context, request, visitor, 503, "Too much at once", f"{error}.")
-
-    return endpoint
-
-
-@_viewed
 def results(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
     """The page."""
-    found = look(context, query, visitor)
-    more = page_context(context, query, visitor, found)
-    return context.render("results.html", request, visitor, section="collections", **more)
+    state = page_state(context, decode_work(context, query), query, visitor)
+    values = page_context(context, query, visitor, state)
+    return context.render("results.html", request, visitor, section="collections", **values)
 
 
-@_viewed
 def decode(context: Context, _request: Request, visitor: Visitor, query: PageQuery) -> Response:
     """Decode (again), and go to the page."""
-    job = begin(context, query, visitor)
+    job = begin(context, decode_work(context, query), visitor.actor)
     context.state.audit(visitor.actor, "decode", f"{query.collection}: {job.label}")
     return RedirectResponse(query.path(), 303)
 
 
-def _kept(
-    answer: Callable[[Context, Request, PageQuery, StoredDecode], Response],
-) -> Callable[[Context, Request, Visitor, PageQuery], Response]:
-    """An endpoint of a result that must be there already."""
+def _of_result(answer: Callable[[Context, Request, PageQuery, StoredDecode], Response]) -> Answer:
+    """An answer that needs a result; without one it says so and starts nothing."""
 
-    def endpoint(
+    def with_result(
         context: Context, request: Request, visitor: Visitor, query: PageQuery
     ) -> Response:
-        found = look(context, query, visitor, start=False)
-        if found.kept is None:
-            text = f"Nothing is decoded yet ({found.state}). Open the page first."
+        state = page_state(context, decode_work(context, query), query, visitor, start=False)
+        if state.saved is None:
+            text = f"Nothing is decoded yet ({state.status}). Open the page first."
             return problem(context, request, visitor, 409, "There is no result", text)
-        return answer(context, request, query, found.kept)
+        return answer(context, request, query, read_result(state.saved))
 
-    return endpoint
-
-
-@_viewed
-@_kept
-def as_json(_desk: Context, _request: Request, query: PageQuery, kept: StoredDecode) -> Response:
-    """What the command line prints with --json --all."""
-    return json_response(downloads.document(kept, query))
+    return with_result
 
 
-@_viewed
-@_kept
-def as_csv(_desk: Context, _request: Request, query: PageQuery, kept: StoredDecode) -> Response:
+@_of_result
+def as_json(_desk: Context, _request: Request, query: PageQuery, result: StoredDecode) -> Response:
+    """The document of `rappor decode --json --all`."""
+    return json_response(downloads.document(result, query))
+
+
+@_of_result
+def as_csv(_desk: Context, _request: Request, query: PageQuery, result: StoredDecode) -> Response:
     """A results.csv."""
-    text = downloads.csv_text(kept, query)
+    text = downloads.csv_text(result, query)
     return _file(text.encode("utf-8", "replace"), "text/csv; charset=utf-8", query, "csv")
 
 
-@_viewed
-@_kept
-def as_parquet(_desk: Context, _request: Request, query: PageQuery, kept: StoredDecode) -> Response:
+@_of_result
+def as_parquet(
+    _desk: Context, _request: Request, query: PageQuery, result: StoredDecode
+) -> Response:
     """A Parquet file."""
-    body = downloads.parquet_bytes(kept, query)
+    body = downloads.parquet_bytes(result, query)
     return _file(body, "application/vnd.apache.parquet", query, "parquet")
 
 
-@_viewed
-@_kept
-def picture(_desk: Context, request: Request, query: PageQuery, kept: StoredDecode) -> Response:
-    """One chart as SVG or PNG; with `theme` in dark colours."""
+@_of_result
+def picture(_desk: Context, request: Request, query: PageQuery, result: StoredDecode) -> Response:
+    """One chart as SVG or PNG; theme=dark uses dark colours."""
     name, _, ending = request.path_params["file"].rpartition(".")
     theme = "dark" if request.query_params.get("theme") == "dark" else "light"
-    panels = drawn(kept, query, theme, page=False) if kept.decoded.reports else {}
+    panels = drawn(result, query, theme, page=False) if result.decoded.reports else {}
     if name not in panels or ending not in _PICTURES:
-        raise ParamsError(f"this query has no chart {show(request.path_params['file'])}")
+        raise ParamsError(f"this page has no chart {show(request.path_params['file'])}")
     convert, kind = _PICTURES[ending]
     body = convert(panels[name].in_file(theme))
     data = body.encode() if isinstance(body, str) else body
@@ -125,20 +100,19 @@ def picture(_desk: Context, request: Request, query: PageQuery, kept: StoredDeco
     return _file(data, kind, query, f"{name}.{ending}", inline=inline)
 
 
-@_viewed
 def google(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
-    """google/rappor's files in a zip; the worker makes them, so that pages stay quick."""
-    found = look(context, query, visitor, start=False)
-    if not found.reports:
-        text = "Nothing arrived for this time."
+    """google/rappor's files in a zip file; the worker makes it, so that pages stay fast."""
+    reports = context.catalogue.reports(query.collection, query.version, *query.selection)
+    if not reports:
+        text = "No report arrived in these periods."
         return problem(context, request, visitor, 409, "There are no reports", text)
-    key = f"google-{query.key}-{found.reports}"
+    key = f"google-{query.key}-{reports}"
     if not _downloads.acquire(blocking=False):
         raise TooManyJobs(f"{MAX_DOWNLOADS} downloads are waiting: try again later")
     try:
         job = context.jobs.start(
             "google",
-            lambda: arguments_of(context, query),
+            lambda: task_arguments(context, query),
             key,
             label="Writing google/rappor files",
             actor=visitor.actor,
@@ -155,9 +129,8 @@ def google(context: Context, request: Request, visitor: Visitor, query: PageQuer
     return _file(saved.table, "application/zip", query, "google.zip")
 
 
-@_viewed
 def as_python(context: Context, _request: Request, _visitor: Visitor, query: PageQuery) -> Response:
-    """The code that gives the same numbers."""
+    """Python code that gives the same numbers."""
     collection = context.catalogue.get(query.collection, query.version)
     return PlainTextResponse(python_code(query, collection))
 
@@ -176,18 +149,19 @@ def _file(
     return Response(body, headers=headers, media_type=kind)
 
 
-def _page(path: str, endpoint: Endpoint, name: str) -> Page:
-    return Page(path=f"/collections/{path}", endpoint=endpoint, roles=EVERYONE, name=name)
+def _page(path: str, answer: Answer, name: str) -> Page:
+    path = f"/collections/{path}"
+    return Page(path=path, endpoint=with_query(answer), roles=EVERYONE, name=name)
 
 
-# Files first: {name} alone would take a name with its ending.
+# Files first: {name} alone would match a name with its ending.
 PAGES = (
     _page("{name}.json", as_json, "results-json"),
     _page("{name}.csv", as_csv, "results-csv"),
     _page("{name}.parquet", as_parquet, "results-parquet"),
     Page(
         path="/collections/{name}.google.zip",
-        endpoint=google,
+        endpoint=with_query(google),
         roles=DECODERS,
         name="results-google",
     ),
@@ -196,7 +170,7 @@ PAGES = (
     _page("{name}", results, "results"),
     Page(
         path="/collections/{name}/decode",
-        endpoint=decode,
+        endpoint=with_query(decode),
         roles=DECODERS,
         name="results-decode",
         methods=("POST",),

@@ -1,4 +1,4 @@
-"""What the template of the Results page is told."""
+"""The values of the template of the Results page, and the job behind it."""
 
 from __future__ import annotations
 
@@ -7,34 +7,41 @@ from typing import Any, NamedTuple
 
 from rappor.charts.comparison import Pair, comparison_panel
 from rappor.charts.distribution import cumulative_panel, histogram_panel
-from rappor.charts.numbers import MINUS, show_count, show_difference, show_percent
-from rappor.charts.panel import Panel, both
+from rappor.charts.marks import Panel, both
+from rappor.charts.numbers import MINUS, show_count, show_difference
 from rappor.charts.results import split_of, strip_panel
 from rappor.charts.rows import PAGE_ROWS, bars_panel, dots_panel
-from rappor.collection import Collection
 from rappor.dashboard.auth.roles import Visitor
 from rappor.dashboard.context import Context
-from rappor.dashboard.page_messages import box_of
+from rappor.dashboard.page_messages import message_of
 from rappor.dashboard.page_query import (
-    CORRECTIONS,
-    METHODS,
     SCALES,
     UNITS,
     PageQuery,
+    Selection,
     between,
-    moved,
-    parameter,
+    choices,
 )
-from rappor.dashboard.page_state import DECODERS, Situation
+from rappor.dashboard.page_state import (
+    DECODERS,
+    Freshness,
+    PageState,
+    PageWork,
+    ResultReader,
+    candidates_of,
+    task_arguments,
+)
 from rappor.dashboard.results.downloads import python_code, report_code
-from rappor.dashboard.results.serialization import StoredDecode
+from rappor.dashboard.results.serialization import StoredDecode, unpack
 from rappor.dashboard.results.table import chart_lines, table_of
-from rappor.dashboard.templating import period_text
+from rappor.dashboard.state.saved import SavedResult
 from rappor.decoding.histogram import Histogram, Quantile
 from rappor.errors import DecodeError
 
 _PRESETS = (("Latest", 1), ("Last 4", 4), ("Last 13", 13), ("All", 0))
 _QUANTILES = (0.9, 0.99)
+_OUTSIDE_CONTROLS = ("unit", "scale", "q", "sort", "version", "show")
+_TESTED = {"string": "candidates", "category": "categories", "ordinal": "ranges"}
 _CHART_WORDS = {
     "results": "Results",
     "compared": "Comparison",
@@ -64,7 +71,7 @@ class Drawing(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A figure with what it is, and its interval."""
+    """A figure with its name and its interval."""
 
     word: str
     shown: str
@@ -72,44 +79,78 @@ class Tile(NamedTuple):
     interval: str
 
 
+read_result = ResultReader(unpack)
+
+
+def decode_work(context: Context, query: PageQuery) -> PageWork:
+    """The job behind a results page: a decode, or two and their comparison."""
+    collection = context.catalogue.get(query.collection, query.version)
+    reports, where = _reports(context, query, query.selection), query.selection.words
+    if not query.periods:
+        where = " – ".join(dict.fromkeys((query.first, query.last)))
+    others = None if query.against is None else _reports(context, query, query.against)
+    if query.against is not None and not others and reports:
+        where = query.against.words
+
+    def freshness(saved: SavedResult) -> Freshness:
+        behind = reports - int(saved.meta["reports"])
+        if others is not None:
+            behind += others - int(saved.meta["other"]["reports"])
+        return Freshness(False, behind)
+
+    tested = candidates_of(context, query, collection)
+    noun = _TESTED.get(collection.kind, "values")
+    verb = "Decoding" if query.against is None else "Comparing"
+    return PageWork(
+        kind="decode" if query.against is None else "compare",
+        key=query.key,
+        label=f"{verb} {tested:,} {noun}",
+        collection=collection,
+        arguments=lambda: task_arguments(context, query),
+        reports=0 if others == 0 else reports,
+        where=where,
+        freshness=freshness,
+        sample=(query.periods[-1], reports) if query.periods else None,
+        needs_list=True,
+    )
+
+
+def _reports(context: Context, query: PageQuery, selection: Selection) -> int:
+    return context.catalogue.reports(query.collection, query.version, *selection)
+
+
 def page_context(
-    context: Context, query: PageQuery, visitor: Visitor, found: Situation
+    context: Context, query: PageQuery, visitor: Visitor, state: PageState
 ) -> dict[str, Any]:
     """Everything that results.html shows."""
-    collection = found.collection
-    stored = [each.period for each in context.catalogue.periods(query.collection, query.version)]
-    kept = found.kept
-    has_rows = kept is not None and bool(kept.decoded.reports) and len(kept.decoded.rows) > 0
-    drawings = _drawings(kept, query) if kept is not None and has_rows else []
+    collection = state.collection
+    stored = [period for period, _ in context.catalogue.periods(query.collection, query.version)]
+    result = None if state.saved is None else read_result(state.saved)
+    has_rows = result is not None and bool(result.decoded.reports) and len(result.decoded.rows) > 0
     return {
         "query": query,
         "entry": context.catalogue.entry(query.collection),
         "collection": collection,
-        "found": found,
-        "kept": kept,
-        "said": box_of(found, query, visitor),
+        "state": state,
+        "result": result,
+        "message": message_of(state, visitor),
         "may_decode": visitor.may(DECODERS),
-        "periods": [Option(each, period_text(each)) for each in reversed(stored)],
+        "choices": choices(context, query, stored, ""),
         "presets": _presets(query, stored),
-        "before": moved(query, stored, -1),
-        "after": moved(query, stored, 1),
-        "dimensions": _dimensions(context, query, collection),
         "comparisons": _comparisons(context, query, stored),
-        "versions": context.catalogue.versions(query.collection),
-        "lists": _lists(context, query, collection),
         "units": _options(UNITS, query.unit),
         "scales": _options(SCALES, query.scale),
-        "corrections": _options(CORRECTIONS, query.correction),
-        "methods": _options(METHODS, query.method),
-        "drawings": drawings,
-        "table": table_of(kept, query) if kept is not None and has_rows else None,
-        "split": split_of(kept.decoded) if kept is not None else None,
-        "tiles": _tiles(kept) if kept is not None and has_rows else [],
-        "warnings": _warnings(kept),
+        "drawings": _drawings(result, query) if result is not None and has_rows else [],
+        "table": table_of(result, query) if result is not None and has_rows else None,
+        "split": split_of(result.decoded) if result is not None else None,
+        "tiles": _tiles(result) if result is not None and has_rows else [],
+        "warnings": _warnings(result),
         "code": python_code(query, collection) if query.periods else "",
         "report_code": report_code(collection, context.settings.collector),
-        "hidden_fields": query.fields(q=""),
-        "alpha_shown": show_percent(query.alpha),
+        "hidden_fields": {
+            name: text for name, text in query.fields().items() if name in _OUTSIDE_CONTROLS
+        },
+        "search_fields": query.fields(q=""),
         "show_difference": show_difference,
         "three": lambda number: show_count(number, math.nan, math.nan).value,
         "one": lambda number: f"{number:,.1f}".replace("-", MINUS),
@@ -120,11 +161,11 @@ def _options(words: dict[str, str], chosen: str) -> list[Option]:
     return [Option(value, word, value == chosen) for value, word in words.items()]
 
 
-def _drawings(kept: StoredDecode, query: PageQuery) -> list[Drawing]:
-    plain = drawn(kept, query, page=True)
+def _drawings(result: StoredDecode, query: PageQuery) -> list[Drawing]:
+    plain = drawn(result, query, page=True)
 
     def spec(name: str) -> dict[str, Any]:
-        return both(lambda theme: drawn(kept, query, theme, page=True)[name].in_page(theme))
+        return both(lambda theme: drawn(result, query, theme, page=True)[name].in_page(theme))
 
     return [
         Drawing(name, _CHART_WORDS[name], spec(name), panel.sentence, panel.height)
@@ -133,7 +174,7 @@ def _drawings(kept: StoredDecode, query: PageQuery) -> list[Drawing]:
 
 
 def _presets(query: PageQuery, stored: list[str]) -> list[tuple[str, str, bool]]:
-    """Word, address and whether it is what is shown; those that would show the same left out."""
+    """Word, address and whether it is shown; presets that would show the same are left out."""
     made: list[tuple[str, str, bool]] = []
     for word, number in _PRESETS:
         if stored and (number == 1 or number == 0 or len(stored) > number):
@@ -144,22 +185,8 @@ def _presets(query: PageQuery, stored: list[str]) -> list[tuple[str, str, bool]]
     return made if len(stored) > 1 else []
 
 
-def _dimensions(
-    context: Context, query: PageQuery, collection: Collection
-) -> list[tuple[str, str, list[Option]]]:
-    """Of each dimension its name, what addresses call it, and its values."""
-    chosen = dict(query.dimensions)
-    made = []
-    for name in sorted(collection.dimensions):
-        values = context.catalogue.values(query.collection, query.version, name)
-        listed = list(dict.fromkeys([*values, *([chosen[name]] if name in chosen else [])]))
-        options = [Option(each, each, chosen.get(name) == each) for each in listed]
-        made.append((name, parameter(name), options))
-    return made
-
-
 def _comparisons(context: Context, query: PageQuery, stored: list[str]) -> list[Option]:
-    """What the view can be compared with: other periods, other values of a chosen dimension."""
+    """What can be compared: other periods, and other values of a chosen dimension."""
     made = []
     shown = len(query.periods)
     if shown > 1:
@@ -178,27 +205,16 @@ def _comparisons(context: Context, query: PageQuery, stored: list[str]) -> list[
     return [each._replace(chosen=each.value == query.vs) for each in made]
 
 
-def _lists(context: Context, query: PageQuery, collection: Collection) -> list[Option]:
-    if collection.kind != "string":
+def _warnings(result: StoredDecode | None) -> list[str]:
+    if result is None:
         return []
-    return [
-        Option(
-            str(each.version), f"v{each.version} ({each.size:,})", each.version == query.candidates
-        )
-        for each in context.state.candidate_versions(query.collection)
-    ]
+    return list(result.compared.warnings if result.compared is not None else result.main.warnings)
 
 
-def _warnings(kept: StoredDecode | None) -> list[str]:
-    if kept is None:
-        return []
-    return list(kept.compared.warnings if kept.compared is not None else kept.found.warnings)
-
-
-def _tiles(kept: StoredDecode) -> list[Tile]:
-    """Median, quantiles and reports of numbers."""
-    hist = kept.found
-    if not isinstance(hist, Histogram) or kept.other is not None:
+def _tiles(result: StoredDecode) -> list[Tile]:
+    """The median, quantiles and reports of a histogram."""
+    hist = result.main
+    if not isinstance(hist, Histogram) or result.other is not None:
         return []
     try:
         median = hist.quantile(0.5)
@@ -211,7 +227,7 @@ def _tiles(kept: StoredDecode) -> list[Tile]:
 
 
 def _below(hist: Histogram, share: float) -> Tile:
-    """Below which number a share of the reports lies; in which range where that is open."""
+    """The number below which a share of the reports lies; its range if that is open."""
     found = hist.quantile(share)
     percent = f"{100 * share:g}\u00a0%"
     if hist.edges is None:
@@ -232,49 +248,49 @@ def _in_words(word: str, found: Quantile) -> Tile:
 
 
 def drawn(
-    kept: StoredDecode, query: PageQuery, theme: str = "light", *, page: bool
+    result: StoredDecode, query: PageQuery, theme: str = "light", *, page: bool
 ) -> dict[str, Panel]:
-    """Every chart of a view by name, in the order of the page.
+    """Every chart of a page by name, in their order.
 
     Args:
-        kept: the result, with reports and rows.
+        result: the result, with reports and rows.
         query: its unit, its scale and the names of what is compared.
         theme: "light" or "dark".
-        page: whether they go into a page, or into a file.
+        page: True for a page, False for a file.
     """
     found: dict[str, Panel] = {}
-    if kept.other is not None and query.against is not None:
-        found["compared"] = _compared(kept, query, theme, page)
-    elif isinstance(kept.found, Histogram):
-        found["histogram"] = histogram_panel(kept.found, theme=theme, unit=query.unit)
-        found["cumulative"] = cumulative_panel(kept.found, theme=theme, height=_CUMULATIVE_HEIGHT)
+    if result.other is not None and query.against is not None:
+        found["compared"] = _compared(result, query, theme, page)
+    elif isinstance(result.main, Histogram):
+        found["histogram"] = histogram_panel(result.main, theme=theme, unit=query.unit)
+        found["cumulative"] = cumulative_panel(result.main, theme=theme, height=_CUMULATIVE_HEIGHT)
     elif query.scale == "log":
-        found["results"] = dots_panel(kept.decoded, theme=theme, unit=query.unit, page=page)
+        found["results"] = dots_panel(result.decoded, theme=theme, unit=query.unit, page=page)
     else:
-        found["results"] = bars_panel(kept.decoded, theme=theme, unit=query.unit, page=page)
-    mass = strip_panel(kept.decoded, theme=theme)
+        found["results"] = bars_panel(result.decoded, theme=theme, unit=query.unit, page=page)
+    mass = strip_panel(result.decoded, theme=theme)
     if mass is not None:
         found["unlisted"] = mass
     return found
 
 
-def _compared(kept: StoredDecode, query: PageQuery, theme: str, page: bool) -> Panel:
-    lines = chart_lines(kept, PAGE_ROWS)
+def _compared(result: StoredDecode, query: PageQuery, theme: str, page: bool) -> Panel:
+    lines = chart_lines(result, PAGE_ROWS)
     pairs = [
         Pair(line.row, line.other, line.gap)
         for line in lines
         if line.other is not None and line.gap is not None
     ]
-    different = 0 if kept.compared is None else len(kept.compared.different)
-    tested = 0 if kept.compared is None else kept.compared.candidates
-    noun = "candidates" if kept.decoded.kind == "string" else "values"
+    different = 0 if result.compared is None else len(result.compared.different)
+    tested = 0 if result.compared is None else result.compared.candidates
+    noun = "candidates" if result.decoded.kind == "string" else "values"
     verb = "differs" if different == 1 else "differ"
     title = f"{different:,} of {tested:,} {noun} {verb}" if different else f"No {noun} differ"
     other = query.against.words if query.against is not None else ""
     return comparison_panel(
         pairs,
-        (query.side.words, other),
-        f"{title} between {query.side.words} and {other}",
+        (query.selection.words, other),
+        f"{title} between {query.selection.words} and {other}",
         ["Differences are in percentage points, with 95 % intervals."] if page else (),
         theme=theme,
         unit=query.unit,

@@ -1,7 +1,7 @@
-"""Results as they are kept: facts as JSON, rows as an Arrow table, exact to the last bit.
+"""Results as they are stored: facts as JSON, rows as an Arrow table, exact to the last bit.
 
-What is read back is a `Decoded` or a `Histogram` like the one that was kept, so that pages, files
-and charts come from the same functions as those of the command line.
+Reading gives a `Decoded` or a `Histogram` equal to the stored one, so that pages, files and charts
+use the functions of the command line.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ _OF_HISTOGRAM = ("share", "variance", "edges", "values")
 
 
 def prepare() -> None:
-    """Have pyarrow load now what it loads with the first array: pandas, where that is installed."""
+    """Make pyarrow load now what it loads with the first array: pandas, if it is installed."""
     pa.array([0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredDecode:
-    """One result.
+    """One stored result.
 
     Attributes:
-        found: what was decoded.
-        other: the other side of a comparison, its rows in the order of `found`; or None.
-        compared: the comparison, its rows in the order of `found`; or None.
-        meta: the facts as they were kept.
+        main: what was decoded.
+        other: the other side of a comparison, its rows in the order of `main`; or None.
+        compared: the comparison, its rows in the order of `main`; or None.
+        meta: the facts as they are stored.
     """
 
-    found: Decoded | Histogram
+    main: Decoded | Histogram
     other: Decoded | Histogram | None
     compared: Compared | None
     meta: dict[str, Any]
 
     @property
     def decoded(self) -> Decoded:
-        """The table of what was decoded, also of a histogram."""
-        return plain(self.found)
+        """The decoded table, also of a histogram."""
+        return plain(self.main)
 
 
 def pack(
@@ -69,7 +69,7 @@ def pack(
     other: Decoded | Histogram | None = None,
     compared: Compared | None = None,
 ) -> JobResult:
-    """A result to keep; `about` goes into its facts."""
+    """Serialize a result; `about` becomes part of its facts."""
     meta = about | _facts(found)
     strings = list(found.rows.strings)
     columns: dict[str, Any] = {"string": pa.array(strings, pa.string()), **_columns(found.rows)}
@@ -92,7 +92,7 @@ def pack(
 
 
 def unpack(meta: dict[str, Any], table: bytes) -> StoredDecode:
-    """The result behind facts and a table."""
+    """Read a result from facts and a table."""
     rows = pa.ipc.open_file(pa.BufferReader(table)).read_all()
     strings: list[str] = rows.column("string").to_pylist()
     found = _result(meta, rows, strings, "")
@@ -137,13 +137,13 @@ def _columns(rows: Rows) -> dict[str, NDArray[Any]]:
 
 
 def _places(rows: Rows | Differences, strings: list[str]) -> NDArray[np.intp]:
-    """Where each string stands in the rows; -1 where it does not."""
+    """The place of each string in the rows; -1 if it has none."""
     place = {string: index for index, string in enumerate(rows.strings)}
     return np.array([place.get(string, -1) for string in strings], np.intp)
 
 
 def _differences(rows: Differences, strings: list[str]) -> dict[str, NDArray[Any]]:
-    """The columns of a comparison in the order of these strings; nan where one was not tested."""
+    """The columns of a comparison in the order of these strings; nan for untested strings."""
     order = _places(rows, strings)
     found: dict[str, NDArray[Any]] = {}
     for name in _OF_DIFFERENCES:
@@ -207,5 +207,5 @@ def _numbers(listed: list[Any] | None) -> FloatArray | None:
 
 
 def _number(value: float | str | None) -> float:
-    """A number that JSON had no word for: see `without_nan`."""
+    """A number that JSON stores as text or null; see `without_nan`."""
     return math.nan if value is None else float(value)

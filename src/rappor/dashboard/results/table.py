@@ -1,4 +1,4 @@
-"""The table under the chart (R42): which rows, in which order, and which page of them."""
+"""The table of the Results page: its rows, their order, and one page of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Order = NDArray[np.intp]
 
 
 class TableLine(NamedTuple):
-    """One row; `other` and `gap` where two sides are compared."""
+    """One row; `other` and `gap` are those of a comparison."""
 
     row: Row
     other: Row | None = None
@@ -31,10 +31,10 @@ class ResultTable:
 
     Attributes:
         lines: its rows.
-        matching: rows that the search finds, or that are shown without one.
-        every: all rows.
+        matching: the number of rows that match the search, or are shown without one.
+        every: the number of all rows.
         page: which page, from 1 on.
-        pages: how many there are.
+        pages: the number of pages.
     """
 
     lines: tuple[TableLine, ...]
@@ -44,79 +44,79 @@ class ResultTable:
     pages: int
 
 
-def table_of(kept: StoredDecode, query: PageQuery) -> ResultTable:
-    """The page of the table that a view asks for; the last one where it asks for too much."""
-    order = _order(kept, query) if query.q or query.every else _usual(kept, query)
+def table_of(result: StoredDecode, query: PageQuery) -> ResultTable:
+    """The page of the table that a query asks for; the last page if there is no such page."""
+    order = _order(result, query) if query.q or query.every else _usual(result, query)
     pages = max(1, -(-len(order) // PAGE_ROWS))
     page = min(query.page, pages)
     here = order[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
-    lines = tuple(line_at(kept, int(index)) for index in here)
-    return ResultTable(lines, len(order), len(kept.decoded.rows), page, pages)
+    lines = tuple(line_at(result, int(index)) for index in here)
+    return ResultTable(lines, len(order), len(result.decoded.rows), page, pages)
 
 
-def line_at(kept: StoredDecode, index: int) -> TableLine:
-    """The row at a place of the kept table."""
-    row = kept.decoded.rows.row(index)
-    if kept.other is None or kept.compared is None:
+def line_at(result: StoredDecode, index: int) -> TableLine:
+    """The row at a place of the result."""
+    row = result.decoded.rows.row(index)
+    if result.other is None or result.compared is None:
         return TableLine(row)
-    return TableLine(row, kept.other.rows.row(index), kept.compared.rows.row(index))
+    return TableLine(row, result.other.rows.row(index), result.compared.rows.row(index))
 
 
-def matching(kept: StoredDecode, query: PageQuery) -> Order:
-    """The places of all rows that the search finds, sorted: what files hold."""
-    return _order(kept, query)
+def matching(result: StoredDecode, query: PageQuery) -> Order:
+    """The places of all rows that match the search, sorted; files hold these rows."""
+    return _order(result, query)
 
 
-def chart_lines(kept: StoredDecode, most: int) -> list[TableLine]:
+def chart_lines(result: StoredDecode, max_rows: int) -> list[TableLine]:
     """The rows of a chart, in its order."""
-    place = {string: index for index, string in enumerate(kept.decoded.rows.strings)}
-    if kept.decoded.kind == "ordinal":
-        return [line_at(kept, index) for index in range(min(len(kept.decoded.rows), most))]
-    return [line_at(kept, place[row.string]) for row in chosen(kept.decoded, most)]
+    place = {string: index for index, string in enumerate(result.decoded.rows.strings)}
+    if result.decoded.kind == "ordinal":
+        return [line_at(result, index) for index in range(min(len(result.decoded.rows), max_rows))]
+    return [line_at(result, place[row.string]) for row in chosen(result.decoded, max_rows)]
 
 
-def _usual(kept: StoredDecode, query: PageQuery) -> Order:
-    """What is detected and the next few, or all of a short list; sorted."""
-    decoded = kept.decoded
+def _usual(result: StoredDecode, query: PageQuery) -> Order:
+    """Detected rows and the next few, or all rows of a short list; sorted."""
+    decoded = result.decoded
     if decoded.kind != "string":
-        return _order(kept, query)
+        return _order(result, query)
     shown = {row.string for row in chosen(decoded, len(decoded.detected) + NOT_DETECTED)}
-    if kept.compared is not None:
-        shown |= {row.string for row in kept.compared.different}
+    if result.compared is not None:
+        shown |= {row.string for row in result.compared.different}
     strings = decoded.rows.strings
-    order = _order(kept, query)
+    order = _order(result, query)
     return np.array([index for index in order if strings[int(index)] in shown], np.intp)
 
 
-def _order(kept: StoredDecode, query: PageQuery) -> Order:
-    rows = kept.decoded.rows
+def _order(result: StoredDecode, query: PageQuery) -> Order:
+    rows = result.decoded.rows
     found = np.arange(len(rows))
     if query.q:
         wanted = query.q.casefold()
         strings = enumerate(rows.strings)
         found = np.array([i for i, text in strings if wanted in text.casefold()], np.intp)
     column = query.sort.removeprefix("-")
-    if column == "place" or (query.sort == DEFAULT_SORT and kept.decoded.kind != "ordinal"):
-        return found[::-1] if query.sort == "-place" else found  # as it is kept
+    if column == "place" or (query.sort == DEFAULT_SORT and result.decoded.kind != "ordinal"):
+        return found[::-1] if query.sort == "-place" else found  # the order of the result
     if column == "string":
         keys = sorted(found.tolist(), key=lambda index: rows.strings[index])
         return np.array(keys[::-1] if query.sort.startswith("-") else keys, np.intp)
-    values = _values(kept, column)[found]
+    values = _values(result, column)[found]
     values = np.where(np.isnan(values), -np.inf, values)
     return found[np.argsort(-values if query.sort.startswith("-") else values, kind="stable")]
 
 
-def _values(kept: StoredDecode, column: str) -> NDArray[np.float64]:
-    rows = kept.decoded.rows
+def _values(result: StoredDecode, column: str) -> NDArray[np.float64]:
+    rows = result.decoded.rows
     if column == "snr":
         nothing = np.full(len(rows), np.nan)
         error = rows.std_error
         found: NDArray[np.float64] = np.divide(rows.estimate, error, out=nothing, where=error > 0)
         return found
     if column in ("other", "difference"):
-        if kept.other is None or kept.compared is None:
+        if result.other is None or result.compared is None:
             return rows.estimate
-        gaps = kept.compared.rows
-        return kept.other.rows.estimate if column == "other" else gaps.share_one - gaps.share_two
+        gaps = result.compared.rows
+        return result.other.rows.estimate if column == "other" else gaps.share_one - gaps.share_two
     values: NDArray[np.float64] = np.asarray(getattr(rows, column), np.float64)
     return values

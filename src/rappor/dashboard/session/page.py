@@ -1,4 +1,4 @@
-"""Logging in by token or one-time link, logging out, light or dark, keys on or off."""
+"""The login page, logging out, and the preferences that cookies keep."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rappor.dashboard.forms import back, safe_next
 from rappor.dashboard.routing import Page
 from rappor.dashboard.state.accounts import new_secret
 
-_MAX_SECRET = 200  # characters of a token or link; ours have 36
+_MAX_SECRET = 200  # characters of a token or link; real ones have 36
 
 
 def login(context: Context, request: Request, visitor: Visitor) -> Response:
-    """The form for a token, or the button of a one-time link."""
+    """The form for a token, or the button for a one-time link."""
     wanted = safe_next(request.query_params.get("next", "/"))
     link = request.query_params.get("link", "")[:_MAX_SECRET]
     if visitor.role is not None and not link:
@@ -35,7 +35,7 @@ def _form(
     wrong: str = "",
     status: int = 200,
 ) -> Response:
-    """The login page; whoever has no cookie yet gets one, which the form is tied to."""
+    """The login page; a visitor without a cookie gets one, for the form's token."""
     whose = context.state.look_link(link) if link else None
     if link and whose is None:
         wrong, status = "This link was used already, or is older than 15 minutes.", 403
@@ -58,14 +58,14 @@ def _form(
 
 
 def log_in(context: Context, request: Request, visitor: Visitor) -> Response:
-    """Begin a session, or say that the token opens nothing."""
+    """Start a session, or say that token or link is not valid."""
     form = request.state.form
     token = str(form.get("token", ""))[:_MAX_SECRET].strip()
     link = str(form.get("link", ""))[:_MAX_SECRET]
     wanted = back(request)
     secret = context.state.log_in(token=token, link=link)
     if secret is None:
-        wrong = "This token opens nothing: it may have been revoked, or not copied whole."
+        wrong = "This token is not valid: it was revoked, or not copied completely."
         if link:
             wrong = "This link was used already, or is older than 15 minutes."
         return _form(context, request, visitor, wanted, wrong=wrong, status=403)
@@ -88,7 +88,7 @@ def log_out(context: Context, request: Request, _: Visitor) -> Response:
 
 
 def taste(context: Context, request: Request, _: Visitor) -> Response:
-    """Remember light or dark, and whether keys are on."""
+    """Remember the theme, and whether keys are on."""
     form = request.state.form
     response = RedirectResponse(back(request), 303)
     theme = form.get("theme")

@@ -1,12 +1,7 @@
-"""The dashboard's own state: dashboard.sqlite beside the store, which it never writes to."""
+"""The dashboard's own state, in dashboard.sqlite; the dashboard never writes to the store."""
 
-from rappor.dashboard.state.records import (
-    Account,
-    CandidateList,
-    CandidateVersion,
-    SavedJob,
-    SavedResult,
-)
+from rappor.dashboard.state.accounts import Account
+from rappor.dashboard.state.saved import CandidateList, CandidateVersion, SavedJob, SavedResult
 from rappor.dashboard.state.state import DashboardState
 
 __all__ = [

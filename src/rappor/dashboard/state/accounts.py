@@ -1,8 +1,8 @@
-"""Accounts, one-time links and sessions. Secrets are kept as SHA-256 digests of 192 random bits.
+"""Accounts, one-time links and sessions. Secrets have 192 random bits; their SHA-256 is stored.
 
 A session ends after eight hours without a request, after seven days in any case, when its account
-is revoked and when its visitor logs out. What is from the future by more than five minutes was made
-while the clock was wrong, and has ended too: else it would last until that future.
+is revoked, and when its visitor logs out. A session more than five minutes in the future was made
+while the clock was wrong, and has ended too: otherwise it would last until that time.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import hashlib
 import re
 import secrets
 import sqlite3
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rappor.checks import show
 from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.state.database import text_of
-from rappor.dashboard.state.records import Account
 from rappor.errors import ParamsError
 
 TOKEN_PREFIX = "rpd_"  # noqa: S105 - what a token begins with, not one
@@ -25,14 +25,37 @@ LINK_LIFE = timedelta(minutes=15)
 SESSION_IDLE = timedelta(hours=8)
 SESSION_LIFE = timedelta(days=7)
 _NAME = re.compile(r"[a-z][a-z0-9._-]{0,62}")
-_TOUCH_SECONDS = 60  # how often a session's last use is written down
-_AHEAD_SECONDS = 300  # that a clock may be set back by without ending anything
-# Whether a session has ended, with the values of `_over`.
+_TOUCH_SECONDS = 60  # how often a session's last use is saved
+_AHEAD_SECONDS = 300  # that a clock may be set back without ending a session
+# The condition of a session that has ended; `_over` gives its values.
 _OVER = "seen <= ? OR began <= ? OR seen > ?"
 
 
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who may log in.
+
+    Attributes:
+        name: unique; it is not used again after the account is revoked.
+        role: what it may do.
+        made: when it was made, in UTC.
+        maker: who made it.
+        by_token: whether it has a token; links work for every account.
+        revoked: when it was revoked; None while it is valid.
+        sessions: the number of its sessions.
+    """
+
+    name: str
+    role: Role
+    made: str
+    maker: str
+    by_token: bool
+    revoked: str | None = None
+    sessions: int = 0
+
+
 def digest_of(secret: str) -> bytes:
-    """What is kept of a secret."""
+    """The digest of a secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -42,7 +65,7 @@ def new_secret(prefix: str = "") -> str:
 
 
 def check_name(name: str) -> str:
-    """An account's name, or ParamsError."""
+    """Check the name of an account; ParamsError if it is not valid."""
     if not _NAME.fullmatch(name):
         raise ParamsError(f"the name of an account must match {_NAME.pattern}, got {show(name)}")
     return name
@@ -51,10 +74,10 @@ def check_name(name: str) -> str:
 def add(
     connection: sqlite3.Connection, name: str, role: Role, now: datetime, maker: str, token: bool
 ) -> str | None:
-    """Make an account; its token, where it gets one, is returned this one time.
+    """Make an account; returns its token, if it gets one, this once.
 
     Raises:
-        ParamsError: a name that is not one, or that is or was another account's.
+        ParamsError: a name that is not valid, or is or was that of another account.
     """
     check_name(name)
     if connection.execute("SELECT 1 FROM accounts WHERE name=?", (name,)).fetchone():
@@ -69,17 +92,17 @@ def add(
 
 
 def ever_made(connection: sqlite3.Connection) -> frozenset[Role]:
-    """The roles that any account has or had: also one that was revoked keeps its role taken."""
+    """The roles of all accounts, also of revoked ones."""
     return frozenset(Role(role) for (role,) in connection.execute("SELECT role FROM accounts"))
 
 
 def check_grant(connection: sqlite3.Connection, granter: Role | None, role: Role) -> None:
-    """ParamsError unless a role may be given: one's own, or one that nobody ever had.
+    """Raise ParamsError unless a granter may give a role: its own, or one that no account had.
 
     Args:
-        connection: the file, in the transaction that gives it.
-        granter: the role of who gives it; None for whoever holds the data folder.
-        role: what is given.
+        connection: the database, in the transaction that gives it.
+        granter: the role of the visitor; None for the owner of the data folder.
+        role: the role to give.
     """
     if granter is not None and role not in granter.held and role in ever_made(connection):
         raise ParamsError(
@@ -89,7 +112,7 @@ def check_grant(connection: sqlite3.Connection, granter: Role | None, role: Role
 
 
 def every(connection: sqlite3.Connection, now: datetime) -> list[Account]:
-    """All accounts, the good ones first, with the sessions that have not ended."""
+    """All accounts, valid ones first, with the number of their sessions."""
     rows = connection.execute(
         "SELECT name, role, made, maker, accounts.digest IS NOT NULL, revoked, "  # noqa: S608 - our own names
         f"(SELECT count(*) FROM sessions WHERE account=name AND NOT ({_OVER})) FROM accounts "
@@ -103,7 +126,7 @@ def every(connection: sqlite3.Connection, now: datetime) -> list[Account]:
 
 
 def role_of_account(connection: sqlite3.Connection, name: str) -> Role | None:
-    """The role of an account that is good; None where there is none."""
+    """The role of a valid account; None if there is none."""
     row = connection.execute(
         "SELECT role FROM accounts WHERE name=? AND revoked IS NULL", (name,)
     ).fetchone()
@@ -111,7 +134,7 @@ def role_of_account(connection: sqlite3.Connection, name: str) -> Role | None:
 
 
 def revoke(connection: sqlite3.Connection, name: str, now: datetime) -> None:
-    """End an account, its token, links and sessions; ParamsError where there is none."""
+    """End an account, its token, links and sessions; ParamsError if there is none."""
     changed = connection.execute(
         "UPDATE accounts SET revoked=?, digest=NULL WHERE name=? AND revoked IS NULL",
         (text_of(now), name),
@@ -131,7 +154,7 @@ def by_token(connection: sqlite3.Connection, token: str) -> str | None:
 
 
 def add_link(connection: sqlite3.Connection, name: str, now: datetime) -> str:
-    """A one-time link's secret for an account, good for 15 minutes."""
+    """Make a one-time link for an account, valid for 15 minutes; returns its secret."""
     if role_of_account(connection, name) is None:
         raise ParamsError(f"there is no account {show(name)}")
     secret = new_secret()
@@ -143,7 +166,7 @@ def add_link(connection: sqlite3.Connection, name: str, now: datetime) -> str:
 
 
 def look_link(connection: sqlite3.Connection, secret: str, now: datetime) -> str | None:
-    """Whose link this is, while it can be used; it stays unused."""
+    """The account of a link that is valid; the link stays unused."""
     row = connection.execute(
         "SELECT account FROM links WHERE digest=? AND used IS NULL AND expires > ? "
         "AND expires <= ?",
@@ -153,7 +176,7 @@ def look_link(connection: sqlite3.Connection, secret: str, now: datetime) -> str
 
 
 def use_link(connection: sqlite3.Connection, secret: str, now: datetime) -> str | None:
-    """Use a link: the account's name the first time, None ever after."""
+    """Use a link: the name of its account the first time, None after that."""
     name = look_link(connection, secret, now)
     if name is not None:
         connection.execute(
@@ -163,7 +186,7 @@ def use_link(connection: sqlite3.Connection, secret: str, now: datetime) -> str 
 
 
 def begin(connection: sqlite3.Connection, name: str, now: datetime) -> str:
-    """A new session of an account: the secret that its cookie carries."""
+    """Start a session of an account; returns the secret for its cookie."""
     forget_old(connection, now)
     secret = new_secret()
     moment = int(now.timestamp())
@@ -174,7 +197,7 @@ def begin(connection: sqlite3.Connection, name: str, now: datetime) -> str:
 
 
 def find(connection: sqlite3.Connection, secret: str, now: datetime) -> tuple[str, Role, bool]:
-    """Whose session this is, and whether its last use ought to be written down.
+    """The account and role of a session, and whether its last use should be saved.
 
     Raises:
         LookupError: no session, or one that has ended.
@@ -196,12 +219,12 @@ def _over(now: datetime) -> tuple[int, int, int]:
 
 
 def _last_end(now: datetime) -> int:
-    """When a link ends that is made now, by a clock that is ahead a little."""
+    """When a link made now expires at the latest, by a clock that is ahead."""
     return int((now + LINK_LIFE).timestamp()) + _AHEAD_SECONDS
 
 
 def touch(connection: sqlite3.Connection, secret: str, now: datetime) -> None:
-    """Write down that a session was used."""
+    """Save that a session was used."""
     connection.execute(
         "UPDATE sessions SET seen=? WHERE digest=?", (int(now.timestamp()), digest_of(secret))
     )
@@ -213,7 +236,7 @@ def end(connection: sqlite3.Connection, secret: str) -> None:
 
 
 def forget_old(connection: sqlite3.Connection, now: datetime) -> None:
-    """Take sessions and links away that have ended."""
+    """Delete sessions and links that have ended."""
     connection.execute(f"DELETE FROM sessions WHERE {_OVER}", _over(now))  # noqa: S608 - our own names
     connection.execute(
         "DELETE FROM links WHERE expires < ? OR expires > ?",

@@ -1,4 +1,4 @@
-"""One connection to dashboard.sqlite that threads take turns with; errors in our words."""
+"""The database of the dashboard's state: one connection that threads share, and its tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOG = logging.getLogger("rappor.dashboard")
 APPLICATION_ID = 0x52505244  # "RPRD"
 MIGRATIONS: tuple[Migration, ...] = (
     (  # 1: accounts, links, sessions, candidates, results, jobs, audit, facts
-        # An account's token is kept as a digest; NULL where it may log in by links only.
+        # The digest of an account's token; NULL if it can log in by links only.
         "CREATE TABLE accounts ("
         " name TEXT PRIMARY KEY, role TEXT NOT NULL, digest BLOB UNIQUE, made TEXT NOT NULL,"
         " maker TEXT NOT NULL, revoked TEXT) WITHOUT ROWID",
@@ -47,34 +47,34 @@ MIGRATIONS: tuple[Migration, ...] = (
         " detail TEXT NOT NULL)",
         "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     ),
-    # 2: results of exact counts go: one set beside released counts could show a single report
+    # 2: delete results of exact counts: next to released counts they could show a single report
     ("DELETE FROM results WHERE kind != 'draft'",),
 )
 Clock = Callable[[], datetime]
 
 
 class Database:
-    """The open file: 0600, WAL, made where it is missing.
+    """The open file: mode 0600, WAL, created if it is missing.
 
-    Where the file was deleted or another one put in its place, that counts from the next
-    transaction on: who deletes it ends every session, and what `rappor access` makes then is seen.
+    If the file was deleted or replaced, the next transaction opens the new one. So deleting the
+    file ends every session, and accounts that `rappor access` makes then are seen.
     """
 
     def __init__(
         self, path: Path, anew: Callable[[sqlite3.Connection], None] = lambda _: None
     ) -> None:
-        """Open, and bring to the newest schema.
+        """Open the file, and upgrade it to the newest schema.
 
         Args:
             path: the file.
-            anew: called in a transaction after the file was opened another time.
+            anew: called in a transaction after a replaced file was opened.
 
         Raises:
-            StoreError: it cannot be opened, is damaged, or is not ours.
+            StoreError: it cannot be opened, is damaged, or belongs to another program.
         """
         self.path, self._anew = path, anew
         self._lock = threading.RLock()
-        self._inode: tuple[int, int] | None = None  # of the file that is open
+        self._inode: tuple[int, int] | None = None  # the identity of the open file
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -88,7 +88,7 @@ class Database:
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         except OSError as error:
             raise StoreError(f"{path}: cannot be made ({error.strerror})") from None
-        for ending in _FILES:  # also one that was copied here from elsewhere
+        for ending in _FILES:  # also a file that was copied here
             with suppress(OSError):
                 os.chmod(f"{path}{ending}", 0o600)
         inode = _inode_of(path)
@@ -113,10 +113,10 @@ class Database:
 
     @contextmanager
     def writing(self, patience: float = BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
-        """One durable transaction: all of what happens in it, or nothing.
+        """One durable transaction.
 
         Args:
-            patience: seconds to wait for another process that writes.
+            patience: seconds to wait while another process writes.
         """
         with self._lock, self._translating():
             self._look()
@@ -147,7 +147,7 @@ class Database:
             self._connection.execute(f"PRAGMA busy_timeout={int(1000 * BUSY_SECONDS)}")
 
     def _look(self) -> None:
-        """Open the file that is there now, where it is not the one that is open."""
+        """Open the present file if it is not the open one."""
         is_open = self._inode is not None
         if is_open and (self._connection.in_transaction or _inode_of(self.path) == self._inode):
             return
@@ -163,7 +163,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Statements that change nothing."""
+        """A connection for reading."""
         with self._lock, self._translating():
             self._look()
             yield self._connection
@@ -178,13 +178,13 @@ class Database:
             raise StoreError(f"{self.path}: {error}") from None
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._connection.close()
 
 
 def _inode_of(path: Path) -> tuple[int, int] | None:
-    """Which file it is; None where it is missing."""
+    """The identity of a file; None if it is missing."""
     try:
         found = path.stat()
     except OSError:
@@ -193,7 +193,7 @@ def _inode_of(path: Path) -> tuple[int, int] | None:
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """Bring a file to the newest schema, or StoreError where it is another program's."""
+    """Upgrade a file to the newest schema; StoreError if it belongs to another program."""
     what = "a file of the dashboard"
     schema_upgrade.migrate(connection, migrations, APPLICATION_ID, what)
     version = schema_upgrade.version_of(connection, APPLICATION_ID, what)
@@ -206,7 +206,7 @@ def utc_now() -> datetime:
 
 
 def text_of(when: datetime) -> str:
-    """A time as it is stored.
+    """The stored form of a time.
 
     >>> text_of(datetime(2026, 11, 16, 9, 30, tzinfo=UTC))
     '2026-11-16T09:30:00Z'

@@ -1,4 +1,4 @@
-"""State: what is the dashboard's own, in DATA/dashboard.sqlite; never in the store."""
+"""The dashboard's state in DATA/dashboard.sqlite; nothing of it is in the store."""
 
 from __future__ import annotations
 
@@ -8,41 +8,36 @@ from pathlib import Path
 from typing import Any
 
 from rappor.dashboard.auth.roles import Role
-from rappor.dashboard.state import accounts, candidates, results
+from rappor.dashboard.state import accounts, saved
+from rappor.dashboard.state.accounts import Account
 from rappor.dashboard.state.database import Clock, Database, text_of, utc_now
-from rappor.dashboard.state.records import (
-    Account,
-    CandidateList,
-    CandidateVersion,
-    SavedJob,
-    SavedResult,
-)
+from rappor.dashboard.state.saved import CandidateList, CandidateVersion, SavedJob, SavedResult
 from rappor.decoding.candidate_files import read_strings
 from rappor.errors import ParamsError, StoreError
 from rappor.store import AuditEntry
 
-FIRST_LIST = "{name}.candidates.txt"  # beside a collection's definition: version 1 of its list
+FIRST_LIST = "{name}.candidates.txt"  # next to a collection's definition: version 1 of its list
 FROM_FILE = "file"
 DECODE = "decode"
-_TOUCH_PATIENCE = 0.2  # seconds that a page waits to write down that a session was used
-_TOUCH_AGAIN = timedelta(minutes=1)  # after it could not be
+_TOUCH_PATIENCE = 0.2  # seconds that a page waits to save that a session was used
+_TOUCH_AGAIN = timedelta(minutes=1)  # before it is tried again after an error
 
 
 class DashboardState:
-    """Accounts, links, sessions, lists of candidates, results, jobs, and who did what.
+    """Accounts, links, sessions, lists of candidates, results, jobs, and the audit log.
 
     Every method is one transaction. Thread-safe.
     """
 
     def __init__(self, path: Path, collections: Path | None = None, now: Clock = utc_now) -> None:
-        """Open the file, made where it is missing; `collections` may hold first lists."""
+        """Open the file, or create it; the folder `collections` may hold first lists."""
         self._address: str | None = None
         self._file = Database(path, self._tell_address)
         self._collections, self._now = collections, now
         self._untouched: datetime | None = None
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     # Accounts, links, sessions.
@@ -56,18 +51,18 @@ class DashboardState:
         token: bool = True,
         granter: Role | None = None,
     ) -> str | None:
-        """Make an account; its token is returned once and kept as a digest.
+        """Make an account; returns its token, of which only the digest is stored.
 
         Args:
             name: the account.
             role: what it may do.
             actor: who asks.
-            token: whether it gets one.
-            granter: the role of who asks, which limits what may be given; None for whoever holds
+            token: whether the account gets a token.
+            granter: the role of the actor, which limits the roles to give; None for the owner of
                 the data folder.
 
         Raises:
-            ParamsError: a name that is taken or none, or a role that the granter cannot give.
+            ParamsError: a name that is taken or not valid, or a role that the granter cannot give.
         """
         with self._file.writing() as file:
             accounts.check_grant(file, granter, role)
@@ -76,26 +71,26 @@ class DashboardState:
         return secret
 
     def grantable(self, granter: Role) -> list[Role]:
-        """The roles that somebody of a role can give at present."""
+        """The roles that a granter can give now."""
         with self._file.reading() as file:
             made = accounts.ever_made(file)
         return [role for role in Role if role in granter.held or role not in made]
 
     def accounts(self) -> list[Account]:
-        """All accounts, the good ones first."""
+        """All accounts, valid ones first."""
         with self._file.reading() as file:
             return accounts.every(file, self._now())
 
     def account_role(self, name: str) -> Role | None:
-        """The role of an account that is good, or None."""
+        """The role of a valid account, or None."""
         with self._file.reading() as file:
             return accounts.role_of_account(file, name)
 
     def revoke(self, name: str, actor: str, *, granter: Role | None = None) -> None:
         """End an account with its token, links and sessions, at once.
 
-        Privacy officers see what others do, so that only they end accounts of their role, besides
-        whoever holds the data folder.
+        Privacy officers watch the others, so only they can revoke accounts of their role, and the
+        owner of the data folder.
         """
         with self._file.writing() as file:
             known = accounts.role_of_account(file, name)
@@ -110,14 +105,14 @@ class DashboardState:
     def new_link(
         self, name: str, actor: str, role: Role | None = None, *, granter: Role | None = None
     ) -> str:
-        """The secret of a one-time login link, good for 15 minutes.
+        """Make a one-time login link, valid for 15 minutes; returns its secret.
 
         Args:
-            name: the account; made, without a token, where it is missing and a role is given.
+            name: the account; made without a token if it is missing and a role is given.
             actor: who asks.
-            role: its role; must be that of an account which is there.
-            granter: the role of who asks: a link logs in, so it is given as a role is; None for
-                whoever holds the data folder.
+            role: its role; must be the role of an existing account.
+            granter: the role of the actor, which limits links as it limits roles; None for the
+                owner of the data folder.
         """
         with self._file.writing() as file:
             known = accounts.role_of_account(file, name)
@@ -134,14 +129,14 @@ class DashboardState:
         return secret
 
     def look_link(self, secret: str) -> tuple[str, Role] | None:
-        """Whose link this is, while it can be used."""
+        """The account and role of a link that is valid."""
         with self._file.reading() as file:
             name = accounts.look_link(file, secret, self._now())
             role = None if name is None else accounts.role_of_account(file, name)
             return None if name is None or role is None else (name, role)
 
     def log_in(self, *, token: str = "", link: str = "") -> str | None:
-        """The secret of a new session, or None where token or link opens nothing."""
+        """Start a session; returns its secret, or None if token or link is not valid."""
         with self._file.writing() as file:
             now = self._now()
             name = accounts.use_link(file, link, now) if link else accounts.by_token(file, token)
@@ -152,7 +147,7 @@ class DashboardState:
             return accounts.begin(file, name, now)
 
     def session(self, secret: str) -> tuple[str, Role] | None:
-        """Whose session this is, or None."""
+        """The account and role of a session, or None."""
         now = self._now()
         with self._file.reading() as file:
             try:
@@ -164,9 +159,9 @@ class DashboardState:
         return name, role
 
     def _touch(self, secret: str, now: datetime) -> None:
-        """Write down that a session was used; a full disk keeps nobody from reading.
+        """Save that a session was used; a full disk must not keep visitors from reading.
 
-        What is not written down does not lengthen the session. It is tried once a minute.
+        A use that is not saved does not extend the session. It is tried once a minute.
         """
         failed = self._untouched
         if failed is not None and abs(now - failed) < _TOUCH_AGAIN:
@@ -185,7 +180,7 @@ class DashboardState:
 
     @property
     def address(self) -> str | None:
-        """Where the dashboard of this folder was last reached; None where it never ran."""
+        """The last address of this folder's dashboard; None if it never ran."""
         with self._file.reading() as file:
             row = file.execute("SELECT value FROM facts WHERE name='address'").fetchone()
         return None if row is None else str(row[0])
@@ -197,108 +192,108 @@ class DashboardState:
             self._tell_address(file)
 
     def _tell_address(self, file: Any) -> None:
-        """Put the address of this process into the file, also into one that took its place."""
+        """Save the address of this process, also in a replaced file."""
         if self._address is not None:
             file.execute("INSERT OR REPLACE INTO facts VALUES ('address', ?)", (self._address,))
 
     # Candidates.
 
     def save_candidates(self, collection: str, strings: Iterable[str], actor: str) -> int:
-        """Keep a list as a collection's next version, and return its number."""
+        """Save a list as a collection's next version, and return its number."""
         self._adopt(collection)
         with self._file.writing() as file:
-            version = candidates.save(file, collection, strings, text_of(self._now()), actor)
+            version = saved.save_list(file, collection, strings, text_of(self._now()), actor)
             self._note(file, actor, "candidates", f"{collection}: version {version}")
         return version
 
     def candidates(self, collection: str, version: int | None = None) -> CandidateList | None:
-        """A version of a list, the newest where none is named; None where there is none."""
+        """A version of a list, by default the newest; None if there is none."""
         self._adopt(collection)
         with self._file.reading() as file:
-            return candidates.read(file, collection, version)
+            return saved.read_list(file, collection, version)
 
     def candidate_versions(self, collection: str) -> list[CandidateVersion]:
         """All versions of a collection's list, newest first."""
         self._adopt(collection)
         with self._file.reading() as file:
-            return candidates.versions(file, collection)
+            return saved.list_versions(file, collection)
 
     def candidate_sizes(self) -> dict[str, int]:
-        """How many candidates the newest list of each collection has."""
+        """The number of candidates in the newest list of each collection."""
         with self._file.reading() as file:
-            return candidates.sizes(file)
+            return saved.list_sizes(file)
 
     def _adopt(self, collection: str) -> None:
-        """Take NAME.candidates.txt as version 1, where the collection has no list yet."""
+        """Save NAME.candidates.txt as version 1 if the collection has no list yet."""
         if self._collections is None:
             return
         with self._file.reading() as file:
-            if candidates.versions(file, collection):
+            if saved.list_versions(file, collection):
                 return
         path = self._collections / FIRST_LIST.format(name=collection)
         if not path.is_file():
             return
         strings = list(dict.fromkeys(read_strings(path)[0]))
         with self._file.writing() as file:
-            if strings and not candidates.versions(file, collection):
-                candidates.save(file, collection, strings, text_of(self._now()), FROM_FILE)
+            if strings and not saved.list_versions(file, collection):
+                saved.save_list(file, collection, strings, text_of(self._now()), FROM_FILE)
 
     # Results and jobs.
 
     def save_result(self, key: str, kind: str, meta: dict[str, Any], table: bytes | None) -> None:
-        """Keep a result; meta is a JSON object whose "collection" says whose it is."""
+        """Save a result; "collection" in `meta` names its collection."""
         with self._file.writing() as file:
-            results.save(file, key, kind, meta, table, text_of(self._now()))
+            saved.save_result(file, key, kind, meta, table, text_of(self._now()))
 
     def keep_results_of(self, stored: Set[tuple[str, int]]) -> None:
-        """Delete results of versions whose counts are gone from the store: retention's other half.
+        """Delete results of versions whose counts retention removed from the store.
 
         Args:
             stored: names and versions of collections that have counts.
         """
         with self._file.reading() as file:
-            gone = results.not_of(file, stored)
+            gone = saved.results_not_of(file, stored)
         if gone:
             with self._file.writing() as file:
-                results.delete(file, gone)
+                saved.delete_results(file, gone)
 
     def result(self, key: str) -> SavedResult | None:
         """A result by its key, or None."""
         with self._file.reading() as file:
-            return results.read(file, key)
+            return saved.read_result(file, key)
 
     def latest_result(self, collection: str, kind: str = DECODE) -> SavedResult | None:
         """The newest result of a collection, or None."""
         with self._file.reading() as file:
-            return results.latest(file, collection, kind)
+            return saved.latest_result(file, collection, kind)
 
     def latest_metas(self, kind: str = DECODE) -> dict[str, dict[str, Any]]:
-        """The newest result's meta of every collection."""
+        """The facts of each collection's newest result."""
         with self._file.reading() as file:
-            return results.latest_metas(file, kind)
+            return saved.latest_metas(file, kind)
 
     def save_job(
         self, number: str, kind: str, key: str, status: str, document: dict[str, Any]
     ) -> None:
-        """Keep a job as it is now."""
+        """Save a job."""
         made = text_of(self._now())
         with self._file.writing() as file:
-            results.save_job(file, SavedJob(number, kind, key, status, document, made))
+            saved.save_job(file, SavedJob(number, kind, key, status, document, made))
 
     def jobs(self) -> list[SavedJob]:
-        """All jobs that are remembered, newest first."""
+        """All saved jobs, newest first."""
         with self._file.reading() as file:
-            return results.jobs(file)
+            return saved.read_jobs(file)
 
-    # Who did what.
+    # The audit log.
 
     def audit(self, actor: str, action: str, detail: str) -> None:
-        """Write down who did what."""
+        """Add an entry to the audit log."""
         with self._file.writing() as file:
             self._note(file, actor, action, detail)
 
     def audit_log(self) -> list[AuditEntry]:
-        """Everything that was written down, oldest first."""
+        """The audit log, oldest first."""
         with self._file.reading() as file:
             rows = file.execute("SELECT at, actor, action, detail FROM audit ORDER BY id")
             return [AuditEntry(*row) for row in rows]

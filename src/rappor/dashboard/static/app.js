@@ -1,4 +1,4 @@
-// Keys, and forms that search by themselves. Every page works without it.
+// Keyboard shortcuts, and forms that send themselves. Every page works without this script.
 "use strict";
 
 const field = (element) => element.closest("input, select, textarea, [contenteditable]") !== null;
@@ -28,7 +28,7 @@ function keys(event) {
   }
 }
 
-// One view, one address: parts in one order, and without what is usual. Dimensions stand after "to".
+// Each query has one address: fields in one order, without default values. Dimensions come after "to".
 const ORDER = ["from", "to", "", "vs", "unit", "scale", "correction", "alpha", "method", "candidates", "q", "state", "sort"];
 const LAST = ["version", "show", "anyway", "page", "map", "light"];
 
@@ -43,7 +43,7 @@ function tidy(form, data) {
   for (const [name, value] of parts.sort((one, other) => place(one[0]) - place(other[0]))) data.append(name, value);
 }
 
-// A GET form marked data-auto is sent 250 ms after typing in its search, at once after a choice.
+// A GET form marked data-auto is sent 250 ms after typing in its search field, and at once after a choice.
 function automatic(form) {
   let timer = 0;
   const send = () => form.requestSubmit();
@@ -70,14 +70,14 @@ function automatic(form) {
   }
 }
 
-// A click elsewhere closes what hangs from the bar.
+// A click elsewhere closes open menus.
 function closeElsewhere(event) {
   for (const each of document.querySelectorAll("details.who[open], details.menu[open]")) {
     if (!each.contains(event.target)) each.removeAttribute("open");
   }
 }
 
-// A part marked data-refresh is fetched anew every so many seconds, while the page is looked at.
+// A part marked data-refresh is fetched again every data-refresh seconds while the page is visible.
 function refreshing(part) {
   const timer = setInterval(async () => {
     if (document.hidden || part.contains(document.activeElement)) return;

@@ -1,10 +1,10 @@
-// Draws each figure[data-chart] from the specification embedded beside it, in the page's colours.
+// Draws each figure[data-chart] from the specification embedded next to it, in the page's colours.
 "use strict";
 
 const night = window.matchMedia("(prefers-color-scheme: dark)");
 const drawn = new Map();
 
-// The bundle draws what Vega-Lite 5 makes with Vega 6, which works; it need not say so each time.
+// The bundle draws Vega-Lite 5 specifications with Vega 6. That works; its warning is left out.
 const warn = console.warn.bind(console);
 console.warn = (...said) => {
   if (!String(said[0]).startsWith("The compiled spec uses Vega")) warn(...said);
@@ -24,7 +24,7 @@ function specification(figure) {
 async function draw(figure) {
   const before = drawn.get(figure);
   const plot = figure.querySelector(".plot");
-  if (!before) plot.style.minHeight = `${plot.clientHeight}px`; // a chart that is lower moves nothing
+  if (!before) plot.style.minHeight = `${plot.clientHeight}px`; // a lower chart must not move the page
   const result = await window.vegaEmbed(plot, specification(figure), {
     actions: false,
     ast: true,

@@ -1,4 +1,4 @@
-// Cohorts and bits as a heat map on a canvas: whole cells of at least 4 pixels, one colour for noise.
+// The heat map of cohorts and bits on a canvas: cells of at least 4 pixels, one colour for noise.
 "use strict";
 
 (() => {
@@ -28,7 +28,7 @@
       return (value) => between(value, STOPS, shades);
     }
     const shades = colours("s", 5);
-    let low = Infinity, high = -Infinity;  // one scale for what was counted and what was fitted
+    let low = Infinity, high = -Infinity;  // one scale for counts and fitted values
     for (const value of [...data.counts, ...(data.fitted || [])]) {
       if (value !== null && value < low) low = value;
       if (value !== null && value > high) high = value;
@@ -180,13 +180,13 @@
 
   function sizeOf(frame, columns) {
     const room = frame.clientWidth - LEFT - 2;
-    const least = columns <= 256 ? EASY : LEAST;  // a finger can hit 8 pixels; more would scroll too far
+    const least = columns <= 256 ? EASY : LEAST;  // a finger can hit 8 pixels; larger cells would scroll too far
     return Math.min(Math.max(Math.floor(room / columns), least), MOST);
   }
 
   async function begin(figure) {
     const { rows, columns } = figure.dataset;
-    const frame = figure.querySelector(".heat-frame");  // its place is kept while the cells are fetched
+    const frame = figure.querySelector(".heat-frame");  // reserves its height while the cells are fetched
     figure.querySelector("canvas").style.height = `${TOP + rows * sizeOf(frame, columns) + 2}px`;
     const answer = await fetch(figure.dataset.cells, { headers: { accept: "application/json" } });
     if (!answer.ok) throw new Error(`cells: ${answer.status}`);

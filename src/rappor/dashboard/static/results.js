@@ -1,15 +1,15 @@
-// Pages of a collection: wait for a job, copy code.
+// Pages of a collection: wait for a job, and copy code.
 "use strict";
 
-// Whether the page is being left for another one: loading it again now would undo what was chosen.
-// Saving a file looks the same but leaves the page where it is, so this holds for a while only.
+// Whether the visitor is leaving the page: a reload now would undo the choice.
+// A download looks the same but does not leave the page, so this holds for a while only.
 let leaving = false;
 window.addEventListener("beforeunload", () => {
   leaving = true;
   window.setTimeout(() => { leaving = false; }, 10000);
 });
 
-// A job under way: say how far it is, and load the page again when it ends.
+// A running job: show its progress, and reload the page when it ends.
 function follow(box) {
   const doing = box.querySelector("[data-doing]");
   const bar = box.querySelector("progress");

@@ -1,4 +1,4 @@
-// Fits the small multiples to the page: 4 columns, 3 on a tablet, 2 on a phone; anew when it changes.
+// Fits the small multiples to the width of the page: 4 columns, 3 on a tablet, 2 on a phone.
 "use strict";
 
 const AXIS = 46, GAP = 16, PADDING = 8, LETTER = 7;
@@ -22,7 +22,7 @@ function fit(figure) {
     }
   }
   given.light.columns = columns;
-  // Below a last row that is not full, an axis for each column would hang in the air.
+  // If the last row is not full, an axis for each column would have no chart above it.
   const count = new Set(given.light.data.values.map((each) => each.line)).size;
   given.light.resolve.axis.x = count > columns && count % columns ? "independent" : "shared";
   holder.textContent = JSON.stringify(given);

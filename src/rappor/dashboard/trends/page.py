@@ -1,15 +1,14 @@
-"""Trends: the largest strings over periods, with reports and unlisted mass below them."""
+"""The Trends page: shares of the largest strings by period, reports, and unlisted mass."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from rappor.charts.panel import both
+from rappor.charts.marks import both
 from rappor.charts.render import to_png, to_svg
 from rappor.charts.theme import Spec
 from rappor.charts.trends import (
@@ -22,28 +21,25 @@ from rappor.charts.trends import (
     unlisted_panel,
 )
 from rappor.dashboard.auth.roles import EVERYONE, Visitor
-from rappor.dashboard.choices import choices
 from rappor.dashboard.context import Context
-from rappor.dashboard.page_state import DECODERS, EMPTY, NO_LIST, TOO_FEW, candidates_of
+from rappor.dashboard.page_messages import message_of
+from rappor.dashboard.page_query import Answer, PageQuery, choices, one_of, with_query
+from rappor.dashboard.page_state import DECODERS, PageState, begin, page_state
 from rappor.dashboard.problems import problem
-from rappor.dashboard.reach import reach_of
-from rappor.dashboard.routing import Page
-from rappor.dashboard.stage import Reader, Stage, begin, stage
-from rappor.dashboard.stage_messages import careful, said
-from rappor.dashboard.state.records import SavedResult
+from rappor.dashboard.routing import Endpoint, Page
 from rappor.dashboard.tables import csv_response, json_response, paged
-from rappor.dashboard.trends import period_results as kept
+from rappor.dashboard.trends.period_results import PeriodResult
 from rappor.dashboard.trends.trend import (
     TrendQuery,
     headline,
     lines_of,
-    needed,
+    read_periods,
     read_trend,
     reports_of,
     trend_marks,
+    trend_work,
     unlisted_of,
 )
-from rappor.errors import ParamsError
 
 _HEADER = (
     "period",
@@ -58,15 +54,14 @@ _HEADER = (
     "unlisted_low_95",
     "unlisted_high_95",
 )
-_COLUMNS = {"wide": 4, "middle": 3, "narrow": 2}  # by the width of the page, as trends.js does
+_COLUMNS = {"wide": 4, "middle": 3, "narrow": 2}  # by the width of the page, like trends.js
 CHARTS = ("shares", "reports", "unlisted")
-_read = Reader(kept.unpack)
 _PATH = "/collections/{name}/trends"
 
 
-def page(context: Context, request: Request, visitor: Visitor) -> Response:
+def page(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
     """The page."""
-    trend, found, known = _look(context, request, visitor)
+    trend, state, known = _look(context, request, visitor, query)
     lines, marks = lines_of(trend, known), trend_marks(context, trend)
     rows = list(_rows(trend, known, lines))
     return context.render(
@@ -77,36 +72,40 @@ def page(context: Context, request: Request, visitor: Visitor) -> Response:
         trend=trend,
         query=trend.query,
         entry=context.catalogue.entry(trend.query.collection),
-        stage=found,
-        said=said(found, _where(trend), visitor, trend.collection),
-        choices=choices(context, trend.query, [span.period for span in trend.stored], "/trends"),
+        state=state,
+        message=message_of(state, visitor),
+        choices=choices(
+            context, trend.query, [period.period for period in trend.stored], "/trends"
+        ),
         sentence=headline(lines) if lines else "",
         words=trend_words(lines, marks, trend.silent),
         lines=lines,
         charts=_charts(trend, known, lines, marks),
-        periods=[known[span.period] for span in reversed(trend.spans) if span.period in known],
+        periods=[
+            known[period.period] for period in reversed(trend.periods) if period.period in known
+        ],
         sheet=paged(rows, trend.query.page),
         may_decode=visitor.may(DECODERS),
     )
 
 
-def again(context: Context, request: Request, visitor: Visitor) -> Response:
-    """Decode what is new, at once."""
-    trend = read_trend(context, request.query_params, request.path_params["name"])
-    if trend.spans:
-        begin(context, needed(context, trend, context.state.result(trend.key)), visitor)
+def again(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
+    """Decode periods that are new or changed."""
+    trend = read_trend(context, query, request.query_params)
+    if trend.periods:
+        begin(context, trend_work(context, trend), visitor.actor)
     return RedirectResponse(trend.query.path("/trends"), 303)
 
 
-def as_json(context: Context, request: Request, visitor: Visitor) -> Response:
+def as_json(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
     """Everything on the page, as JSON."""
-    trend, found, known = _look(context, request, visitor)
+    trend, state, known = _look(context, request, visitor, query)
     lines = lines_of(trend, known)
     document: dict[str, Any] = {
         "collection": trend.query.collection,
         "dimensions": dict(trend.query.dimensions),
         "candidates_version": trend.query.candidates,
-        "state": found.state,
+        "state": state.status,
         "marks": [mark._asdict() for mark in trend_marks(context, trend)],
         "strings": [line.name for line in lines],
         "periods": [
@@ -122,16 +121,16 @@ def as_json(context: Context, request: Request, visitor: Visitor) -> Response:
                     if line.name in result.rows
                 ],
             }
-            for span in trend.spans
-            if (result := known.get(span.period)) is not None
+            for period in trend.periods
+            if (result := known.get(period.period)) is not None
         ],
     }
-    return json_response(document, 200 if known or not found.job else 202)
+    return json_response(document, 200 if known or not state.job else 202)
 
 
-def as_csv(context: Context, request: Request, visitor: Visitor) -> Response:
-    """The lines of the page, a row for each period and string."""
-    trend, _, known = _look(context, request, visitor)
+def as_csv(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
+    """The lines of the page, one row for each period and string."""
+    trend, _, known = _look(context, request, visitor, query)
     rows = [
         (*facts, *(known[facts[0]].unlisted or (None,) * 3))
         for facts in _rows(trend, known, lines_of(trend, known))
@@ -139,13 +138,13 @@ def as_csv(context: Context, request: Request, visitor: Visitor) -> Response:
     return csv_response(_HEADER, rows, f"{trend.query.collection}-trends.csv")
 
 
-def as_picture(context: Context, request: Request, visitor: Visitor) -> Response:
+def as_picture(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
     """One chart of the page as an SVG or PNG file."""
-    trend, _, known = _look(context, request, visitor)
-    wanted = request.query_params.get("chart", CHARTS[0])
+    trend, _, known = _look(context, request, visitor, query)
+    wanted = one_of(request.query_params, "chart", CHARTS)
     spec = _file(context, trend, known, wanted)
     if spec is None:
-        text = "Nothing is decoded yet that it could show."
+        text = "Nothing is decoded yet."
         return problem(context, request, visitor, 404, "There is no such chart", text)
     if request.url.path.endswith(".png"):
         return Response(to_png(spec), media_type="image/png")
@@ -153,34 +152,20 @@ def as_picture(context: Context, request: Request, visitor: Visitor) -> Response
 
 
 def _look(
-    context: Context, request: Request, visitor: Visitor
-) -> tuple[TrendQuery, Stage, dict[str, kept.PeriodResult]]:
-    """The trend, how far it is, and what is known of its periods."""
-    trend = read_trend(context, request.query_params, request.path_params["name"])
-    if not trend.spans:
-        return trend, Stage(EMPTY), {}
-    if trend.collection.kind == "string" and trend.query.candidates is None:
-        return trend, Stage(NO_LIST, trend.reports), {}
-    largest = max(trend.spans, key=lambda span: span.reports)
-    size = candidates_of(context, trend.query, trend.collection)
-    seen = reach_of(trend.collection, largest.period, largest.reports, size, trend.query.alpha)
-    if seen.too_few and not trend.query.anyway:
-        return trend, Stage(TOO_FEW, largest.reports, reach=seen), {}
-
-    def needs(saved: SavedResult) -> tuple[bool, int]:
-        return trend.needs(_read(saved))
-
-    work = needed(context, trend, context.state.result(trend.key))
-    found = replace(stage(context, work, visitor, trend.reports, needs), reach=seen)
-    return trend, found, {} if found.saved is None else _read(found.saved)
+    context: Context, request: Request, visitor: Visitor, query: PageQuery
+) -> tuple[TrendQuery, PageState, dict[str, PeriodResult]]:
+    """The trend, its state, and the results of its periods that are known."""
+    trend = read_trend(context, query, request.query_params)
+    state = page_state(context, trend_work(context, trend), trend.query, visitor)
+    return trend, state, {} if state.saved is None else read_periods(state.saved)
 
 
 def _rows(
-    trend: TrendQuery, known: dict[str, kept.PeriodResult], lines: list[TrendLine]
+    trend: TrendQuery, known: dict[str, PeriodResult], lines: list[TrendLine]
 ) -> Iterator[tuple[Any, ...]]:
     """Period, version, reports, string and its numbers; newest period first."""
-    for span in reversed(trend.spans):
-        result = known.get(span.period)
+    for period in reversed(trend.periods):
+        result = known.get(period.period)
         if result is None:
             continue
         for line in lines:
@@ -189,15 +174,7 @@ def _rows(
                 yield (result.period, result.version, result.reports, line.name, *cell)
 
 
-def _where(trend: TrendQuery) -> str:
-    """Which reports it is about, in words."""
-    times = " – ".join(dict.fromkeys((trend.query.first, trend.query.last)))
-    return ", ".join(
-        part for part in (times, *(value for _, value in trend.query.dimensions)) if part
-    )
-
-
-def _mass(result: kept.PeriodResult) -> dict[str, float] | None:
+def _mass(result: PeriodResult) -> dict[str, float] | None:
     if result.unlisted is None:
         return None
     return dict(zip(("share", "low", "high"), result.unlisted, strict=True))
@@ -205,11 +182,11 @@ def _mass(result: kept.PeriodResult) -> dict[str, float] | None:
 
 def _charts(
     trend: TrendQuery,
-    known: dict[str, kept.PeriodResult],
+    known: dict[str, PeriodResult],
     lines: list[TrendLine],
     marks: list[Mark],
 ) -> dict[str, Any]:
-    """What the page draws: embedded specifications with their sentences and heights."""
+    """The charts of the page: embedded specifications with their sentences and heights."""
     found: dict[str, Any] = {}
     if lines:
         found["shares"] = {
@@ -220,7 +197,7 @@ def _charts(
                 name: multiples_height(len(lines), columns) for name, columns in _COLUMNS.items()
             },
         }
-    if trend.spans:
+    if trend.periods:
         panel = reports_panel(reports_of(trend))
         found["reports"] = {
             "spec": both(
@@ -244,13 +221,11 @@ def _charts(
 
 
 def _file(
-    context: Context, trend: TrendQuery, known: dict[str, kept.PeriodResult], wanted: str
+    context: Context, trend: TrendQuery, known: dict[str, PeriodResult], wanted: str
 ) -> Spec | None:
     marks = trend_marks(context, trend)
-    if wanted not in CHARTS:
-        raise ParamsError(f"chart must be one of {', '.join(CHARTS)}; got {wanted!r}")
     if wanted == "reports":
-        return reports_panel(reports_of(trend)).in_file() if trend.spans else None
+        return reports_panel(reports_of(trend)).in_file() if trend.periods else None
     if wanted == "unlisted":
         mass = unlisted_of(trend, known)
         kind = trend.collection.kind
@@ -259,14 +234,23 @@ def _file(
     return trends(lines, marks, trend.silent) if lines else None
 
 
-def _page(path: str, endpoint: Any, name: str) -> Page:
-    return Page(path=_PATH + path, endpoint=careful(endpoint), roles=EVERYONE, name=name)
+def _page(path: str, answer: Answer, name: str) -> Page:
+    return Page(path=_PATH + path, endpoint=_endpoint(answer), roles=EVERYONE, name=name)
+
+
+def _endpoint(answer: Answer) -> Endpoint:
+    # Each period is decoded with the version that most of its reports are of.
+    return with_query(answer, ignored=("version",))
 
 
 PAGES = (
     _page("", page, "trends"),
     Page(
-        path=_PATH, endpoint=careful(again), roles=DECODERS, name="trends-again", methods=("POST",)
+        path=_PATH,
+        endpoint=_endpoint(again),
+        roles=DECODERS,
+        name="trends-again",
+        methods=("POST",),
     ),
     _page(".json", as_json, "trends-json"),
     _page(".csv", as_csv, "trends-csv"),

@@ -1,4 +1,4 @@
-"""A trend: what each period holds of each string, kept so that a new period costs one decode."""
+"""The results of a trend by period, stored so that a new period costs one decode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from rappor.decoding.histogram import Histogram
 from rappor.decoding.result import Decoded
 from rappor.decoding.rows import Rows
 
-KEEP_ALL = 1000  # candidates of which every row is kept; of more, detected and the largest ones
+KEEP_ALL = (
+    1000  # up to this many candidates all rows are stored; of more, the detected and the largest
+)
 KEEP_LARGEST = 300
 _COLUMNS = ("period", "string", "share", "low", "high", "detected")
 
@@ -34,18 +36,18 @@ class TrendCell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PeriodResult:
-    """What one period holds.
+    """The result of one period.
 
     Attributes:
-        period: which.
-        version: of the collection.
-        digest: of its counts and of how they were decoded; the same digest, the same result.
+        period: the period.
+        version: the version of the collection.
+        digest: a digest of its counts and of how they were decoded.
         reports: N.
-        detected: how many strings were detected.
-        threshold: the share that is about detected; ∞ where nothing is.
-        unlisted: share and interval of reports that no detected string explains; None where that
+        detected: the number of detected strings.
+        threshold: about the smallest share that is detected; ∞ if there is none.
+        unlisted: share and interval of reports that no detected string explains; None if that
             is not known.
-        rows: by string; those that were kept.
+        rows: the stored rows by string.
     """
 
     period: str
@@ -75,14 +77,14 @@ def summary_of(
     found: Decoded | Histogram,
     also: Iterable[str] = (),
 ) -> PeriodResult:
-    """What is kept of one period's decoding.
+    """The part of a decode that a trend stores.
 
     Args:
-        period: which.
-        version: of the collection.
-        digest: of the counts.
-        found: what `decode` made of them.
-        also: strings to keep, however small.
+        period: the period.
+        version: the version of the collection.
+        digest: the digest of the counts.
+        found: the decode.
+        also: strings to store even if they are small.
     """
     table = found if isinstance(found, Decoded) else found.decoded
     mass = table.unlisted
@@ -116,7 +118,7 @@ def _kept(rows: Rows, also: Iterable[str]) -> dict[str, TrendCell]:
 
 
 def largest(results: Iterable[PeriodResult], most: int = MAX_MULTIPLES) -> list[str]:
-    """The strings to draw: detected in some period, by the largest share they were detected with.
+    """The strings to draw: those detected in some period, by their largest detected share.
 
     >>> one = PeriodResult(
     ...     "2026-W27", 1, "", 9, 1, 0.1, None, {"a": TrendCell(0.3, 0.2, 0.4, True)}
@@ -133,7 +135,7 @@ def largest(results: Iterable[PeriodResult], most: int = MAX_MULTIPLES) -> list[
 
 
 def line_of(name: str, results: Mapping[str, PeriodResult], axis: Sequence[str]) -> TrendLine:
-    """One string over all periods of an axis; where a period does not know it, a gap."""
+    """One string over all periods of an axis, with gaps where it is not known."""
     points = []
     for period in axis:
         result = results.get(period)
@@ -145,7 +147,7 @@ def line_of(name: str, results: Mapping[str, PeriodResult], axis: Sequence[str])
 
 
 def pack(results: Sequence[PeriodResult], about: dict[str, Any]) -> JobResult:
-    """Periods as a result to keep."""
+    """Serialize the results of periods."""
     facts = [
         {
             "period": each.period,
@@ -171,7 +173,7 @@ def pack(results: Sequence[PeriodResult], about: dict[str, Any]) -> JobResult:
 
 
 def unpack(meta: Mapping[str, Any], table: bytes) -> dict[str, PeriodResult]:
-    """The periods behind a kept result."""
+    """Read the results of periods from facts and a table."""
     rows = pa.ipc.open_file(pa.BufferReader(table)).read_all()
     cells: dict[str, dict[str, TrendCell]] = {}
     for period, name, *cell in zip(

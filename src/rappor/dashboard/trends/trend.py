@@ -1,4 +1,4 @@
-"""What the Trends page shows: periods, lines, marks, and which work that needs."""
+"""A trend: the periods that an address asks for, the job behind it, its lines and marks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rappor.collection.periods import period_of
 from rappor.dashboard.candidates.candidate_upload import digest_of
 from rappor.dashboard.context import Context
 from rappor.dashboard.page_query import PageQuery
-from rappor.dashboard.stage import Needed
-from rappor.dashboard.state.records import SavedResult
-from rappor.dashboard.trends.period_results import PeriodResult, largest, line_of
+from rappor.dashboard.page_state import Freshness, PageWork, ResultReader, task_arguments
+from rappor.dashboard.trends.period_results import PeriodResult, largest, line_of, unpack
 
 KIND = "trend"
-DEFAULT_PERIODS = 13  # periods that are shown where none are chosen
+DEFAULT_PERIODS = 13  # periods that are shown by default
 MAX_PERIODS = 366
+read_periods = ResultReader(unpack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +31,22 @@ class TrendQuery:
     """The periods of a trend.
 
     Attributes:
-        query: the address, its `first` and `last` being those of the trend.
+        query: the query of the address, with the first and last period of the trend.
         collection: the newest definition.
-        spans: the stored periods among them.
+        periods: the stored periods that it shows.
         stored: all stored periods.
-        usual: the first period where an address does not say which.
+        usual: the first period of an address that does not name one.
     """
 
     query: PageQuery
     collection: Collection
-    spans: tuple[StoredPeriod, ...]
+    periods: tuple[StoredPeriod, ...]
     stored: tuple[StoredPeriod, ...] = field(repr=False)
     usual: str = ""
 
     @property
     def key(self) -> str:
-        """What its result is kept under: the same for all periods, so that it grows with them."""
+        """The key of its result: the same for all periods, so that the result grows with them."""
         query = self.query
         said = [
             query.collection,
@@ -62,93 +62,102 @@ class TrendQuery:
     @property
     def reports(self) -> int:
         """Reports in all its periods."""
-        return sum(span.reports for span in self.spans)
+        return sum(period.reports for period in self.periods)
 
     @property
     def axis(self) -> list[str]:
-        """All periods from the first to the last, also those without reports."""
-        if not self.spans:
+        """All periods from the first to the last, also without reports."""
+        if not self.periods:
             return []
-        return axis_of(self.collection.period, self.spans[0].period, self.spans[-1].period)
+        return axis_of(self.collection.period, self.periods[0].period, self.periods[-1].period)
 
     @property
     def silent(self) -> list[str]:
         """The periods among them without reports."""
-        heard = {span.period for span in self.spans}
+        heard = {period.period for period in self.periods}
         return [period for period in self.axis if period not in heard]
 
     @property
     def carried(self) -> str:
-        """What other pages are told of its address: the last period, unless a range was chosen."""
+        """The query string for other pages: the last period, unless a range was chosen."""
         chosen = self.query.first != self.usual
         return (self.query if chosen else replace(self.query, first=self.query.last)).carried
 
-    def needs(self, known: Mapping[str, PeriodResult]) -> tuple[bool, int]:
-        """Whether a period is missing from what is known, and how many reports came since."""
+    def freshness(self, known: Mapping[str, PeriodResult]) -> Freshness:
+        """Whether a period is missing from the known results, and how many reports came since."""
         missing, behind = False, 0
-        for span in self.spans:
-            result = known.get(span.period)
-            if result is None or result.version != span.version:
+        for period in self.periods:
+            result = known.get(period.period)
+            if result is None or result.version != period.version:
                 missing = True
             else:
-                behind += span.reports - result.reports
-        return missing, behind
+                behind += period.reports - result.reports
+        return Freshness(missing, behind)
 
 
-def read_trend(context: Context, params: Mapping[str, str], name: str) -> TrendQuery:
-    """The trend that an address asks for; the last 13 periods where it does not say which."""
-    query = PageQuery.of({**params, "version": ""}, context.catalogue, context.state, name)
-    picture = context.catalogue.picture()
+def read_trend(context: Context, query: PageQuery, params: Mapping[str, str]) -> TrendQuery:
+    """The trend that an address asks for; the last 13 periods if it does not name any.
+
+    Args:
+        context: the parts of the dashboard.
+        query: the query of the address.
+        params: its parameters: whether it names the first and the last period.
+    """
+    name = query.collection
+    snapshot = context.catalogue.snapshot()
     asked = set(query.dimensions)
     counted: dict[int, dict[str, int]] = {}
     for version in context.catalogue.versions(name):
         periods = counted.setdefault(version, {})
-        for cell in picture.slices.get((name, version), ()):
-            if asked <= set(cell.pairs):
+        for cell in snapshot.slices.get((name, version), ()):
+            if asked <= set(cell.dimensions):
                 periods[cell.period] = periods.get(cell.period, 0) + cell.reports
-    stored = tuple(spans_of(counted))
+    stored = tuple(stored_periods(counted))
     last = query.last if params.get("to") else (stored[-1].period if stored else "")
-    until = [span for span in stored if span.period <= last]
+    until = [period for period in stored if period.period <= last]
     usual = until[-DEFAULT_PERIODS:][0].period if until else last
     first = query.first if params.get("from") else usual
-    spans = tuple(span for span in until if first <= span.period)
+    shown = tuple(period for period in until if first <= period.period)
     newest = stored[-1].period if stored else ""
-    # An address leaves out what is usual; `from` is usual where it is that of the last 13.
-    shown = replace(query, first=first, last=last, usual={**query.usual, "to": newest})
-    return TrendQuery(shown, context.catalogue.get(name, query.version), spans, stored, usual)
+    # An address leaves out default values; the default of `from` gives the last 13 periods.
+    query = replace(query, first=first, last=last, usual={**query.usual, "to": newest})
+    return TrendQuery(query, context.catalogue.get(name, query.version), shown, stored, usual)
 
 
-def needed(context: Context, trend: TrendQuery, saved: SavedResult | None) -> Needed:
-    """The work behind a trend, which takes over what was kept."""
+def trend_work(context: Context, trend: TrendQuery) -> PageWork:
+    """The job behind a trend; it takes over the saved periods that did not change."""
     query = trend.query
+    saved = context.state.result(trend.key)
 
     def arguments() -> dict[str, Any]:
-        listed = None
-        if query.candidates is not None:
-            listed = context.state.candidates(query.collection, query.candidates)
-        strings = None if listed is None else list(listed.strings)
-        return {
-            "data": str(context.settings.data),
-            "today": context.catalogue.today().isoformat(),
-            "collection": query.collection,
-            "spans": [[span.period, span.version] for span in trend.spans],
-            "dimensions": [list(pair) for pair in query.dimensions],
-            "list": query.candidates,
+        given = task_arguments(context, query)
+        strings = given["strings"]
+        return given | {
+            "spans": [(period.period, period.version) for period in trend.periods],
             "list_digest": None if strings is None else digest_of(strings),
-            "strings": strings,
-            "correction": query.correction,
-            "alpha": query.alpha,
-            "method": query.method,
             "known": None if saved is None else (saved.meta, saved.table or b""),
         }
 
-    label = f"Decoding {len(trend.spans)} periods"
-    return Needed(KIND, trend.key, label, query.collection, arguments)
+    times = " – ".join(dict.fromkeys((query.first, query.last)))
+    values = (value for _, value in query.dimensions)
+    largest_period = max(trend.periods, key=lambda period: period.reports, default=None)
+    return PageWork(
+        kind=KIND,
+        key=trend.key,
+        label=f"Decoding {len(trend.periods)} periods",
+        collection=trend.collection,
+        arguments=arguments,
+        reports=trend.reports,
+        where=", ".join(part for part in (times, *values) if part),
+        freshness=lambda result: trend.freshness(read_periods(result)),
+        sample=None if largest_period is None else (largest_period.period, largest_period.reports),
+        needs_list=True,
+    )
 
 
 def lines_of(trend: TrendQuery, known: Mapping[str, PeriodResult]) -> list[TrendLine]:
     """The lines to draw: those searched for, or the largest; ranges in their order."""
-    chosen = {span.period: known[span.period] for span in trend.spans if span.period in known}
+    chosen = {span.period: known[span.period] for span in trend.periods if span.period in known}
     names = largest(chosen.values(), 10**9 if trend.query.q else MAX_MULTIPLES)
     if trend.query.q:
         wanted = trend.query.q.casefold()
@@ -162,7 +171,7 @@ def lines_of(trend: TrendQuery, known: Mapping[str, PeriodResult]) -> list[Trend
 
 
 def unlisted_of(trend: TrendQuery, known: Mapping[str, PeriodResult]) -> list[TrendPoint]:
-    """The unlisted mass by period; empty where the kind has none."""
+    """The unlisted mass by period; empty if the kind has none."""
     points = []
     for period in trend.axis:
         result = known.get(period)
@@ -176,13 +185,13 @@ def unlisted_of(trend: TrendQuery, known: Mapping[str, PeriodResult]) -> list[Tr
 
 
 def reports_of(trend: TrendQuery) -> list[tuple[str, int]]:
-    """Stored reports by period, 0 where there are none."""
-    counted = {span.period: span.reports for span in trend.spans}
+    """Stored reports by period; 0 if there are none."""
+    counted = {span.period: span.reports for span in trend.periods}
     return [(period, counted.get(period, 0)) for period in trend.axis]
 
 
 def trend_marks(context: Context, trend: TrendQuery) -> list[Mark]:
-    """Where version, p and q, or the list of candidates changed."""
+    """Marks where the version, p and q, or the list of candidates changed."""
     name = trend.query.collection
     definitions = {v: context.catalogue.get(name, v) for v in context.catalogue.versions(name)}
     lists: Sequence[tuple[int, Any]] = ()
@@ -191,24 +200,24 @@ def trend_marks(context: Context, trend: TrendQuery) -> list[Mark]:
             (each.version, datetime.fromisoformat(each.made).date())
             for each in context.state.candidate_versions(name)
         ]
-    return marks_of(trend.spans, definitions, lists)
+    return marks_of(trend.periods, definitions, lists)
 
 
 class StoredPeriod(NamedTuple):
-    """One period, the version that most of its reports are of, and how many reports that has."""
+    """A period, the version of most of its reports, and the number of those reports."""
 
     period: str
     version: int
     reports: int
 
 
-def spans_of(counted: Mapping[int, Mapping[str, int]]) -> list[StoredPeriod]:
-    """For each stored period the version with the most reports, the newest of equals.
+def stored_periods(counted: Mapping[int, Mapping[str, int]]) -> list[StoredPeriod]:
+    """The version with the most reports for each stored period; the newest if they are equal.
 
     Args:
         counted: reports by version and period.
 
-    >>> found = spans_of({1: {"2026-W27": 90, "2026-W28": 10}, 2: {"2026-W28": 80}})
+    >>> found = stored_periods({1: {"2026-W27": 90, "2026-W28": 10}, 2: {"2026-W28": 80}})
     >>> [tuple(period) for period in found]
     [('2026-W27', 1, 90), ('2026-W28', 2, 80)]
     """
@@ -221,7 +230,7 @@ def spans_of(counted: Mapping[int, Mapping[str, int]]) -> list[StoredPeriod]:
 
 
 def axis_of(kind: str, first: str, last: str) -> list[str]:
-    """Every period from one to another, so that one without reports is a gap; the last 366.
+    """Every period from one to another, also without reports; at most the last 366.
 
     >>> axis_of("week", "2026-W52", "2027-W01")
     ['2026-W52', '2026-W53', '2027-W01']
@@ -240,7 +249,7 @@ def marks_of(
     collections: Mapping[int, Collection],
     lists: Iterable[tuple[int, date]],
 ) -> list[Mark]:
-    """Where the version, p and q of a schedule, or the list of candidates changed.
+    """Marks where the version, p and q of a schedule, or the list of candidates changed.
 
     Args:
         spans: the periods.
@@ -267,7 +276,7 @@ def marks_of(
 
 
 def headline(lines: Sequence[TrendLine]) -> str:
-    """The largest change between the first and the last period, where intervals do not meet.
+    """The largest change from the first to the last period whose intervals do not meet, in words.
 
     >>> points = [
     ...     TrendPoint("2026-W27", 0.001, 0.0, 0.002),

@@ -1,4 +1,4 @@
-"""Figure 6: Chrome homepages, on labelled stand-ins for the private data (§5.4, R54)."""
+"""Figure 6: Chrome homepages, on labelled stand-ins for the private data (§5.4)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rappor.experiments.chrome.runs import (
     zipf_shares,
 )
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table, extra
-from rappor.experiments.replicate import Progress, mean_sd, replicate, spread
+from rappor.experiments.seeds import Progress, mean_sd, replicate, spread
 from rappor.privacy.limits import standard_error
 
 # §5.4: "less than 0.5 % out of 8,616 candidate URLs provide enough statistical evidence for their
@@ -41,7 +41,7 @@ NEAR = 0.03
 
 
 def run(seeds: int, progress: Progress) -> Outcome:
-    """Simulate the stand-ins, decode them, and set Figure 6 beside what came out."""
+    """Simulate the stand-ins, decode them, and compare the results with Figure 6."""
     runs = replicate(one_seed, seeds, progress, "chrome")
     by_name = {name: [each[name] for each in runs] for name in runs[0]}
     return Outcome(
@@ -84,8 +84,8 @@ def _significant(by_name: Mapping[str, Sequence[ChromeRun]]) -> Comparison:
         f"{mean_sd(share[ZIPF], '.2f', ' %')} for Zipf 1.4",
         highest < 100 * SIGNIFICANT,
         f"In every population tried it is at most {highest:.2f} %: a share must be about "
-        f"{100 * count_for(0.5, _error(), level()) / REPORTS:.2f} % to be seen, and few can have "
-        "as much.",
+        f"{100 * count_for(0.5, _error(), level()) / REPORTS:.2f} % to be detected, and few "
+        "homepages can have that much.",
     )
 
 
@@ -105,8 +105,8 @@ def _mass(found: Sequence[ChromeRun], name: str) -> Comparison:
         what = "if frequencies follow Zipf's law with exponent 1.4"
         chances = best_possible(zipf_shares(1.4))
         why = (
-            f"The best possible test finds {100 * float(chances @ zipf_shares(1.4)):.0f} %. What "
-            "is found is the mass of the frequent homepages, a property of the population that is "
+            f"The best possible test finds {100 * float(chances @ zipf_shares(1.4)):.0f} %. The "
+            "mass found is that of the frequent homepages, a property of the population that is "
             f"not public; a Zipf law needs the exponent {_exponent_for(MASS):.2f} to reach "
             f"{100 * MASS:g} %."
         )
@@ -120,7 +120,7 @@ def _mass(found: Sequence[ChromeRun], name: str) -> Comparison:
 
 
 def _exponent_for(mass: float) -> float:
-    """The exponent of the Zipf law of which the best test finds so much."""
+    """The exponent of the Zipf law of which the best test finds this mass."""
     low, high = 1.0, 3.0
     for _ in range(20):
         middle = (low + high) / 2
@@ -141,7 +141,8 @@ def _shown(by_name: Mapping[str, Sequence[ChromeRun]]) -> Comparison:
         f"{SIGNIFICANT * CANDIDATES:.0f} in all",
         f"{mean_sd(head, '.1f')} for head and tail, {mean_sd(law, '.1f')} for Zipf 1.4",
         extra(SHOWN <= spread(head).mean <= SIGNIFICANT * CANDIDATES),
-        f"A Zipf law that puts {100 * MASS:g} % on what is found has fewer than {SHOWN} frequent "
+        f"A Zipf law that puts {100 * MASS:g} % on the detected ones has fewer than {SHOWN} "
+        "frequent "
         "homepages; a head of some forty with a flat tail has both, and was chosen for that.",
     )
 
@@ -155,8 +156,8 @@ def _claimed() -> Comparison:
         f"{errors:.2f} standard errors: detected with probability {show_p(chance)}",
         chance >= 0.5,
         f"The standard error is {_error():,.0f} reports or {100 * _error() / REPORTS:.3f} % of "
-        f"them, more than {100 * CLAIMED:g} % itself; at FDR 5 % one half of the homepages of "
-        f"{100 * count_for(0.5, _error(), level()) / REPORTS:.2f} % are found.",
+        f"them, more than {100 * CLAIMED:g} % itself; at FDR 5 % half of the homepages of "
+        f"{100 * count_for(0.5, _error(), level()) / REPORTS:.2f} % are detected.",
     )
 
 
@@ -199,7 +200,7 @@ def _populations(by_name: Mapping[str, Sequence[ChromeRun]]) -> Table:
             *("Mass by our estimate", "Best possible, mass"),
         ),
         tuple(rows),
-        "The best possible test has false finds of its own, which are not counted here.",
+        "The false detections of the best possible test are not counted here.",
     )
 
 
@@ -213,7 +214,7 @@ def _top(first: ChromeRun) -> Table:
         "Homepages detected in the first seed, head and tail",
         ("Place", "True rank", "Share", "95 % from", "95 % to", "True share"),
         rows,
-        "A true rank above 4,000 is a candidate that nobody has.",
+        "A true rank above 4,000 is a candidate that nobody holds.",
         show=SHOWN,
     )
 
@@ -221,10 +222,11 @@ def _top(first: ChromeRun) -> Table:
 def _words() -> tuple[str, ...]:
     rule = RULE_SHARE * (RULE_REPORTS / REPORTS) ** 0.5
     return (
-        f"Can {100 * CLAIMED:g} % be seen? The standard error of a count is √(p*(1-p*)N/h)/(q*-p*) "
+        f"Can {100 * CLAIMED:g} % be detected? The standard error of a count is "
+        "√(p*(1-p*)N/h)/(q*-p*) "
         f"= {_error():,.0f} reports at N = {REPORTS:,} and f = .75. {100 * CLAIMED:g} % of the "
         f"reports are {CLAIMED * REPORTS:,.0f}, or {CLAIMED * REPORTS / _error():.2f} standard "
-        f"errors, and chance alone lifts an absent string that high in "
+        f"errors, and chance alone gives an absent string an estimate that high in "
         f"{_by_chance(CLAIMED * REPORTS / _error()):.2f} of all cases. The "
         "formula is the one behind the standard errors of Tables 1 and 2.",
         f"The paper's own rule of thumb (§4.2: {100 * RULE_SHARE:g} % needs a million reports, a "
@@ -239,7 +241,7 @@ def _threshold() -> float:
 
 
 def _by_chance(errors: float) -> float:
-    """How often an absent string's estimate exceeds so many standard errors."""
+    """How often an absent string's estimate exceeds this many standard errors."""
     return float(power([-errors], 1.0, 0.5)[0])
 
 
@@ -255,8 +257,8 @@ EXPERIMENT = Experiment(
     run=run,
     stand_in=(
         "Synthetic. The paper's data are private, and so is how concentrated they are. The "
-        f"stand-ins have {PRESENT:,} homepages that somebody has and {CANDIDATES - PRESENT:,} "
-        "candidates that nobody has. Five follow Zipf laws (exponents 1.0 to 1.8); in 'head and "
+        f"stand-ins have {PRESENT:,} homepages that clients hold and {CANDIDATES - PRESENT:,} "
+        "candidates that nobody holds. Five follow Zipf laws (exponents 1.0 to 1.8); in 'head and "
         f"tail' {TOP} homepages fall by 6 % from one to the next and hold {100 * TOP_MASS:g} %, "
         "the others share the rest (∝ i^-0.6)."
     ),

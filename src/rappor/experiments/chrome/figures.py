@@ -1,4 +1,4 @@
-"""Figure 6, the effect of concentration, and how frequent a homepage must be (§5.4, R54)."""
+"""Figure 6, the effect of concentration, and how frequent a homepage must be (§5.4)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from rappor.experiments.chrome.runs import (
     best_possible,
     zipf_shares,
 )
-from rappor.experiments.detection_figure import detection_chart
 from rappor.experiments.experiment import Figure
-from rappor.experiments.plots import legend, named
+from rappor.experiments.shared_charts import detection_chart, legend, named
 from rappor.privacy.limits import standard_error
 from rappor.typing import FloatArray
 
@@ -29,7 +28,7 @@ _ESTIMATE, _TRUTH = "estimate with 95 % interval", "true share"
 
 
 def top(rows: Sequence[tuple[int, float, float, float, float]]) -> Figure:
-    """Figure 6: the largest estimates with their intervals, and the truth beside them."""
+    """Figure 6: the largest estimates with their intervals, and the true shares."""
     values = [
         {"place": place, "share": share, "low": low, "high": high, "true": true}
         for place, (_, share, low, high, true) in enumerate(rows, 1)
@@ -87,7 +86,7 @@ def top(rows: Sequence[tuple[int, float, float, float, float]]) -> Figure:
         "chrome-top",
         "Figure 6: the most frequent homepages found",
         "Estimated shares of the 31 largest homepages found in 14 million reports, with 95 % "
-        "intervals, beside the true shares of the synthetic population.",
+        "intervals, and the true shares of the synthetic population.",
         whole_chart(parts, "Homepages found in 14 million reports", wrapped(words, 110), "light"),
     )
 

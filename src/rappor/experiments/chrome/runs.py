@@ -1,8 +1,8 @@
-"""Stand-ins for the Chrome homepages (§5.4, R54): five Zipf laws, and a head with a long tail.
+"""Stand-ins for the Chrome homepages (§5.4): five Zipf laws, and a head with a long tail.
 
-The paper's data are private, and what share of the mass can be found depends on how concentrated
-the population is. So there are several populations, each with 4,000 homepages that somebody has
-and 4,616 further candidates that nobody has. Names differ between seeds, as their bits do.
+The paper's data are private, and the share of the mass that can be detected depends on how
+concentrated the population is. So there are several populations, each with 4,000 homepages that
+clients hold and 4,616 candidates that nobody holds. Names, and so their bits, differ between seeds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.experiments.best_test import discovery_level, power
-from rappor.experiments.decoded import decode_strings, places
+from rappor.experiments.detected_strings import decode_strings, places
 from rappor.params import Params
 from rappor.privacy.limits import standard_error
 from rappor.simulate import Population, exponential, simulate, zipf

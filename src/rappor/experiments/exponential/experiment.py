@@ -1,8 +1,8 @@
-"""Table 1 and Figure 5: strings with exponentially falling frequencies (§5.2, R52).
+"""Table 1 and Figure 5: strings with exponentially falling frequencies (§5.2).
 
 A million reports, 100 strings of share ∝ .9505^i and 100 candidates that nobody holds. Published
 are 47 strings detected under Bonferroni, 2 of them false; the best test there can be finds 33.6 at
-that level, so what is published is set beside several rules.
+that level, so the published numbers are compared with several rules.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from rappor.charts.numbers import show_p
 from rappor.experiments.best_test import discovery_level, number_found, sd_found
-from rappor.experiments.decoded import errors_in_words
+from rappor.experiments.detected_strings import errors_in_words
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, extra
 from rappor.experiments.exponential import figures as figures
 from rappor.experiments.exponential import tables as tables
@@ -32,7 +32,7 @@ from rappor.experiments.exponential.runs import (
     one_seed,
 )
 from rappor.experiments.published_tables import TABLE_1, explain_p_values
-from rappor.experiments.replicate import Progress, mean_sd, replicate, root_mean_square, spread
+from rappor.experiments.seeds import Progress, mean_sd, replicate, root_mean_square, spread
 from rappor.privacy.limits import critical_value, standard_error
 from rappor.typing import FloatArray
 
@@ -42,11 +42,11 @@ DETECTED, FALSE, COMMON = 47, 2, 0.01
 TRUE = DETECTED - FALSE
 CLOSE = 0.02  # the formula and the fit
 STEADILY = 0.95  # the share of collections that have to find a string for "all are found"
-MORE_SEEDS = 3  # whether all common strings are found at once needs more than 20 to be told
+MORE_SEEDS = 3  # 20 seeds are too few to tell how often all common strings are found at once
 
 
 def run(seeds: int, progress: Progress) -> Outcome:
-    """Simulate, decode, and set Table 1 and Figure 5 beside what came out."""
+    """Simulate, decode, and compare the results with Table 1 and Figure 5."""
     runs = replicate(one_seed, MORE_SEEDS * seeds, progress, "exponential")
     strict, loose = best_possible(ALPHA / (PRESENT + ABSENT)), best_possible(ALPHA / 2)
     found = {rule: [each.found(rule) for each in runs] for rule in RULES}
@@ -66,8 +66,8 @@ def run(seeds: int, progress: Progress) -> Outcome:
         ),
         tables=(
             tables.by_rule(runs),
-            tables.beside_one_seed(runs[0]),
-            tables.beside_means(runs),
+            tables.against_one_seed(runs[0]),
+            tables.against_means(runs),
             tables.by_string(runs),
         ),
         text=_words(strict, loose),
@@ -75,7 +75,7 @@ def run(seeds: int, progress: Progress) -> Outcome:
 
 
 def _errors(runs: Sequence[ExponentialRun]) -> Comparison:
-    """Standard errors of what is detected, under the mechanism's own noise and as we print them."""
+    """Standard errors of detected strings, under the mechanism's own noise and as printed."""
     formula = standard_error(PARAMS, REPORTS)
     own = [each.mean_error / each.scale**0.5 for each in runs]
     published = [row.stdev for row in TABLE_1]
@@ -109,7 +109,7 @@ def _bonferroni(
 
 
 def _discoveries(found: Sequence[tuple[int, int]]) -> Comparison:
-    """The published number is an ordinary one under the paper's other rule."""
+    """The published number is a typical one under the paper's other rule."""
     total = [sum(each) for each in found]
     chances = best_possible(_discovery_level())
     one = sd_found(chances)  # of one collection
@@ -119,8 +119,9 @@ def _discoveries(found: Sequence[tuple[int, int]]) -> Comparison:
         f"{mean_sd(total, '.1f')}, of which {np.mean([each[1] for each in found]):.1f} false",
         extra(abs(spread(total).mean - DETECTED) <= 2 * one),
         f"Seeds range from {min(total)} to {max(total)}. For the paper's other rule, "
-        "Benjamini-Hochberg, the published number is an ordinary one; but the paper does not say "
-        "that it used it here.",
+        "Benjamini-Hochberg, the published number is a typical one; but the paper does not say "
+        "that "
+        "it used this rule here.",
     )
 
 
@@ -158,8 +159,8 @@ def _at_the_edge(agrees: bool, shares: FloatArray, often: FloatArray) -> str:
     if agrees:
         return f"enough to be found in {100 * STEADILY:g} % of collections"
     words = (
-        "at the edge of what a million reports show: one collection may well find all of them, as "
-        "the published one did, but not every one will"
+        "at the edge of what a million reports can show: one collection may find all of them, as "
+        "the published one did, but not every collection will"
     )
     steady = int(np.argmax(often < STEADILY))  # strings before the first that is missed too often
     if not steady:
@@ -203,19 +204,19 @@ def _scatter(runs: Sequence[ExponentialRun]) -> Comparison:
 def _words(strict: FloatArray, loose: FloatArray) -> tuple[str, ...]:
     error = standard_error(PARAMS, REPORTS)
     z = critical_value(PRESENT + ABSENT, ALPHA)
-    so_many = show_p(float(number_found(strict)[TRUE:].sum()))
+    at_least = show_p(float(number_found(strict)[TRUE:].sum()))
     return (
         f"How many strings can be found? A string held by T clients gets an estimate near T with a "
         f"standard error of {error:.0f}. At level .05/200 the estimate has to exceed {z:.2f} "
         f"standard errors, which happens with probability Φ(T/{error:.0f} - {z:.2f}). Summed over "
         f"the hundred strings that is {strict.sum():.1f}; the chance of {TRUE} or more is "
-        f"{so_many}, exactly, by the Poisson-binomial law.",
+        f"{at_least}, exactly, by the Poisson-binomial law.",
         f"At an uncorrected two-sided level of .05 the same sum is {loose.sum():.1f}, and "
         f"{ABSENT * ALPHA / 2:.1f} of the hundred absent strings exceed the threshold as well; "
         f"{TRUE} or more true finds then have probability {number_found(loose)[TRUE:].sum():.2f}. "
-        "So the published 47 with 2 false are what the table's own standard errors lead one to "
-        "expect without the correction, or at a false discovery rate of 5 %. Estimates, standard "
-        "errors and p-values of Table 1 are in order.",
+        "So the table's own standard errors predict the published 47 with 2 false without the "
+        "correction, or at a false discovery rate of 5 %. Estimates, standard errors and p-values "
+        "of Table 1 are consistent.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Figure 5, and how many strings are detected over seeds and at best (§5.2, R52)."""
+"""Figure 5, and how many strings are detected over seeds and at best (§5.2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rappor.charts.marks import percent_axis, wrapped
 from rappor.charts.theme import Spec, colours, whole_chart
 from rappor.experiments.experiment import Figure
-from rappor.experiments.plots import legend, named
+from rappor.experiments.shared_charts import legend, named
 from rappor.typing import FloatArray
 
 _COLOUR = colours()
@@ -101,7 +101,7 @@ def _panel(shares: FloatArray, hits: NDArray[np.bool_], rule: str) -> Spec:
 
 
 def over_seeds(found: Mapping[str, Sequence[tuple[int, int]]], published: int) -> Figure:
-    """How many strings each rule detects in each seed, beside the published number."""
+    """How many strings each rule detects in each seed, and the published number."""
     values = [
         {"rule": rule, "strings": true + false, "false": false}
         for rule, seeds in found.items()

@@ -1,4 +1,4 @@
-"""The simulated collections behind Table 1 and Figure 5 (§5.2, R52): one seed, every rule."""
+"""The simulated collections behind Table 1 and Figure 5 (§5.2): one seed, every rule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.experiments.best_test import power
-from rappor.experiments.decoded import decode_strings, detected, places
+from rappor.experiments.detected_strings import decode_strings, detected, places
 from rappor.params import Params
 from rappor.privacy.limits import standard_error
 from rappor.simulate import simulate

@@ -1,4 +1,4 @@
-"""Table 1 beside ours, and what each rule detects (§5.2, R52)."""
+"""Table 1 compared with ours, and what each rule detects (§5.2)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from rappor.experiments.exponential.runs import (
     best_possible,
 )
 from rappor.experiments.published_tables import TABLE_1
-from rappor.experiments.replicate import spread
+from rappor.experiments.seeds import spread
 
 _COLUMNS = ("Est.", "Stdev", "P.value", "Truth", "Prop.", "SNR")
 
 
-def beside_one_seed(first: ExponentialRun) -> Table:
-    """The published rows beside those of the first seed."""
+def against_one_seed(first: ExponentialRun) -> Table:
+    """The published rows and those of the first seed."""
     rows = []
     for row in TABLE_1:
         at = NAMES.index(row.string)
@@ -42,17 +42,18 @@ def beside_one_seed(first: ExponentialRun) -> Table:
     paper, ours = ([f"{name} ({whose})" for name in _COLUMNS] for whose in ("paper", "ours"))
     return Table(
         "exponential-table-1",
-        "Table 1: published beside one seed of ours",
+        "Table 1: published, and one seed of ours",
         ("String", *paper, *ours),
         tuple(rows),
-        "Rows in the paper's order. Ours is the first seed, not a chosen one. Prop. is that of the "
-        "truth, as the paper's turns out to be (V_8, V_13). P-values differ: "
+        "Rows in the paper's order. Ours is the first seed, not a chosen one. Prop. is the share "
+        "of the "
+        "truth, as it is in the paper (V_8, V_13). P-values differ: "
         "the paper's are two-sided t; ours are one-sided, the larger of a z-test's and of a test "
         "that places the string's bits at random.",
     )
 
 
-def beside_means(runs: Sequence[ExponentialRun]) -> Table:
+def against_means(runs: Sequence[ExponentialRun]) -> Table:
     """The same rows as means over seeds."""
     rows = []
     for row in TABLE_1:
@@ -72,7 +73,7 @@ def beside_means(runs: Sequence[ExponentialRun]) -> Table:
         )
     return Table(
         "exponential-table-1-seeds",
-        f"Table 1: published beside means over {len(runs)} seeds",
+        f"Table 1: published, and means over {len(runs)} seeds",
         (
             *("String", "Est. (paper)", "Est. (mean)", "Est. (sd of seeds)", "Stdev (paper)"),
             *("Stdev (mean)", "P.value (paper)", "P.value (median)", "Truth (paper)"),

@@ -1,4 +1,4 @@
-"""Figure 7: picking reports with both bits of a string set (§6, R61)."""
+"""Figure 7: picking reports with both bits of a string set (§6)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from rappor.attack.fdr import attack, false_discovery_rate
-from rappor.attack.finding import AttackFigure as Simulated
+from rappor.attack.result import AttackFigure as Simulated
 from rappor.charts.marks import wrapped
 from rappor.charts.theme import Spec, colours, whole_chart
-from rappor.experiments.beside_exact import AttackPoint, beside_exact, compared
+from rappor.experiments.attack_agreement import AttackPoint, agreement, attack_point
 from rappor.experiments.experiment import Comparison, Experiment, Figure, Outcome, Table
-from rappor.experiments.plots import legend, named, share_axis
-from rappor.experiments.replicate import Progress, replicate
+from rappor.experiments.seeds import Progress, replicate
+from rappor.experiments.shared_charts import legend, named, share_axis
 from rappor.params import Params
 
 PARAMS = Params.preset("exponential")  # p = .5, q = .75, h = 2
@@ -43,23 +43,23 @@ def one_seed(seed: int) -> dict[Cell, Simulated]:
 
 
 def run(seeds: int, progress: Progress) -> Outcome:
-    """The exact curves, and the attack simulated beside them."""
+    """The exact curves, and the simulated attack."""
     runs = replicate(one_seed, seeds, progress, "fdr")
-    points = {cell: beside_exact([each[cell] for each in runs]) for cell in runs[0]}
+    points = {cell: attack_point([each[cell] for each in runs]) for cell in runs[0]}
     return Outcome(
         comparisons=(
             _share(points, RARE, seeds),
             _share(points, FREQUENT, seeds),
             _proportional(),
-            compared(points.values(), seeds, TRIALS),
+            agreement(points.values(), seeds, TRIALS),
         ),
         figures=(_figure(points, seeds),),
         tables=(_table(points),),
         text=(
-            "The attacker picks every report in which all h bits of v are set. Of frequency x, the "
+            "The attacker picks every report in which all h bits of v are set. At frequency x, the "
             "share of those picked who do not hold v is (1-x) p*^h / ((1-x) p*^h + x q*^h). The "
             "clients that do not hold v are taken to hold strings that share no bit with it, as in "
-            "the paper; strings that do share bits make the attack weaker still.",
+            "the paper; strings that share bits make the attack even weaker.",
         ),
     )
 
@@ -67,7 +67,8 @@ def run(seeds: int, progress: Progress) -> Outcome:
 def _share(points: Points, frequency: float, seeds: int) -> Comparison:
     point = points[PARAMS.f, frequency]
     return Comparison(
-        f"innocent among those picked, frequency {100 * frequency:g} %, f = {PARAMS.f:g}",
+        f"share of those picked who do not hold v, frequency {100 * frequency:g} %, f = "
+        f"{PARAMS.f:g}",
         'no number; "for relatively rare values, most clients in the target set will, in fact, '
         'have a value that is different from v"',
         f"exact {100 * point.exact:.1f} %; simulated {100 * point.mean:.1f} ± "
@@ -93,8 +94,9 @@ def _proportional() -> Comparison:
         '"FDR is proportional to f"',
         shown,
         abs(ratio / (NOISE[-1] / NOISE[-2]) - 1) < 0.05 and rates[0] < 0.05,
-        f"It grows with f, but from {rates[0]:.2f} at f = 0, where proportion would give 0: p and "
-        f"q alone already hide most of it. From f = {NOISE[-2]:g} to {NOISE[-1]:g} it grows by a "
+        f"It grows with f, but from {rates[0]:.2f} at f = 0, and a proportional rate would "
+        f"be 0 there: p and q alone already hide most of it. From f = {NOISE[-2]:g} to "
+        f"{NOISE[-1]:g} it grows by a "
         f"factor of {ratio:.3f}, not {NOISE[-1] / NOISE[-2]:g}.",
     )
 
@@ -163,9 +165,9 @@ def _figure(points: Points, seeds: int) -> Figure:
     return Figure(
         "fdr-curves",
         "False discovery rate of an attacker who picks reports",
-        "Those who are picked mostly do not hold a rare string, whatever f is; f raises the rate, "
+        "Most clients that are picked do not hold a rare string, for any f; f raises the rate, "
         "but not in proportion.",
-        whole_chart(parts, "How many of those picked are innocent", wrapped(words), "light"),
+        whole_chart(parts, "How many of those picked do not hold v", wrapped(words), "light"),
     )
 
 

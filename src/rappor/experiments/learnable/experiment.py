@@ -1,4 +1,4 @@
-"""Figure 3: how many strings a number of reports can reveal (§4.2 and appendix; R46-R50)."""
+"""Figure 3: how many strings a number of reports can reveal (§4.2 and appendix)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rappor.experiments.learnable.runs import (
     run_all,
     strings_at,
 )
-from rappor.experiments.replicate import Progress, mean_sd, spread
+from rappor.experiments.seeds import Progress, mean_sd, spread
 from rappor.params import Params
 from rappor.privacy import critical_value, detectable, learnable_strings, standard_error
 
@@ -35,7 +35,7 @@ ABOUT = 1.5  # what "about" may mean: a factor up to this either way
 
 
 def run(seeds: int, progress: Progress) -> Outcome:
-    """The bound by formula, and by simulation at one place."""
+    """The bound by formula, and by simulation at one point."""
     found = run_all(seeds, progress)
     points = [(strings_at(each), found[str(each)]) for each in POWERS]
     curve = [
@@ -70,7 +70,7 @@ def lines() -> list[tuple[float, int, float]]:
 
 
 def reports_needed(frequency: float, candidates: int, chance: float) -> float:
-    """The fewest reports in which this frequency is detected with this chance.
+    """The smallest number of reports that detects this frequency with this chance.
 
     >>> f"{reports_needed(0.01, 10**4, 0.5):,.0f}"
     '780,457'
@@ -130,8 +130,9 @@ def _needed() -> Iterator[Comparison]:
             f"{_rounded(half)} (50 % power), {_rounded(most)} (95 %)",
             _about(half, published),
             f"One-sided, M = {NEEDED_CANDIDATES:,} candidates, family-wise 5 %. The published "
-            "sizes find such a string more often than not; to rely on it takes about half as many "
-            "again.",
+            "sizes find such a string more often than not; a reliable detection takes about 1.5 "
+            "times "
+            "as many.",
         )
 
 
@@ -148,7 +149,7 @@ def _powers(found: Mapping[str, list[float]]) -> Iterator[Comparison]:
             extra(off <= 4 * spread(shares).se + 1),
             f"Simulated Basic One-time RAPPOR, M = {CANDIDATES:,}."
             + (
-                " The paper’s limit is a 50 % statement: of so many strings, half are found."
+                " The paper’s limit is a 50 % statement: half of that many strings are found."
                 if each == 0.5
                 else ""
             ),

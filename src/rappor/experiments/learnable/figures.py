@@ -1,4 +1,4 @@
-"""The drawings of Figure 3: seven lines of the bound, its rule of thumb, its power (R46-R47)."""
+"""The drawings of Figure 3: seven lines of the bound, its rule of thumb, its power."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from rappor.charts.marks import percent_axis
 from rappor.charts.theme import Spec, colours, whole_chart
 from rappor.experiments.experiment import Figure
-from rappor.experiments.plots import in_words, legend, powers_of_ten
-from rappor.experiments.replicate import spread
+from rappor.experiments.seeds import spread
+from rappor.experiments.shared_charts import in_words, legend, powers_of_ten
 
 
 def draw_lines(

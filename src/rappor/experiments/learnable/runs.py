@@ -1,4 +1,4 @@
-"""Simulated collections that check the bound on learnable strings (§4.2, R46, R49)."""
+"""Simulated collections that check the bound on learnable strings (§4.2)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rappor.experiments.decoded import decode_strings, detected
-from rappor.experiments.replicate import Progress, replicate
+from rappor.experiments.detected_strings import decode_strings, detected
+from rappor.experiments.seeds import Progress, replicate
 from rappor.params import Params
 from rappor.privacy import learnable_strings, solve_q
 from rappor.simulate import Population, simulate, uniform

@@ -1,4 +1,4 @@
-"""Figure 1: the life of a report, v -> B -> B' -> S (§2; R10)."""
+"""Figure 1: the life of a report, v -> B -> B' -> S (§2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table
 from rappor.experiments.life_of_a_report.figure import draw
-from rappor.experiments.replicate import Progress, mean_sd, replicate
+from rappor.experiments.seeds import Progress, mean_sd, replicate
 from rappor.mechanism import Encoder, Trace
 from rappor.mechanism.channel import expected_ones, ones_variance
 from rappor.params import Params
@@ -62,7 +62,7 @@ def run(seeds: int, progress: Progress) -> Outcome:
 
 
 def like_the_paper() -> Trace:
-    """The first of many clients whose report fared as the paper's: two bits kept, both sent."""
+    """The first of many clients whose report went as the paper's: two bits kept, both sent."""
     clients = (trace(f"figure/{client}") for client in itertools.count())
     return next(shown for shown in clients if _fate(shown) == (PUBLISHED_KEPT, PUBLISHED_SENT))
 
@@ -74,7 +74,7 @@ def _fate(shown: Trace) -> tuple[int, int]:
 
 
 def _compare(seen: list[ReportLife]) -> Iterator[Comparison]:
-    """The published run beside the law of one report; and our means beside what they should be."""
+    """Compare the published run with the law of one report, and our means with theirs."""
     f, q, h = PARAMS.f, PARAMS.q, PARAMS.h
     clients = CLIENTS * len(seen)
     expected = float(expected_ones(PARAMS, h))
@@ -115,7 +115,7 @@ def _compare(seen: list[ReportLife]) -> Iterator[Comparison]:
 
 
 def _off(values: list[float], expected: float, error: float) -> str:
-    """Words where the mean over seeds is not within 4 standard errors, known from the law."""
+    """A warning if the mean over seeds is more than 4 standard errors off."""
     sigmas = abs(fmean(values) - expected) / error
     return "" if sigmas <= 4 else f" But our own mean is off by {sigmas:.1f} standard errors."
 
@@ -143,7 +143,8 @@ def _text() -> tuple[str, ...]:
         "The paper says that the two bits lost in B' “are never reported on by this client”. What "
         "is never reported is that they were 1: as bits of S they are 1 in p = 50 % of the "
         "reports, like every other bit that is 0 in B'.",
-        "The report drawn is the first of a row of simulated ones that fared as the paper’s did: "
+        "The report in the figure is the first of many simulated ones that went as the paper’s "
+        "did: "
         "two bits kept, both sent. Its secret and coins are fixed so that it can be drawn again; "
         "a real client draws both from the operating system, and never sends or stores B and B'.",
     )
@@ -154,7 +155,7 @@ EXPERIMENT = Experiment(
     title="Life of a report",
     source="Figure 1, §2",
     about="The paper follows one report: the value “68” is hashed by 4 hash functions onto a Bloom "
-    "filter B of 256 bits, blurred once for ever into B' (f = 0.5), and blurred again into the "
+    "filter B of 256 bits, randomized once into B' (f = 0.5), and randomized again into the "
     "report S (p = 0.5, q = 0.75). Here a real client’s encoder does the same, and then the same "
     f"is done for {CLIENTS} other clients for each seed.",
     run=run,

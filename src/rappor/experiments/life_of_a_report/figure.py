@@ -1,10 +1,10 @@
-"""The drawing of Figure 1: a value's bits on their way through B and B' into the report S (R10)."""
+"""The drawing of Figure 1: a value's bits on their way through B and B' into the report S."""
 
 from __future__ import annotations
 
 from rappor.charts.theme import Spec, colours, whole_chart
 from rappor.experiments.experiment import Figure
-from rappor.experiments.plots import legend, named
+from rappor.experiments.shared_charts import legend, named
 from rappor.mechanism import Trace
 from rappor.params import Params
 

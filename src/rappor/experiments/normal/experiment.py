@@ -1,4 +1,4 @@
-"""Figure 4: the shape of a normal distribution from three numbers of reports (§5.1; R51)."""
+"""Figure 4: the shape of a normal distribution from three numbers of reports (§5.1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rappor.decoding.ordinal import decode_ordinal
 from rappor.decoding.smoothing import smooth
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table, extra
 from rappor.experiments.normal.figures import NormalPanel, draw, draw_smooth
-from rappor.experiments.replicate import Progress, mean_sd, replicate, root_mean_square, spread
+from rappor.experiments.seeds import Progress, mean_sd, replicate, root_mean_square, spread
 from rappor.params import Params
 from rappor.privacy import epsilon_one, standard_error
 from rappor.simulate import Population, normal, simulate
@@ -38,7 +38,7 @@ class NormalRun(NamedTuple):
     rmse_smooth: float
     distance: float  # total variation, half the sum of absolute errors
     signal: float  # squared correlation of estimated and true shares
-    tail: float  # root mean square of the estimates where there is nothing, in reports
+    tail: float  # root mean square of the estimates in the empty tails, in reports
     mean: Estimate
 
 
@@ -138,8 +138,8 @@ def _tails(runs: dict[int, list[NormalRun]]) -> Comparison:
         "“Notice the noise in the left and right tails”",
         f"{mean_sd(tail, ',.0f')} reports at {size:,}; formula {formula:,.0f}",
         abs(found.mean - formula) < 4 * found.se + 0.02 * formula,
-        "√(p(1-p)N)/(q-p) = 2√N: the same noise on every number, common or not. That the shares "
-        "add up to 1 takes a little off.",
+        "√(p(1-p)N)/(q-p) = 2√N: the same noise on every number, common or not. It is a little "
+        "smaller because the shares are made to add up to 1.",
     )
 
 
@@ -152,7 +152,7 @@ def _coverage(means: list[Estimate]) -> Comparison:
         f"{mean_sd([each.value for each in means], '.2f')}",
         extra(sum(covered) >= 0.9 * len(covered)),
         f"The mean is known to ±{1.96 * spread([each.std_error for each in means]).mean:.1f}: "
-        "far numbers are as noisy as near ones, and weigh more.",
+        "numbers far from the mean are as noisy as near ones, and weigh more.",
     )
 
 
@@ -165,7 +165,7 @@ def _smoothing(runs: dict[int, list[NormalRun]]) -> Comparison:
         f"error {shown} times smaller at {', '.join(f'{size:,}' for size in SIZES)}",
         all(spread(gain).mean > 1.5 for gain in gains.values()),
         "Penalised second differences, their strength by cross-validation. It is a prior: it "
-        "carries no ordinary interval, and misleads where neighbours are not alike.",
+        "has no ordinary interval, and misleads if neighbouring numbers differ.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The drawings of Figure 4: true and estimated shares of a hundred numbers (R51)."""
+"""The drawings of Figure 4: true and estimated shares of a hundred numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rappor.charts.marks import percent_axis
 from rappor.charts.theme import Spec, colours, whole_chart
 from rappor.decoding.intervals import Z_95
 from rappor.experiments.experiment import Figure
-from rappor.experiments.plots import legend, named
+from rappor.experiments.shared_charts import legend, named
 
 TRUTH, ESTIMATE, SMOOTH = "true share", "estimate, with its 95 % interval", "smoothed: a prior"
 

@@ -1,17 +1,17 @@
-"""Figure 8: how probable v is, given its two bits in one report (§6, R62)."""
+"""Figure 8: how probable v is, given its two bits in one report (§6)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from rappor.attack.finding import AttackFigure as Simulated
 from rappor.attack.posterior import attack, crossing, posterior
+from rappor.attack.result import AttackFigure as Simulated
 from rappor.charts.marks import wrapped
 from rappor.charts.theme import Spec, colours, whole_chart
-from rappor.experiments.beside_exact import AttackPoint, beside_exact, compared
+from rappor.experiments.attack_agreement import AttackPoint, agreement, attack_point
 from rappor.experiments.experiment import Comparison, Experiment, Figure, Outcome, Table, extra
-from rappor.experiments.plots import legend, named, share_axis
-from rappor.experiments.replicate import Progress, replicate
+from rappor.experiments.seeds import Progress, replicate
+from rappor.experiments.shared_charts import legend, named, share_axis
 from rappor.params import Params
 
 PARAMS = Params.preset("exponential")  # f = .5, p = .5, q = .75, h = 2
@@ -38,13 +38,13 @@ def one_seed(seed: int) -> dict[Cell, Simulated]:
 def run(seeds: int, progress: Progress) -> Outcome:
     """The exact curves, and the same from simulated clients."""
     runs = replicate(one_seed, seeds, progress, "posterior")
-    points = {cell: beside_exact([each[cell] for each in runs]) for cell in runs[0]}
+    points = {cell: attack_point([each[cell] for each in runs]) for cell in runs[0]}
     return Outcome(
         comparisons=(
             _at_ten_percent(points["11", NAMED], seeds),
             _claim(),
             _crossing(),
-            compared(points.values(), seeds, TRIALS),
+            agreement(points.values(), seeds, TRIALS),
         ),
         figures=(_figure(points, seeds),),
         tables=(_table(points), _crossings()),
@@ -77,7 +77,7 @@ def _claim() -> Comparison:
         '"those with less than 10 % frequency"',
         f"all with less than {100 * at:.1f} %, those below {100 * NAMED:g} % among them",
         at >= NAMED,
-        "What the paper says is true, and less than could be said: see the next row.",
+        "The paper's statement is true, and a stronger one holds: see the next row.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Figure 2: recall and precision by filter size k, hashes h and cohorts m (§4.1; R44-R45)."""
+"""Figure 2: recall and precision by filter size k, hashes h and cohorts m (§4.1)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from rappor.experiments.decoded import decode_strings, detected
+from rappor.experiments.detected_strings import decode_strings, detected
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table
 from rappor.experiments.recall_precision.figures import RecallPoint, draw
-from rappor.experiments.replicate import Progress, mean_sd, replicate, spread
+from rappor.experiments.seeds import Progress, mean_sd, replicate, spread
 from rappor.params import Params
 from rappor.privacy import learnable_strings, solve_q, standard_error
 from rappor.simulate import Population, exponential, simulate
@@ -185,8 +185,8 @@ def _no_direction(
         "“do not show clear preferences”",
         f"recall {shown}",
         width < (max(hashes) - min(hashes)) / 3,
-        f"Its values differ by {width:.1f} points of recall on average, where 2 to 8 hash "
-        f"functions differ by {max(hashes) - min(hashes):.1f}. Crowded filters (small k, few "
+        f"Its values differ by {width:.1f} points of recall on average; 2 to 8 hash functions "
+        f"differ by {max(hashes) - min(hashes):.1f}. Crowded filters (small k, few "
         "cohorts, many hashes) lose a little.",
     )
 
@@ -203,9 +203,9 @@ def _precision(runs: Runs) -> Comparison:
         f"Bonferroni {shown[0]}. Uncorrected {shown[1]}",
         _above(loose[2], loose[8]) and not any(_above(strict[h], strict[2]) for h in (4, 8)),
         "A family-wise level of 5 % lets one collection in twenty have any false string, so "
-        "precision is close to 1 for every setting. Differences are seen only where each candidate "
-        "is tested by itself (second figure): the more true strings found, the smaller the part of "
-        "the false ones.",
+        "precision is close to 1 for every setting. Differences show only if each candidate is "
+        "tested alone (second figure): the more true strings are found, the smaller is the share "
+        "of false ones.",
     )
 
 
@@ -257,7 +257,7 @@ def _text() -> tuple[str, ...]:
         "cohorts. In all of them f = 0, p = 0.5, and q is the largest that keeps ε = ln 3 with h "
         "hash functions.",
         "Recall is the share of the 100 real strings that are found; precision the share of real "
-        "strings among those found (1 where none is found).",
+        "strings among those found (1 if none is found).",
     )
 
 

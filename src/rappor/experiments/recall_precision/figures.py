@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rappor.charts.marks import percent_axis
 from rappor.charts.theme import Spec, colours, whole_chart
 from rappor.experiments.experiment import Figure
-from rappor.experiments.plots import legend, named
+from rappor.experiments.shared_charts import legend, named
 
 _SIDE = 300
 _SHAPES = ("circle", "square", "triangle-up", "diamond")

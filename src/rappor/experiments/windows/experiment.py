@@ -1,4 +1,4 @@
-"""Table 2: Windows process names, on a labelled stand-in for the private data (§5.3, R53)."""
+"""Table 2: Windows process names, on a labelled stand-in for the private data (§5.3)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 
 from rappor.decoding.repeats import design_effect
 from rappor.experiments.best_test import count_for, discovery_level, power, sd_found
-from rappor.experiments.decoded import errors_in_words
+from rappor.experiments.detected_strings import errors_in_words
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table, extra
 from rappor.experiments.published_tables import TABLE_2, explain_p_values
-from rappor.experiments.replicate import Progress, mean_sd, replicate, spread
+from rappor.experiments.seeds import Progress, mean_sd, replicate, spread
 from rappor.experiments.windows import figures as figures
 from rappor.experiments.windows.runs import (
     ALPHA,
@@ -38,7 +38,7 @@ MORE_SEEDS = 5  # a collection takes a tenth of a second
 
 
 def run(seeds: int, progress: Progress) -> Outcome:
-    """Simulate the stand-in, decode it, and set Table 2 beside what came out."""
+    """Simulate the stand-in, decode it, and compare the results with Table 2."""
     runs = replicate(distinct_names, MORE_SEEDS * seeds, progress, "windows")
     repeated = replicate(one_name_each, MORE_SEEDS * seeds, progress, "windows, one name each")
     return Outcome(
@@ -97,7 +97,7 @@ def _number(runs: Sequence[WindowsRun]) -> Comparison:
         abs(spread(found).mean - len(TABLE_2)) <= 3 * sd,
         f"With these shares and {CANDIDATES:,} candidates the best possible test finds "
         f"{best[: len(LISTED)].sum():.1f} of the ten. The stand-in takes published estimates for "
-        "true shares; those that were published are the ones that came out large.",
+        "true shares, and only estimates that came out large were published.",
     )
 
 
@@ -111,7 +111,7 @@ def _range(runs: Sequence[WindowsRun]) -> Comparison:
         f"{mean_sd(low, '.1f', ' %')} to {mean_sd(high, '.1f', ' %')}",
         abs(spread(low).mean / 100 - LOWEST) < 0.005
         and abs(spread(high).mean / 100 - HIGHEST) < 0.005,
-        "The smallest is just above the detection threshold, here as there; the largest of several "
+        "The smallest is just above the detection threshold in both; the largest of several "
         "noisy estimates exceeds the largest true share.",
     )
 
@@ -120,7 +120,7 @@ def _bad_apple(runs: Sequence[WindowsRun]) -> Comparison:
     row = TABLE_2[BAD]
     estimates = [float(each.estimate[BAD]) for each in runs]
     found = [bool(each.detected[BAD]) for each in runs]
-    covered = [each.low[BAD] <= each.truth[BAD] <= each.high[BAD] for each in runs]
+    covered = [each.low_95[BAD] <= each.truth[BAD] <= each.high_95[BAD] for each in runs]
     return Comparison(
         f"{row.process}",
         f"{row.estimate} reports, {100 * row.estimate / REPORTS:.1f} %",
@@ -128,8 +128,8 @@ def _bad_apple(runs: Sequence[WindowsRun]) -> Comparison:
         f"{100 * float(np.mean(estimates)) / REPORTS:.2f} %; detected in {sum(found)} of "
         f"{len(runs)} seeds",
         extra(abs(float(np.mean(estimates)) - row.estimate) <= 3 * spread(estimates).se),
-        "Its share is an input of the stand-in, so the mean says that estimates are right on "
-        "average, and the spread what one collection can tell. "
+        "Its share is an input of the stand-in, so the mean shows that estimates are right on "
+        "average, and the spread shows what one collection can tell. "
         f"The 95 % interval covers the true count in {100 * np.mean(covered):.0f} % of seeds.",
     )
 
@@ -180,7 +180,7 @@ def _table_2(runs: Sequence[WindowsRun]) -> Table:
         )
     return Table(
         "windows-table-2",
-        "Table 2: published beside the stand-in",
+        "Table 2: published, and the stand-in",
         (
             *("Process name", "Est. (paper)", "Stdev (paper)", "P.value (paper)"),
             *("Prop. (paper)", "Est. (mean)", "Est. (sd of seeds)", "Stdev (mean)"),
@@ -224,9 +224,9 @@ def _words(runs: Sequence[WindowsRun], repeated: Sequence[WindowsRun]) -> tuple[
     chi2 = [float(np.mean([each.chi2_dof for each in found])) for found in (runs, repeated)]
     effect = design_effect(PARAMS, reports_per_client=EACH)
     return (
-        f"A machine sends about {EACH} reports, so one may ask whether {REPORTS:,} reports of "
-        f"{MACHINES:,} machines count as so many independent ones. They do as long as a machine "
-        "never reports a name twice: each name has a permanent response of its own, so nothing is "
+        f"A machine sends about {EACH} reports, so do {REPORTS:,} reports of {MACHINES:,} machines "
+        "count as that many independent reports? They do as long as a machine never reports a name "
+        "twice: each name has its own permanent response, so nothing is "
         f"shared, and χ² per degree of freedom is {chi2[0]:.2f}. If each machine reported one name "
         f"{EACH} times, its reports would share one permanent response and variances would grow by "
         f"{effect:.2f} at least; measured: {chi2[1]:.2f}, which our decoder finds by itself.",
@@ -246,8 +246,10 @@ EXPERIMENT = Experiment(
     run=run,
     replicates=lambda seeds: f"{MORE_SEEDS * seeds} seeds ({MORE_SEEDS} times {seeds})",
     stand_in=(
-        "Synthetic. The paper's data are private. The stand-in has as many machines and reports, "
-        "and a machine reports a name at most once. Ten names carry the published shares and "
+        "Synthetic. The paper's data are private. The stand-in has the same numbers of machines "
+        "and "
+        "reports, and a machine reports a name at most once. Ten names carry the published "
+        "shares and "
         f"labels, {PRESENT - len(LISTED)} made-up names the rest (∝ (i + 40)^-1.2), and "
         f"{CANDIDATES - PRESENT:,} of the {CANDIDATES:,} candidates are run by no machine."
     ),

@@ -1,4 +1,4 @@
-"""Table 2 as a chart, and how likely a share is to be detected (§5.3, R53)."""
+"""Table 2 as a chart, and how likely a share is to be detected (§5.3)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import numpy as np
 from rappor.charts.marks import percent_axis, wrapped
 from rappor.charts.theme import MONO, Spec, colours, whole_chart
 from rappor.experiments.best_test import count_for, power
-from rappor.experiments.detection_figure import WHY_BELOW, detection_chart
 from rappor.experiments.experiment import Figure
-from rappor.experiments.plots import legend, named
 from rappor.experiments.published_tables import TABLE_2
-from rappor.experiments.replicate import spread
+from rappor.experiments.seeds import spread
+from rappor.experiments.shared_charts import WHY_BELOW, detection_chart, legend, named
 from rappor.experiments.windows.runs import PARAMS, REPORTS, SHARES, WindowsRun
 from rappor.privacy.limits import standard_error
 
@@ -23,7 +22,7 @@ _PUBLISHED, _OURS = "published, ± 1.96 standard errors", "stand-in: mean of see
 
 
 def estimates(runs: Sequence[WindowsRun]) -> Figure:
-    """Each name's published estimate with its interval, beside the spread of ours."""
+    """Each name's published estimate with its interval, and the spread of ours."""
     values: list[Spec] = []
     for at, row in enumerate(TABLE_2):
         ours = spread([float(each.estimate[at]) for each in runs])
@@ -114,7 +113,7 @@ def detection(runs: Sequence[WindowsRun], level: float, expected: float) -> Figu
             f"{expected * REPORTS / error:.1f} standard errors",
         ),
         most=0.05,
-        beside="left",
+        side="left",
     )
     return Figure(
         "windows-detection",

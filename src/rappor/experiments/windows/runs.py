@@ -1,4 +1,4 @@
-"""The stand-in for the Windows collection (§5.3, R53), and the same machines repeating themselves.
+"""The stand-in for the Windows collection (§5.3), and the same machines repeating themselves.
 
 The process names of the paper's collection are private but for the ten it prints. The stand-in has
 those ten with their published shares, 990 made-up names that share out the rest, and 1,000
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rappor.experiments.decoded import decode_strings, places
+from rappor.experiments.detected_strings import decode_strings, places
 from rappor.experiments.published_tables import TABLE_2
 from rappor.params import Params
 from rappor.privacy.limits import critical_value
@@ -57,8 +57,8 @@ class WindowsRun:
         error: standard errors under the noise of the mechanism alone.
         scale: the factor on variances that the decoder measured and printed, at least 1.
         truth: reports that hold each name.
-        low: lower ends of the decoder's 95 % intervals.
-        high: upper ends.
+        low_95: lower ends of the decoder's 95 % intervals.
+        high_95: upper ends.
         chi2_dof: residual χ² per degree of freedom.
         covered: share of the 100 most frequent names within 1.96 of those standard errors.
         widened: the same with the over-dispersion that the decoder measures.
@@ -71,8 +71,8 @@ class WindowsRun:
     error: FloatArray
     scale: float
     truth: FloatArray
-    low: FloatArray
-    high: FloatArray
+    low_95: FloatArray
+    high_95: FloatArray
     chi2_dof: float
     covered: float
     widened: float
@@ -106,8 +106,8 @@ def _decoded(names: Sequence[str], drawn: Simulated) -> WindowsRun:
         error=error,
         scale=decoded.scale,
         truth=truth,
-        low=rows.low[order],
-        high=rows.high[order],
+        low_95=rows.low[order],
+        high_95=rows.high[order],
         chi2_dof=decoded.chi2_dof,
         covered=float((off <= 1.96 * error[:_WATCHED]).mean()),
         widened=float((off <= 1.96 * printed[:_WATCHED]).mean()),

@@ -1,30 +1,37 @@
-"""Counts with all that belongs to them in one file: Parquet and npz.
+"""Counts in files: google/rappor's counts.csv, and Parquet and npz with everything about them.
 
-Both carry, beside the numbers, one JSON object with the parameters, kind, dialect, collection,
-version and reports_per_client, so that reading needs nothing else.
+counts.csv has m rows; column 0 holds the reports of a cohort, column i+1 its bit i. It is read
+strictly and exactly: 64-bit whole numbers as digits, never through a float. Parquet and npz also
+carry one JSON object with the parameters, kind, dialect, collection, version and
+reports_per_client, so that reading needs nothing else.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import json
 import zipfile
 import zlib
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
+from rappor.checks import show
 from rappor.errors import DecodeError, MissingExtraError, ParamsError
 from rappor.files import replacing
+from rappor.formats import read_text
 from rappor.params import Params
 from rappor.typing import IntArray
 
 _FORMAT = 1
 _KEY = b"rappor.counts"
 _ABOUT = ("kind", "dialect", "collection", "version", "reports_per_client")
+_LARGEST = 2**63 - 1
 
 
 def write_npz(
@@ -37,8 +44,8 @@ def write_npz(
 
 
 def read_npz(path: str | PathLike[str]) -> tuple[IntArray, IntArray, dict[str, Any]]:
-    """Totals, ones and the rest by name; nothing is ever unpickled."""
-    # Opened here: numpy leaves files that it cannot read open.
+    """Totals, ones and the rest by name; nothing is unpickled."""
+    # Opened here, because numpy does not close a file that it cannot read.
     with _reading(path), Path(path).expanduser().open("rb") as file:
         found = np.load(file, allow_pickle=False)
         if not isinstance(found, np.lib.npyio.NpzFile):
@@ -99,12 +106,12 @@ def _from_json(text: str, path: str | PathLike[str]) -> dict[str, Any]:
     except DecodeError:
         raise
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise DecodeError(f"{path}: what the counts are about cannot be read") from None
+        raise DecodeError(f"{path}: the description of the counts cannot be read") from None
 
 
 @contextlib.contextmanager
 def _reading(path: str | PathLike[str]) -> Iterator[None]:
-    """Turn whatever a damaged file makes the libraries raise into DecodeError."""
+    """Turn every error that the libraries raise for a damaged file into DecodeError."""
     try:
         yield
     except DecodeError:
@@ -116,7 +123,7 @@ def _reading(path: str | PathLike[str]) -> Iterator[None]:
         ValueError,
         KeyError,
         EOFError,
-        NotImplementedError,  # what zipfile raises on a compression it does not know
+        NotImplementedError,  # from zipfile, for an unknown compression
         zipfile.BadZipFile,
         zlib.error,
     ) as error:
@@ -132,3 +139,68 @@ def _pyarrow() -> tuple[Any, Any]:
     except ImportError:
         raise MissingExtraError("aggregate", "analysis") from None
     return pyarrow, pyarrow.parquet
+
+
+def read_counts(path: str | PathLike[str], params: Params) -> tuple[IntArray, IntArray]:
+    """N_j of shape (m,) and c_ij of shape (m, k), or DecodeError with file, line and reason."""
+    try:
+        text = read_text(path)
+    except ParamsError as error:  # says which file, and why it cannot be read
+        raise DecodeError(str(error)) from None
+    rows: list[list[int]] = []
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for cells in lines:
+            if any(map(str.strip, cells)):
+                rows.append(_row(cells, params, len(rows), f"{path}, line {lines.line_num}"))
+    except csv.Error as error:
+        raise DecodeError(f"{path}, line {lines.line_num}: not CSV: {error}") from None
+    if len(rows) != params.m:
+        raise DecodeError(
+            f"{path}: expected one row for each of the m = {params.m} cohorts, found {len(rows)} "
+            "(counts of another m?)"
+        )
+    table = np.array(rows, np.int64)
+    return table[:, 0], table[:, 1:]
+
+
+def _row(cells: list[str], params: Params, cohort: int, where: str) -> list[int]:
+    """The numbers of one cohort."""
+    numbers = [_number(cell.strip(), where, column) for column, cell in enumerate(cells, 1)]
+    if len(numbers) != params.k + 1:
+        raise DecodeError(
+            f"{where}: expected {params.k + 1} columns, the reports of a cohort and k = {params.k} "
+            f"bits; found {len(numbers)}, so {len(numbers) - 1} bits (counts of another k?)"
+        )
+    reports = numbers[0]
+    most = max(numbers[1:])
+    if most > reports:
+        raise DecodeError(
+            f"{where}: cohort {cohort} has {reports} reports, but bit {numbers.index(most, 1) - 1} "
+            f"is set in {most} of them"
+        )
+    return numbers
+
+
+def _number(cell: str, where: str, column: int) -> int:
+    if cell.isascii() and cell.isdigit() and len(cell) < 40:
+        number = int(cell)
+        if number <= _LARGEST:
+            return number
+    raise DecodeError(
+        f"{where}, column {column}: expected a whole number from 0 to 2^63 - 1 written in digits "
+        f"(and no header), got {show(cell)}"
+    )
+
+
+def write_counts(target: str | PathLike[str] | TextIO, totals: IntArray, ones: IntArray) -> None:
+    """Write counts.csv to a file, or to an open text stream."""
+    if isinstance(target, (str, PathLike)):
+        with (
+            replacing(Path(target).expanduser().resolve()) as draft,
+            draft.open("w", encoding="ascii", newline="\n") as file,
+        ):
+            write_counts(file, totals, ones)
+        return
+    for reports, bits in zip(totals.tolist(), ones.tolist(), strict=True):
+        target.write(",".join(map(str, [reports, *bits])) + "\n")

@@ -1,7 +1,8 @@
-"""Simulated collections in files: what a real collection would leave behind, and the truth.
+"""The files of a simulated collection: its reports, its candidates and its truth.
 
-Ours: Parquet with a cohort and a packed report a row, no client. google/rappor's: reports.csv with
-`client,cohort,rappor`, or `client,cohort,bloom,prr,irr` as its own simulation writes.
+Our format: Parquet with a cohort and a packed report in each row, no client. google/rappor's:
+reports.csv with `client,cohort,rappor`, or `client,cohort,bloom,prr,irr` as its own simulation
+writes.
 """
 
 from __future__ import annotations
@@ -133,13 +134,13 @@ def write_truth(path: str | PathLike[str], truth: Mapping[str, int]) -> None:
 
 
 def write_candidates(path: str | PathLike[str], candidates: Sequence[str]) -> None:
-    """One candidate a line; as CSV with the header `string` where the name ends so."""
+    """One candidate a line; CSV with the header `string` if the name ends in .csv."""
     with _new_text(path) as file:
         if str(path).lower().endswith(".csv"):
             file.write("string\n")
-            file.writelines(csv_cells.line((each,)) for each in candidates)
+            file.writelines(csv_cells.line((name,)) for name in candidates)
         else:
-            file.writelines(f"{each}\n" for each in candidates)
+            file.writelines(f"{name}\n" for name in candidates)
 
 
 @contextmanager
@@ -153,12 +154,12 @@ def _new_text(path: str | PathLike[str]) -> Iterator[TextIO]:
 
 
 def fits_lines(candidates: Sequence[str]) -> bool:
-    r"""Whether all candidates can stand in a text file, one a line.
+    r"""Whether a text file can hold all candidates, one a line.
 
     >>> fits_lines(["a.org", "two\nlines"])
     False
     """
     return all(
-        each and not each.isspace() and "\n" not in each and not each.endswith("\r")
-        for each in candidates
+        name and not name.isspace() and "\n" not in name and not name.endswith("\r")
+        for name in candidates
     ) and not (candidates and candidates[0].startswith("\ufeff"))

@@ -14,7 +14,7 @@ from rappor.typing import BoolArray, IntArray
 
 
 def permanent(signal: BoolArray, params: Params, generator: np.random.Generator) -> BoolArray:
-    """B': each bit of the signal flipped with probability f/2, once and for ever (step 2)."""
+    """B': each bit of the signal flipped with probability f/2, once for all reports (step 2)."""
     return signal ^ (generator.random(signal.shape) < float(flip_probability(params)))
 
 
@@ -37,7 +37,7 @@ def ones(
 def ones_without_memo(
     signal: BoolArray, params: Params, reports: int, generator: np.random.Generator
 ) -> IntArray:
-    """How often each bit is 1 in n reports that draw B' anew each time: what must not happen."""
+    """How often each bit is 1 in n reports that each draw another B': no client may do that."""
     flip = float(flip_probability(params))
     set_in = generator.binomial(reports, np.where(signal, 1 - flip, flip))
     return generator.binomial(set_in, params.q) + generator.binomial(reports - set_in, params.p)

@@ -1,4 +1,4 @@
-"""An attack's simulated figures over seeds beside the exact ones (§6, R61-R62)."""
+"""Whether an attack's simulated figures agree with the exact ones, over seeds (§6)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from rappor.attack.finding import AttackFigure
+from rappor.attack.result import AttackFigure
 from rappor.experiments.experiment import Comparison, extra
-from rappor.experiments.replicate import spread
+from rappor.experiments.seeds import spread
 
 _CLOSE = 4  # standard errors of the mean of seeds
 
@@ -16,7 +16,7 @@ _CLOSE = 4  # standard errors of the mean of seeds
 class AttackPoint(NamedTuple):
     """One exact number, and the mean and spread of its simulations.
 
-    `sigmas` is how far the mean lies off, in standard errors that follow from the exact number.
+    `sigmas` is the distance of the mean from the exact number, in its standard errors.
     """
 
     exact: float
@@ -25,10 +25,10 @@ class AttackPoint(NamedTuple):
     sigmas: float
 
 
-def beside_exact(figures: Sequence[AttackFigure]) -> AttackPoint:
-    """The figures of one attack under several seeds as a point.
+def attack_point(figures: Sequence[AttackFigure]) -> AttackPoint:
+    """One point from the figures of one attack under several seeds.
 
-    >>> point = beside_exact([AttackFigure("", 0.5, 0.52, 0.02), AttackFigure("", 0.5, 0.51, 0.02)])
+    >>> point = attack_point([AttackFigure("", 0.5, 0.52, 0.02), AttackFigure("", 0.5, 0.51, 0.02)])
     >>> round(point.mean, 3), round(point.sigmas, 2)
     (0.515, 1.06)
     """
@@ -40,13 +40,13 @@ def beside_exact(figures: Sequence[AttackFigure]) -> AttackPoint:
     return AttackPoint(exact, mean, sd, (mean - exact) / error)
 
 
-def compared(points: Collection[AttackPoint], seeds: int, trials: int) -> Comparison:
-    """Whether the simulation agrees with the curves everywhere."""
+def agreement(points: Collection[AttackPoint], seeds: int, trials: int) -> Comparison:
+    """Whether the simulation agrees with the exact curve at every point."""
     off = [point.sigmas for point in points]
     most = max(map(abs, off))
     typical = math.sqrt(sum(each * each for each in off) / len(off))
     return Comparison(
-        "the attack simulated, beside the exact curves",
+        "the simulated attack, compared with the exact curves",
         "curves only",
         f"{len(off)} points within {most:.1f} standard errors, {typical:.2f} in the root mean "
         f"square ({seeds} seeds)",

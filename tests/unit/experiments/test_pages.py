@@ -10,8 +10,7 @@ import pytest
 from rappor.charts.theme import TOKENS
 from rappor.experiments import load
 from rappor.experiments.experiment import Comparison, Outcome
-from rappor.experiments.page import experiment_page, index_page
-from rappor.experiments.style import darkened, style_sheet
+from rappor.experiments.pages import darkened, experiment_page, index_page, style_sheet
 from rappor.experiments.summary import RunRecord, document, entry, verdict_words
 from support.fake_experiments import SPEC, an_experiment, an_outcome, done
 
@@ -47,7 +46,7 @@ def test_what_the_paper_does_not_have_is_counted_apart() -> None:
     item = entry(done(Outcome(rows, (), ())))
     assert [each["verdict"] for each in item["comparisons"]] == ["agrees", "differs", "extra"]
     page = index_page(document({"fdr": item}))
-    assert "2 published figures and statements were set beside ours: 1 agree and 1 differ" in page
+    assert "2 published figures and statements are compared with ours: 1 agree and 1 differ" in page
     assert "1 more are not in the paper" in page
     assert '<span class="verdict extra">+ extra</span>' in page
 

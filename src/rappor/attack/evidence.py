@@ -1,30 +1,33 @@
-"""What a bit's count of ones is worth as evidence, and the law of evidence added up (R28).
+"""The evidence in a bit's count of ones, and the law of its sum (docs/theory/epsilon-n.md).
 
 In n reports of one value, c ones of a bit have the probability M1(c) if B' has the bit and M0(c) if
-not, both binomial. With a = f/2 the true bit is told by
+not, both binomial. With a = f/2, the odds of the true bit change by
 
     L(c) = [(1-a) M1(c) + a M0(c)] / [a M1(c) + (1-a) M0(c)].
 
-Attackers add ln L(c) over bits. They do so in whole numbers: scores are rounded to a fine grid, so
-that the law of a sum is an exact convolution, and ties are ties in a simulation too.
+Attackers add ln L(c) over bits, as whole numbers: scores are rounded to a fine grid, so that the
+law of a sum is an exact convolution, and ties in the formula are ties in a simulation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy import fft
+from scipy.signal import fftconvolve
 from scipy.stats import binom
 
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params
 from rappor.typing import FloatArray, IntArray
 
-GRID = 2**18  # points of the law of a sum: what rounding costs is far below a simulation's error
-MOST_REPORTS = 10**6  # a bit's table has one entry for each count
+GRID = 2**18  # points of the law of a sum: rounding costs far less than a simulation's error
+MAX_REPORTS = 10**6  # a bit's table has one entry for each count
 _CERTAIN = 50.0  # evidence that would be infinite counts as e^50
+_WIDTH = 12.0  # standard deviations on either side; beyond lies less than 1e-30
 
 
 class Counted(NamedTuple):
@@ -44,7 +47,7 @@ def counted(params: Params, reports: int) -> Counted:
 
 
 def mixed(first: FloatArray, second: FloatArray, weight: float) -> FloatArray:
-    """Logarithm of w e^first + (1-w) e^second, also where one of them is impossible."""
+    """Logarithm of w e^first + (1-w) e^second, also if one of them is impossible."""
     with np.errstate(divide="ignore"):
         weighed = np.logaddexp(np.log(weight) + first, np.log1p(-weight) + second)
     return np.asarray(weighed, np.float64)
@@ -69,7 +72,7 @@ def normalised(logs: FloatArray) -> FloatArray:
 
 
 def evidence(params: Params, reports: int) -> FloatArray:
-    """What c ones in n reports say for a true 1 against a true 0: ln L(c), c = 0..n (R28).
+    """What c ones in n reports say for a true 1 against a true 0: ln L(c), c = 0..n.
 
     >>> evidence(Params.preset("windows"), 1).round(4).tolist()
     [-0.3365, 0.2007]
@@ -80,7 +83,7 @@ def evidence(params: Params, reports: int) -> FloatArray:
 
 
 def difference(first: FloatArray, second: FloatArray) -> FloatArray:
-    """First - second of two log probabilities: 0 where both are impossible, at most e^50 odds."""
+    """First - second of two log probabilities: 0 if both are impossible, at most 50."""
     with np.errstate(invalid="ignore"):
         gap = np.where(np.isneginf(first) & np.isneginf(second), 0.0, first - second)
     return np.clip(gap, -_CERTAIN, _CERTAIN)
@@ -89,11 +92,10 @@ def difference(first: FloatArray, second: FloatArray) -> FloatArray:
 def whole_scores(
     scores: FloatArray, bits: int, grid: int = GRID, least: int = 1
 ) -> tuple[IntArray, float]:
-    """Scores as whole numbers, and the unit; a sum over so many bits spans at most the grid.
+    """Scores as whole numbers, and the unit; a sum over `bits` bits spans at most the grid.
 
-    But the largest score has at least `least` units: small ones that round to 0 blind an attacker.
-
-    The unit divides the largest score, so that scores which differ by sign only stay opposite.
+    The largest score has at least `least` units, because an attacker loses small scores that are
+    rounded to 0. The unit divides the largest score, so that opposite scores stay opposite.
     """
     largest = float(np.abs(scores).max(initial=0.0))
     if largest == 0.0:
@@ -140,3 +142,24 @@ def sum_law(parts: Sequence[ScorePart]) -> SumLaw:
         product *= fft.rfft(law) ** part.bits
     chances = fft.irfft(product, size)[: high - low + 1]
     return SumLaw(low, chances)
+
+
+def binomial_sum(parts: Iterable[tuple[int, float]], fixed: int = 0) -> SumLaw:
+    """The law of `fixed` plus a sum of binomials (n, p).
+
+    Args:
+        parts: number of trials and chance of each binomial.
+        fixed: what is added to every sum.
+
+    >>> binomial_sum([(1, 0.5), (1, 0.5)]).chances.round(6).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    low, chances = fixed, np.ones(1)
+    for trials, chance in parts:
+        middle = trials * chance
+        reach = _WIDTH * math.sqrt(middle * (1 - chance)) + _WIDTH**2
+        first, last = max(0, math.floor(middle - reach)), min(trials, math.ceil(middle + reach))
+        law = binom.pmf(np.arange(first, last + 1), trials, chance)
+        low += first
+        chances = np.maximum(fftconvolve(chances, law), 0.0)
+    return SumLaw(low, chances / chances.sum())

@@ -9,8 +9,8 @@ import os
 import pytest
 
 from rappor.errors import ParamsError
-from rappor.experiments import replicate as module
-from rappor.experiments.replicate import FEW, PROCESSES, mean_sd, replicate, spread
+from rappor.experiments import seeds as module
+from rappor.experiments.seeds import FEW, PROCESSES, mean_sd, replicate, spread
 from support.outcomes import silent
 from support.processes import die_unless, fail_unless, process_id, threads
 

@@ -19,10 +19,10 @@ class AttackFigure:
     Attributes:
         label: what the number is.
         exact: by formula, enumeration or convolution.
-        simulated: the same from simulated clients; None where it is not simulated.
-        std_error: standard deviation of `simulated` around the truth, where it is simulated.
-        exact_error: standard error of `exact`; 0 but for integrals over too many dimensions.
-        p_value: chance of a simulation as far off as this one, either way, where its law is known.
+        simulated: the same from simulated clients; None if it is not simulated.
+        std_error: standard deviation of `simulated` around the truth; None if it is not simulated.
+        exact_error: standard error of `exact`; 0 except for integrals over many dimensions.
+        p_value: chance of a simulation at least this far off, if its law is known.
 
     >>> AttackFigure("accuracy", 0.5, 0.52, 0.01).sigmas
     2.0
@@ -39,9 +39,9 @@ class AttackFigure:
     def sigmas(self) -> float:
         """How many standard errors the simulation lies from the exact figure; 0 if not simulated.
 
-        Where the law of the simulation is known, it is the number of standard errors that would be
-        as rare under the normal law: rare events are far from normal. A figure without spread (a
-        certainty) must be met to 9 digits: 0 or ∞.
+        If the law of the simulation is known, it is the number of standard errors that would be as
+        rare under the normal law, because counts of rare events are far from normal. A figure
+        without spread (a certainty) must be met to 9 digits: 0 or ∞.
         """
         if self.simulated is None or self.std_error is None:
             return 0.0
@@ -56,14 +56,13 @@ class AttackFigure:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """An ε that an attack cannot beat, and what it makes of the first figure.
+    """An ε that bounds an attack, and the bound on its first figure.
 
     Attributes:
         symbol: which ε, such as "ε1".
         epsilon: its value, rounded up.
-        figure: what the first figure can be at most (or at least) under that ε; None if ε does
-            not speak of it.
-        least: whether `figure` is the least value, not the most.
+        figure: the largest (or smallest) first figure under that ε; None if ε does not limit it.
+        least: whether `figure` is the smallest value, not the largest.
     """
 
     symbol: str
@@ -163,9 +162,9 @@ class AttackResult:
 
 
 def share_figure(label: str, exact: float, hits: int, trials: int) -> AttackFigure:
-    """A probability beside the share of independent trials in which the event happened.
+    """A probability, and the share of independent trials in which the event happened.
 
-    The standard error is that of the exact figure, √(P(1-P)/T): it is right also where every
+    The standard error is that of the exact figure, √(P(1-P)/T): it is right also if every
     trial, or none, succeeds.
 
     >>> share_figure("accuracy", 0.5, 6, 9).std_error
@@ -178,13 +177,13 @@ def share_figure(label: str, exact: float, hits: int, trials: int) -> AttackFigu
     return AttackFigure(label, exact, hits / trials, spread, p_value=p_value)
 
 
-def most_believed(epsilon: float, prior: float = 0.5) -> float:
+def max_belief(epsilon: float, prior: float = 0.5) -> float:
     """The largest probability that ε allows a value to reach, from a prior x.
 
     Odds can change at most by e^ε, so x becomes at most x e^ε / (x e^ε + 1 - x). From even odds it
     is e^ε / (1 + e^ε), which also limits how often a guess between two values is right.
 
-    >>> round(most_believed(1.0743), 4), round(most_believed(1.0743, 0.1), 4)
+    >>> round(max_belief(1.0743), 4), round(max_belief(1.0743, 0.1), 4)
     (0.7454, 0.2455)
     """
     if not prior:
@@ -193,7 +192,7 @@ def most_believed(epsilon: float, prior: float = 0.5) -> float:
 
 
 def percent(share: float) -> str:
-    """A share in a sentence; what is less than certain is never called 100 %.
+    """A share in a sentence; only certainty is called 100 %.
 
     >>> percent(0.84375), percent(0.9996), percent(0.99999), percent(1.0)
     ('84.4 %', '99.96 %', 'more than 99.99 %', '100 %')

@@ -1,4 +1,4 @@
-"""A plan's promise held against simulated collections and the real decoder."""
+"""A plan's promised power, checked with simulated collections and the real decoder."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rappor.planning.request import PlanRequest
 from rappor.privacy import Detectable
 from rappor.simulate import counts
 
-_MOST_PROBES = 8  # strings of one frequency in a collection
+_MAX_PROBES = 8  # strings of one frequency in a collection
 _PROBED_MASS = 0.25
-_MOST_LISTED = 400  # candidates of a simulated decoding; α is scaled to the number requested
-_SMALL = 10  # times as many collections where each holds one probe only, and decodes at once
-_LEAST_DEVIATES = 30
+_MAX_LISTED = 400  # candidates of a simulated decoding; α is scaled to the number requested
+_SMALL = 10  # times as many collections if each holds one probe only, and decodes fast
+_MIN_DEVIATES = 30
 _DISAGREES = 0.001
 _SEED = 20_141_103
 
@@ -30,7 +30,7 @@ Progress = Callable[[str], None]
 
 
 class Checked(NamedTuple):
-    """Promised and measured power at one frequency, over so many strings of that frequency."""
+    """Promised and measured power at one frequency, over a number of strings of that frequency."""
 
     power: float
     frequency: float
@@ -41,13 +41,13 @@ class Checked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlanCheck:
-    """What simulated collections showed.
+    """The power measured in simulated collections.
 
     Attributes:
         collections: how many were decoded.
         levels: promised and measured power.
-        corrected: whether the frequencies are those of earlier simulations, which the formula did
-            not agree with.
+        corrected: whether earlier simulations disagreed with the formula, and the frequencies are
+            theirs.
     """
 
     collections: int
@@ -58,13 +58,14 @@ class PlanCheck:
     def holds(self) -> bool:
         """Whether every measured power is within 3 standard errors (or 3 points) of the promise."""
         return all(
-            abs(each.measured - each.power) <= max(0.03, 3 * each.std_error) for each in self.levels
+            abs(level.measured - level.power) <= max(0.03, 3 * level.std_error)
+            for level in self.levels
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Simulations:
-    """Collections with strings of some frequencies, decoded: what the test made of each string.
+    """Simulated collections with strings of known frequencies, and the test's verdict on each.
 
     Attributes:
         collections: how many.
@@ -75,7 +76,7 @@ class Simulations:
     deviates: Mapping[Detectable, Sequence[float]]
 
     def check(self, critical: float, corrected: bool = False) -> PlanCheck:
-        """Which share was detected, beside the promise."""
+        """The share that was detected, next to the promise."""
         levels = tuple(
             Checked(
                 each.power,
@@ -89,10 +90,10 @@ class Simulations:
         return PlanCheck(self.collections, levels, corrected)
 
     def law(self, critical: float) -> Measured | None:
-        """The deviates' law where it is not the promised one (χ², p < .001), else None."""
+        """The law of the deviates if it is not the promised one (χ², p < .001), else None."""
         shares = np.concatenate([[each.frequency] * len(z) for each, z in self.deviates.items()])
         deviates = np.concatenate([np.asarray(z) for z in self.deviates.values()])
-        if len(self.deviates) < 2 or len(deviates) < _LEAST_DEVIATES:
+        if len(self.deviates) < 2 or len(deviates) < _MIN_DEVIATES:
             return None
         slope, start = np.polyfit(shares, deviates, 1)
         spread = float(np.std(deviates - start - slope * shares, ddof=2))
@@ -116,12 +117,12 @@ def simulate_promise(
 ) -> Simulations:
     """Decode simulated collections that hold strings of the promised frequencies.
 
-    The other strings are those of the request's population. Where there is no room for strings of
-    every frequency beside others, a collection holds one string of one frequency, in turn.
+    The other strings are those of the request's population. If strings of every frequency do not
+    fit next to them, each collection holds one string of one frequency, in turn.
     """
     mass = sum(each.frequency for each in promised)
     room = request.candidates // (2 * len(promised))
-    probes = min(_MOST_PROBES, room, math.floor(_PROBED_MASS / mass))
+    probes = min(_MAX_PROBES, room, math.floor(_PROBED_MASS / mass))
     together = probes > 0 and request.kind != "boolean"
     times = collections if together else collections * _SMALL
     made: dict[Detectable, list[float]] = {each: [] for each in promised}
@@ -142,7 +143,7 @@ def _deviates(
     probes: int,
     number: int,
 ) -> list[tuple[Detectable, float]]:
-    """The frequency of each string that was planted in one collection, and its deviate."""
+    """The frequency of each string planted in one collection, and its deviate."""
     planted = {f"{number}.{place}.{each.power}": each for each in levels for place in range(probes)}
     if request.kind == "boolean":
         (level,) = levels
@@ -167,8 +168,8 @@ def _population(
     shape = request.shape
     room = 1 - sum(each.frequency for each in planted.values())
     others = dict(zip(shape.strings, shape.shares, strict=True))
-    listed = [*planted, *shape.candidates][:_MOST_LISTED]
-    if request.kind == "category":  # every bit has its name, and a report sets one of them
+    listed = [*planted, *shape.candidates][:_MAX_LISTED]
+    if request.kind == "category":  # every bit has a name, and a report sets one of them
         listed = [*planted, *shape.candidates][: request.candidates]
         listed += [f"none of them {place}" for place in range(request.candidates - len(listed))]
         others = {name: others.get(name, 0.0) for name in listed if name not in planted}
@@ -180,5 +181,5 @@ def _population(
 
 
 def _named(shares: dict[str, float], number: int) -> dict[str, float]:
-    """The same strings under names of their own in each collection: other bits, other luck."""
+    """The same strings under other names in each collection, so that their bits differ."""
     return {f"{number}/{name}": share for name, share in shares.items()}

@@ -1,6 +1,6 @@
-"""What readers make of a piece of a file, and the account of the lines that are no reports.
+"""Pieces of files of reports: the reports in them, and the malformed lines.
 
-A reason says what is wrong with a line, never what is in it: no bits, no client.
+A reason says what is wrong with a line and never shows its content: no bits, no client.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from rappor.params import Params
 from rappor.typing import ByteArray, IntArray
 
 SHOWN = 20
-_REASONS = 100  # different ones that are counted apart: bounds the memory
+_REASONS = 100  # different reasons that are counted separately: bounds the memory
 _OTHER = "something else is wrong"
 
 
 class NotAReport(Exception):
-    """A line that is no report; the message is the reason."""
+    """A line that is not a report; the message is the reason."""
 
 
 @dataclass(slots=True)
-class Wrong:
+class MalformedLines:
     """Malformed lines: how many, for which reasons, and the first few with their numbers."""
 
     count: int = 0
@@ -32,7 +32,7 @@ class Wrong:
     reasons: Counter[str] = field(default_factory=Counter)
 
     def add(self, line: int, reason: str) -> None:
-        """Note a malformed line."""
+        """Count a malformed line."""
         self.count += 1
         known = reason in self.reasons or len(self.reasons) < _REASONS
         self.reasons[reason if known else _OTHER] += 1
@@ -47,26 +47,26 @@ class FilePart:
     Attributes:
         packed: shape (n, ceil(k/8)).
         cohorts: shape (n,), each from 0 to m-1.
-        lines: lines (rows in Parquet) in the piece: the next one's numbers go on from here.
+        lines: lines (rows in Parquet) in the piece; the next piece continues the numbers.
         wrong: its malformed lines, numbered from 1 within the piece.
     """
 
     packed: ByteArray
     cohorts: IntArray
     lines: int
-    wrong: Wrong
+    wrong: MalformedLines
 
 
 @dataclass(frozen=True, slots=True)
 class ReadJob:
-    """A piece of a file, read but not yet understood; `run` may be called in another thread."""
+    """A piece of a file, read but not yet parsed; `run` may be called in another thread."""
 
     size: int
     run: Callable[[], FilePart]
 
 
 class PackedReports:
-    """Reports collected one by one: the slow path."""
+    """Reports collected one at a time: the slow path."""
 
     __slots__ = ("_cohorts", "_packed", "params")
 
@@ -90,13 +90,13 @@ def bits_from(text: str, k: int) -> int:
     """The bits of a report written as text, bit k-1 first."""
     if len(text) != k:
         raise NotAReport(wrong_length(len(text), k))
-    if text.strip("01"):  # cheaper than a set, and enough for most of what is wrong
+    if text.strip("01"):  # cheaper than a set
         raise NotAReport(WRONG_BITS)
     return int(text, 2)
 
 
 def cohort_from(number: int, m: int) -> int:
-    """The cohort, if there is such a one."""
+    """The cohort, or NotAReport if it is out of range."""
     if not 0 <= number < m:
         raise NotAReport(wrong_cohort(m))
     return number
@@ -107,10 +107,10 @@ NO_COHORT = "the cohort is not a whole number"
 
 
 def wrong_length(found: int, k: int) -> str:
-    """The reason for a report of another width."""
+    """The reason for a report with another number of bits."""
     return f"the report has {found} bits, the params have k = {k} (params of another collection?)"
 
 
 def wrong_cohort(m: int) -> str:
-    """The reason for a cohort that is not there."""
+    """The reason for a cohort that is out of range."""
     return f"the cohort is not from 0 to {m - 1} (params of another collection?)"

@@ -1,4 +1,4 @@
-"""Files of reports to counts: any size in flat memory, all cores, nothing silently dropped."""
+"""Count files of reports of any size, in constant memory and on all cores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rappor.aggregate import _engine, kernel, read_csv, read_jsonl, read_parquet
 from rappor.aggregate.counts import Counts
-from rappor.aggregate.part import SHOWN, ReadJob, Wrong
+from rappor.aggregate.file_parts import SHOWN, MalformedLines, ReadJob
 from rappor.errors import DecodeError
 from rappor.params import Params
 from rappor.typing import IntArray
@@ -34,12 +34,12 @@ _READERS: dict[str, Reader] = {
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A line that is no report.
+    """A line that is not a report.
 
     Attributes:
-        file: where.
-        line: its number, from 1, header and blank lines included; in Parquet the row's.
-        reason: what is wrong; never what is in it.
+        file: the file.
+        line: its number from 1, with header and blank lines; in Parquet the row's number.
+        reason: what is wrong; it never shows the content of the line.
     """
 
     file: str
@@ -52,14 +52,14 @@ class Malformed:
 
 @dataclass(frozen=True, slots=True)
 class Aggregated:
-    """Counts of files, and what could not be counted.
+    """Counts of files, and the lines that could not be counted.
 
     Attributes:
         counts: of all well-formed reports.
-        rows: how many those are.
-        malformed: lines that are no reports.
+        rows: how many well-formed reports there are.
+        malformed: how many lines are not reports.
         examples: the first 20 of them.
-        reasons: how many there are for each reason.
+        reasons: how many malformed lines there are for each reason.
     """
 
     counts: Counts
@@ -70,12 +70,12 @@ class Aggregated:
 
 
 class _CountedPart(NamedTuple):
-    """What a worker makes of a job."""
+    """The result of a job."""
 
     totals: IntArray
     ones: IntArray
     lines: int
-    wrong: Wrong
+    wrong: MalformedLines
 
 
 def aggregate_files(
@@ -91,24 +91,24 @@ def aggregate_files(
     version: int | str | None = None,
     reports_per_client: int | None = None,
 ) -> Aggregated:
-    """Counts of the reports in files; their names' ends say the format.
+    """Count the reports in files; the end of a file's name says its format.
 
     Args:
         paths: .csv, .jsonl, .ndjson (all three also with .gz) or .parquet files, in order.
         params: the parameters that the reports were made with.
         strict: stop at the first malformed line with DecodeError, instead of counting them.
-        progress: called with the bytes of a file that have been dealt with since the last call.
-        threads: pieces that are parsed at once (default: the cores, at most four).
+        progress: called with the number of bytes that were counted since the last call.
+        threads: how many pieces are parsed at once (default: the cores, at most four).
         kind: the kind of collection.
-        dialect: how strings were placed, where known.
-        collection: the collection's name, where known.
-        version: the collection's version, where known.
-        reports_per_client: the most reports of one client on one value, where known.
+        dialect: how strings were placed, if known.
+        collection: the collection's name, if known.
+        version: the collection's version, if known.
+        reports_per_client: the largest number of reports of one client on one value, if known.
 
     Raises:
-        DecodeError: a file that is empty, damaged or of no known format; a malformed line when
-            `strict`.
-        OSError: a file that cannot be opened.
+        DecodeError: a file is empty, damaged or of an unknown format; or a line is malformed and
+            `strict` is set.
+        OSError: a file cannot be opened.
     """
     counts = Counts.zero(  # refuses bad arguments before anything is read
         params,
@@ -137,12 +137,12 @@ def aggregate_files(
 
 
 def reader_of(name: str | os.PathLike[str]) -> tuple[Path, Reader]:
-    """The path, and what reads a file whose name ends so; DecodeError where nothing does."""
+    """The path and the reader for the end of its name, or DecodeError if there is none."""
     path = Path(name).expanduser()
     ends = "".join(path.suffixes[-2:]).lower()
     for ending, reader in _READERS.items():
         if ends.endswith(ending):
-            if stat.S_ISDIR(path.stat().st_mode):  # a missing file also shows before any is read
+            if stat.S_ISDIR(path.stat().st_mode):  # a missing file also raises before any is read
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
             return path, reader
     raise DecodeError(f"{path}: expected a name that ends in {', '.join(_READERS)}")
@@ -151,9 +151,9 @@ def reader_of(name: str | os.PathLike[str]) -> tuple[Path, Reader]:
 def _in_order(
     files: Sequence[tuple[str, Path, Reader]], params: Params, workers: int
 ) -> Iterator[tuple[int, int, _CountedPart]]:
-    """Run the jobs of all files in threads and give their results in order.
+    """Run the jobs of all files in threads, and yield their results in order.
 
-    Only one job more than there are threads is ever read ahead: that keeps memory flat.
+    At most one job more than there are threads is read ahead, so that memory does not grow.
     """
     waiting: deque[tuple[int, int, Future[_CountedPart]]] = deque()
     with ThreadPoolExecutor(workers, "rappor-aggregate") as pool:
@@ -174,7 +174,7 @@ def _result(number: int, size: int, future: Future[_CountedPart]) -> tuple[int, 
 
 
 def _count(job: ReadJob, params: Params) -> _CountedPart:
-    """What happens in a thread: understand a piece of a file, and count it."""
+    """Parse and count a piece of a file; runs in a thread."""
     part = job.run()
     totals, ones, _ = kernel.engine().count_rows(part.packed, part.cohorts, -1, params.m)
     return _CountedPart(totals, ones[:, : params.k], part.lines, part.wrong)
@@ -191,7 +191,7 @@ class _Account:
         self._number, self._lines = 0, 0
 
     def add(self, number: int, file: str, done: _CountedPart) -> None:
-        """Go on with the next piece; DecodeError at a malformed line when strict."""
+        """Add the next piece; raise DecodeError at a malformed line if strict."""
         if number != self._number:
             self._number, self._lines = number, 0
         for line, reason in done.wrong.first:

@@ -10,7 +10,8 @@ import pytest
 
 import rappor
 from rappor.aggregate import aggregate_files
-from rappor.aggregate.stored import ImportedReports, counts_of, split, sum_cells
+from rappor.aggregate.imported_reports import ImportedReports
+from rappor.aggregate.stored_counts import counts_of, split, sum_cells
 from rappor.aggregate.write_reports import write_csv, write_parquet
 from rappor.collection import Phase
 from rappor.errors import DecodeError
@@ -69,7 +70,7 @@ def test_each_p_and_q_of_a_schedule_stays_by_itself_and_they_decode_together() -
 
 
 def test_cells_of_another_definition_are_refused() -> None:
-    with pytest.raises(DecodeError, match="no cell of homepage v2"):
+    with pytest.raises(DecodeError, match="not a cell of homepage v2"):
         counts_of(stored(), collection(version=2))  # type: ignore[arg-type]
     with pytest.raises(DecodeError, match="other parameters"):
         counts_of(stored(params_digest="0" * 64), collection())  # type: ignore[arg-type]

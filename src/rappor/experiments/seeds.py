@@ -1,6 +1,6 @@
-"""The same thing under many seeds, on two cores, and the spread of what came out.
+"""Run a function under many seeds, on two cores, and the spread of its results.
 
-One lucky seed proves nothing: every number that depends on chance is shown with its spread.
+Every number that depends on chance is shown with its spread, because one lucky seed proves nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Progress = Callable[[str], None]
 Result = TypeVar("Result")
 
 PROCESSES = 2
-FEW = 4  # seeds for which new processes take longer to start than to be of use
+FEW = 4  # seeds below which starting processes takes longer than it saves
 _THREADS = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -51,16 +51,16 @@ def replicate(
 ) -> list[Result]:
     """The results of `function(seed)`, in the order of the seeds.
 
-    Runs in two processes, each with one thread for linear algebra; one after the other where seeds
-    are few, or processes cannot be started or are killed. The result is the same either way. What
-    `function` itself raises, whatever it is, is raised here. Processes do not outlive this call: an
-    interrupt (Ctrl-C) ends them at once.
+    It uses two processes, each with one thread for linear algebra. It runs the seeds one after
+    another if they are few, or if processes cannot be started or are killed; the results are the
+    same. Errors of `function` are raised here. The processes end with this call; an interrupt
+    (Ctrl-C) ends them at once.
 
     Args:
-        function: a function at the top level of a module, or a `functools.partial` of one: another
-            process has to find it.
+        function: a function at the top level of a module, or a `functools.partial` of one, so
+            that another process can import it.
         seeds: how many (1, 2, ...), or the seeds themselves.
-        progress: called with a line of text after each seed, and where processes are of no use.
+        progress: called with a line of text after each seed, and if processes cannot be used.
         label: what is being done, for that line.
     """
     listed = range(1, whole("seeds", seeds, 1) + 1) if isinstance(seeds, int) else list(seeds)
@@ -98,7 +98,7 @@ def _one_by_one(
 def _start(
     function: Callable[[int], Result], seeds: Sequence[int]
 ) -> tuple[ProcessPoolExecutor, list[Future[Result]]]:
-    """Processes at work; they are started by the first seeds that are handed in."""
+    """Start the processes, by submitting the seeds."""
     context = multiprocessing.get_context("spawn")  # a fork may copy a lock that a thread holds
     pool = ProcessPoolExecutor(PROCESSES, context, _one_thread)
     try:
@@ -111,10 +111,10 @@ def _start(
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C waits; processes started meanwhile never see one: it is the parent that ends them.
+    """Delay Ctrl-C, and start processes that ignore it: the parent ends them.
 
-    Blocking it is for them. For this process it would not do: another thread, as linear algebra has
-    them, hears it, and Python then raises in the main thread all the same.
+    The blocked signal is inherited by the processes. It does not protect this process: another
+    thread (linear algebra has some) receives it, and Python then raises in the main thread.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -136,7 +136,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _end(pool: ProcessPoolExecutor) -> None:
-    """End the processes, whatever they are doing, and do not wait for them."""
+    """Kill the processes, and do not wait for them."""
     for process in list((pool._processes or {}).values()):
         process.kill()
     pool.shutdown(wait=False, cancel_futures=True)
@@ -160,7 +160,7 @@ def _results(
 
 
 def _one_thread() -> None:
-    """Before numpy is imported there: two processes with two threads each would only compete."""
+    """Limit linear algebra to one thread, before numpy is imported there."""
     os.environ.update(dict.fromkeys(_THREADS, "1"))
 
 

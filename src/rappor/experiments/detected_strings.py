@@ -1,4 +1,4 @@
-"""A simulated collection decoded, with the columns in the order of the candidates."""
+"""Decode a simulated collection: which strings are detected, and their standard errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rappor.aggregate.counts import Counts
 from rappor.decoding.decode import decode
 from rappor.decoding.result import Decoded
 from rappor.decoding.significance import adjust
-from rappor.experiments.replicate import mean_sd, spread
+from rappor.experiments.seeds import mean_sd, spread
 
 
 def decode_strings(counts: Counts, candidates: Sequence[str], method: str = "auto") -> Decoded:
@@ -31,7 +31,7 @@ def detected(
 ) -> NDArray[np.bool_]:
     """Which strings `decode` detects under another correction or level, shape (n,).
 
-    The p-values of one fit serve all corrections: only what is done with them differs.
+    The p-values of one fit serve all corrections.
     """
     rows = decoded.rows
     hits = (adjust(rows.p_value, correction) <= level) & (rows.estimate > 0)
@@ -41,7 +41,7 @@ def detected(
 def errors_in_words(
     own: Sequence[float], printed: Sequence[float], formula: float
 ) -> tuple[str, str]:
-    """Mean standard errors of each seed beside the formula's: the numbers, and what they are.
+    """Mean standard errors of each seed compared with the formula: the numbers, and the reason.
 
     Args:
         own: under the mechanism's own noise.
@@ -53,7 +53,7 @@ def errors_in_words(
         f"formula {formula:.0f}; under the mechanism's own noise {mean_sd(own, '.0f')}; as the "
         f"decoder prints it, {mean_sd(printed, '.0f')}",
         f"A fit adds {more:.1f} % to the formula, because strings share bits with each other and "
-        "with the intercept that stands for unlisted strings. What the decoder prints allows for "
-        "strings too rare to detect as well, in those seeds whose χ² shows them: "
+        "with the intercept that stands for unlisted strings. The printed errors also allow for "
+        "strings that are too rare to detect, in the seeds whose χ² shows them: "
         f"{shown:.1f} % above the formula on average. The verdict is on the mechanism's own noise.",
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rappor import DecodeError, Params
-from rappor.aggregate import Aggregated, Counts, aggregate_files, line_chunks, lines
+from rappor.aggregate import Aggregated, Counts, aggregate_files, lines
 from rappor.wire import pack, to_text
 
 REFERENCE = Path(__file__).parents[2] / "vectors" / "reference" / "reports"
@@ -167,7 +167,7 @@ def test_reasons_do_not_grow_without_bound(tmp_path: Path, engine: str) -> None:
 def test_line_numbers_are_the_real_ones_over_many_pieces(
     tmp_path: Path, chunk: int, threads: int, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(line_chunks, "CHUNK", chunk)
+    monkeypatch.setattr(lines, "CHUNK", chunk)
     monkeypatch.setattr(lines, "_ODD_AT_ONCE", 3)
     rng = np.random.default_rng(chunk)
     bad, reports, written = [], [], [b"client,cohort,rappor"]
@@ -204,7 +204,7 @@ def test_several_files_add_up_and_keep_their_own_line_numbers(tmp_path: Path) ->
 def test_progress_sums_to_the_size_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(line_chunks, "CHUNK", 1000)
+    monkeypatch.setattr(lines, "CHUNK", 1000)
     done: list[int] = []
     data = HEADER + b"a,2,0001\n" * 1000
     for name, content in (("r.csv", data), ("r.csv.gz", gzip.compress(data, mtime=0))):
@@ -341,6 +341,6 @@ def test_a_header_alone_is_zero_reports(tmp_path: Path) -> None:
 def test_a_line_without_end_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(line_chunks, "CHUNK", 2**20)
+    monkeypatch.setattr(lines, "CHUNK", 2**20)
     with pytest.raises(DecodeError, match="a line of more than 1 MB"):
         aggregate(tmp_path, HEADER + b"x" * 3 * 2**20)
