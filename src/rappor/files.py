@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +13,9 @@ from pathlib import Path
 def replacing(target: Path, *, private: bool = False) -> Iterator[Path]:
     """Yield a path to write to; when the block ends, what was written there replaces `target`.
 
-    The new file is synced before it replaces the old one. If anything fails (a full disk, Ctrl-C),
-    the new file is removed and the old one stays as it was. A pipe or a device is written directly.
+    The new file is synced before it replaces the old one, and gets the old one's permissions. If
+    anything fails (a full disk, Ctrl-C), the new file is removed and the old one stays as it was. A
+    pipe or a device is written directly.
 
     Args:
         target: the file to replace or create.
@@ -23,11 +25,15 @@ def replacing(target: Path, *, private: bool = False) -> Iterator[Path]:
         yield target
         return
     draft = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     try:
-        if private:
+        if private or mode is not None:  # nobody reads the draft who may not read the file
+            draft.unlink(missing_ok=True)  # a killed process of the same number may have left it
             os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         yield draft
         _sync(draft)
+        if mode is not None and not private:
+            draft.chmod(mode)
         os.replace(draft, target)
     except BaseException as error:
         draft.unlink(missing_ok=True)

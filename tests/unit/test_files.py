@@ -76,3 +76,30 @@ def test_an_error_names_the_file_that_was_to_be_written(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as missing:
         create()
     assert missing.value.filename == str(tmp_path / "missing" / "a.csv")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+def test_a_file_keeps_its_permissions(tmp_path: Path, mode: int) -> None:
+    target = tmp_path / "results.csv"
+    target.write_text("old")
+    target.chmod(mode)
+    with replacing(target) as draft:
+        assert stat.S_IMODE(draft.stat().st_mode) == 0o600
+        draft.write_text("new")
+    assert (target.read_text(), stat.S_IMODE(target.stat().st_mode)) == ("new", mode)
+
+
+def test_a_private_file_stays_private_when_its_writer_replaces_it_too(tmp_path: Path) -> None:
+    target = tmp_path / "reports.csv"
+    with replacing(target, private=True) as draft:
+        write_text(draft, "bits")
+    assert (target.read_text(), stat.S_IMODE(target.stat().st_mode)) == ("bits", 0o600)
+
+
+def test_the_draft_of_a_killed_process_is_no_obstacle(tmp_path: Path) -> None:
+    target = tmp_path / "a.csv"
+    for text in ("old", "new"):
+        (tmp_path / f".a.{os.getpid()}.csv").write_text("half")
+        write_text(target, text)
+    assert target.read_text() == "new"
+    assert os.listdir(tmp_path) == ["a.csv"]

@@ -125,19 +125,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def options_again(args: argparse.Namespace) -> list[str]:
     """The shared options as a command line, to start another process with them."""
-    made = ["--data", args.data, "--collections", args.collections]
-    made += ["--host", args.host, "--port", str(args.port), "--rate", repr(args.rate)]
-    made += ["--connections", str(args.connections), "--queue", str(args.queue)]
-    made += ["--prefix-connections", str(args.prefix_connections)]
-    made += ["--log-level", args.log_level]
+    options = ["--data", args.data, "--collections", args.collections]
+    options += ["--host", args.host, "--port", str(args.port), "--rate", repr(args.rate)]
+    options += ["--connections", str(args.connections), "--queue", str(args.queue)]
+    options += ["--prefix-connections", str(args.prefix_connections)]
+    options += ["--log-level", args.log_level]
     for option, value in {
         "--tls-cert": args.tls_cert,
         "--tls-key": args.tls_key,
         "--keys": args.keys,
     }.items():
-        made += [] if value is None else [option, value]
+        options += [] if value is None else [option, value]
     flags = {"--forwarded": args.forwarded, "--keys-optional": args.keys_optional}
-    return [*made, *(option for option, given in flags.items() if given)]
+    return [*options, *(option for option, given in flags.items() if given)]
 
 
 def check_options(args: argparse.Namespace) -> None:

@@ -116,17 +116,15 @@ def add_new(actions: Any) -> Any:
         "--reports-per-period",
         type=count,
         metavar="N",
-        help="maximum for a client in a period (default: 1)",
+        help="reports of a client in a period (default: 1)",
     )
     limits.add_argument(
-        "--max-values", type=count, metavar="N", help="maximum for a client (default: 1)"
+        "--max-values", type=count, metavar="N", help="distinct values of a client (default: 1)"
     )
-    limits.add_argument(
-        "--max-epsilon", type=float, metavar="E", help="maximum for a client in total"
-    )
+    limits.add_argument("--max-epsilon", type=float, metavar="E", help="total ε of a client")
     for old, dest in (("--most-values", "max_values"), ("--most-epsilon", "max_epsilon")):
-        kind_of_number = count if dest == "max_values" else float
-        limits.add_argument(old, dest=dest, type=kind_of_number, help=argparse.SUPPRESS)
+        parse = count if dest == "max_values" else float  # options of earlier versions
+        limits.add_argument(old, dest=dest, type=parse, help=argparse.SUPPRESS)
     limits.add_argument(
         "--group", metavar="NAME", help="name shared by collections on the same subject"
     )
@@ -137,7 +135,7 @@ def add_new(actions: Any) -> Any:
         help="days to keep single reports (default: 0)",
     )
     limits.add_argument(
-        "--expected-reports", type=count, metavar="N", help="expected from all clients in a period"
+        "--expected-reports", type=count, metavar="N", help="of all clients in a period"
     )
     limits.add_argument("--platform", choices=PLATFORMS, help="of clients (default: device)")
     limits.add_argument("--values", choices=VALUES, help="how values change (default: fixed)")
@@ -205,12 +203,12 @@ def _drafted(args: argparse.Namespace) -> Collection:
 def _asked_params(args: argparse.Namespace) -> tuple[Params | None, Kind | None]:
     """The parameters on the command line, if any, and the kind of a preset."""
     numbers = any(getattr(args, name) is not None for name in FIELDS)
-    asked = args.preset is not None or args.params is not None or numbers
+    given = args.preset is not None or args.params is not None or numbers
     if args.plan is not None:
-        if asked:
+        if given:
             raise UsageError("give one of --plan, --preset, --params, or the six numbers")
         return read_plan(Path(args.plan).expanduser()), None
-    if not asked:
+    if not given:
         return None, None
     params, kind = params_from(args)
     return params, kind if args.preset is not None else None
@@ -313,16 +311,16 @@ def _definitions(path: str) -> list[Path]:
 
 def _read_all(files: list[Path]) -> tuple[list[Collection], list[LintFinding]]:
     """The collections that can be read, and findings for those that cannot."""
-    found: list[Collection] = []
+    collections: list[Collection] = []
     findings: list[LintFinding] = []
     for file in files:
         if not file.exists():
             raise ParamsError(f"{file}: no such file")
         try:
-            made = Collection.read(file)
-            Registry([*found, made])  # refuses one version twice
-            found.append(made)
-            findings += renamed(made, formats.read_text(file))
+            collection = Collection.read(file)
+            Registry([*collections, collection])  # refuses one version twice
+            collections.append(collection)
+            findings += renamed(collection, formats.read_text(file))
         except ParamsError as error:
             findings.append(
                 LintFinding(
@@ -334,7 +332,7 @@ def _read_all(files: list[Path]) -> tuple[list[Collection], list[LintFinding]]:
                     file.name,
                 )
             )
-    return found, findings
+    return collections, findings
 
 
 def finding_lines(findings: Iterable[LintFinding]) -> list[str]:
@@ -367,41 +365,41 @@ def _add_diff(actions: Any) -> Any:
 
 def run_diff(args: argparse.Namespace) -> int:
     """Compare two definitions."""
-    found = diff(Collection.read(args.old), Collection.read(args.new))
+    difference = diff(Collection.read(args.old), Collection.read(args.new))
     if args.json:
         changes = [
             {"field": change.field, "needs": change.needs, "why": change.why}
-            for change in found.changes
+            for change in difference.changes
         ]
         say_json(
             {
-                "allowed": found.allowed,
-                "refusal": found.refusal,
-                "cost": found.cost,
-                "same_memo": found.same_memo,
-                "epsilon_before": found.epsilon_before,
-                "epsilon_after": found.epsilon_after,
+                "allowed": difference.allowed,
+                "refusal": difference.refusal,
+                "cost": difference.cost,
+                "same_memo": difference.same_memo,
+                "epsilon_before": difference.epsilon_before,
+                "epsilon_after": difference.epsilon_after,
                 "changes": changes,
             }
         )
     else:
-        for line in difference_lines(found):
+        for line in difference_lines(difference):
             say(line)
-    return 0 if found.allowed else 1
+    return 0 if difference.allowed else 1
 
 
-def difference_lines(found: DefinitionDifference) -> list[str]:
+def difference_lines(difference: DefinitionDifference) -> list[str]:
     """A difference: the changes, their cost, the verdict."""
     lines = []
-    for change in found.changes:
+    for change in difference.changes:
         lines += _wrapped(f"{change.field}: {change.needs}: {change.why}", "")
         lines += _wrapped(f"{_brief(change.before)} → {_brief(change.after)}")
-    if not found.changes:
+    if not difference.changes:
         lines.append("nothing changed, except perhaps the version")
-    lines += _wrapped(f"cost: {found.cost}", "")
-    if any(change.needs == "review" for change in found.changes):
+    lines += _wrapped(f"cost: {difference.cost}", "")
+    if any(change.needs == "review" for change in difference.changes):
         lines.append("review: another person should approve this change before it is used")
-    lines += _wrapped("allowed" if found.allowed else f"refused: {found.refusal}", "")
+    lines += _wrapped("allowed" if difference.allowed else f"refused: {difference.refusal}", "")
     return lines
 
 
@@ -440,39 +438,39 @@ def run_show(args: argparse.Namespace) -> int:
 
 def facts_of(collection: Collection) -> dict[str, Any]:
     """A collection as JSON: its fields, and the numbers that follow from them."""
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     for name in collection.__slots__:
         value = getattr(collection, name)
-        found[name] = str(value) if name == "expires" and value is not None else value
-    found["params"] = collection.params.to_dict()
+        facts[name] = str(value) if name == "expires" and value is not None else value
+    facts["params"] = collection.params.to_dict()
     if collection.ranges is not None:
-        found["ranges"] = {
+        facts["ranges"] = {
             "edges": [str(edge) for edge in collection.ranges.edges],
             "labels": list(collection.ranges.labels),
         }
-    found["dimensions"] = {name: list(values) for name, values in collection.dimensions.items()}
-    found["schedule"] = [{"from": first, "p": p, "q": q} for first, p, q in collection.schedule]
-    found["memo_digest"] = collection.memo_digest
-    found["params_digest"] = collection.params.digest
-    found["summary"] = asdict(summary(collection))
-    return found
+    facts["dimensions"] = {name: list(values) for name, values in collection.dimensions.items()}
+    facts["schedule"] = [{"from": first, "p": p, "q": q} for first, p, q in collection.schedule]
+    facts["memo_digest"] = collection.memo_digest
+    facts["params_digest"] = collection.params.digest
+    facts["summary"] = asdict(summary(collection))
+    return facts
 
 
 def page(collection: Collection) -> list[str]:
     """What is collected, what leaves the client, what is kept, and ε, as text."""
-    told = summary(collection)
+    figures = summary(collection)
     lines = [f"{collection.name}, version {collection.version}"]
     lines += _wrapped(collection.description or "(no description)", "")
     lines += ["", "What is collected"]
     lines += _wrapped(_kind_sentence(collection))
     lines += _wrapped(_who_sentence(collection))
     lines += ["", "What leaves the client"]
-    for text in _leaving(collection, told):
+    for text in _leaving(collection, figures):
         lines += _wrapped(text)
     lines += ["", "What is kept"]
     lines += _wrapped(_kept(collection))
     lines += ["", "Privacy loss ε of one client, rounded up"]
-    lines += [f"  {line}" for line in table(_epsilon_rows(collection, told))]
+    lines += [f"  {line}" for line in table(_epsilon_rows(collection, figures))]
     lines += ["", *_wrapped(_epsilon_note(collection), "")]
     return lines
 
@@ -499,13 +497,13 @@ def _who_sentence(collection: Collection) -> str:
     )
 
 
-def _leaving(collection: Collection, told: Summary) -> list[str]:
+def _leaving(collection: Collection, figures: Summary) -> list[str]:
     params = collection.params
     often = f"at most {plain(collection.reports_per_period, 'report')} a {collection.period}"
     if collection.one_time:
         often = "one report in total"
-    found = [
-        f"{plain(params.k, 'randomized bit')} ({plain(told.bytes_per_report, 'byte')}) and the "
+    sentences = [
+        f"{plain(params.k, 'randomized bit')} ({plain(figures.bytes_per_report, 'byte')}) and the "
         f"client's cohort, one of {params.m}; {often}.",
         f"The name of the collection, its version and the {collection.period} (UTC).",
     ]
@@ -514,11 +512,13 @@ def _leaving(collection: Collection, told: Summary) -> list[str]:
             f"{name} ({', '.join(values)} or other)"
             for name, values in sorted(collection.dimensions.items())
         )
-        found.append(f"In clear, outside ε: {declared}.")
+        sentences.append(f"In clear, outside ε: {declared}.")
     if collection.null_reports:
-        found.append("A client without a value sends a null report, so that silence tells nothing.")
-    found.append("Never the value, its filter, the secret, an id, an address or a time of day.")
-    return found
+        sentences.append(
+            "A client without a value sends a null report, so that silence tells nothing."
+        )
+    sentences.append("Never the value, its filter, the secret, an id, an address or a time of day.")
+    return sentences
 
 
 def _kept(collection: Collection) -> str:
@@ -532,15 +532,15 @@ def _kept(collection: Collection) -> str:
     return f"{text} No date of deletion is set."
 
 
-def _epsilon_rows(collection: Collection, told: Summary) -> list[tuple[str, str]]:
+def _epsilon_rows(collection: Collection, figures: Summary) -> list[tuple[str, str]]:
     ever = "all reports on one unchanged value"
     if collection.budget:
         ever = f"a report in every {collection.period}, without limit"
     return [
-        ("one report", up(told.epsilon_report)),
-        (f"all reports of one {collection.period}, one value", up(told.epsilon_period)),
-        (ever, up(told.epsilon_value)),
-        ("all reports together: the client stops here", up(told.epsilon_cap)),
+        ("one report", up(figures.epsilon_report)),
+        (f"all reports of one {collection.period}, one value", up(figures.epsilon_period)),
+        (ever, up(figures.epsilon_value)),
+        ("all reports together: the client stops here", up(figures.epsilon_cap)),
     ]
 
 

@@ -156,14 +156,16 @@ def _missed(found: DemoResults) -> list[EstimateAndTruth]:
 
 def _not_shown(found: DemoResults) -> list[str]:
     rest = _missed(found)[_MISSED_SHOWN:]
-    said = []
+    notes = []
     if rest:
-        said.append(f"  … and {len(rest)} more missed, each {_percent(rest[0].truth)} or less")
+        notes.append(f"  … and {len(rest)} more missed, each {_percent(rest[0].truth)} or less")
     mass = found.homepages.unlisted
     share = show_share(mass.proportion, mass.prop_low_95, mass.prop_high_95)
     held = sum(result.truth for result in found.rows if result.row.detected)
-    said.append(f"  not on the list, or too rare: {_plain(str(share))}; truth {_percent(1 - held)}")
-    return said
+    notes.append(
+        f"  not on the list, or too rare: {_plain(str(share))}; truth {_percent(1 - held)}"
+    )
+    return notes
 
 
 def _table(first: str, rows: Iterable[EstimateAndTruth], *, verdicts: bool = True) -> list[str]:
@@ -173,18 +175,18 @@ def _table(first: str, rows: Iterable[EstimateAndTruth], *, verdicts: bool = Tru
     for result in rows:
         row = result.row
         value, interval = show_share(row.proportion, row.prop_low_95, row.prop_high_95)
-        made = (result.label, _plain(value), interval, _percent(result.truth))
-        cells.append((*made, _VERDICTS[result.verdict]) if verdicts else made)
+        texts = (result.label, _plain(value), interval, _percent(result.truth))
+        cells.append((*texts, _VERDICTS[result.verdict]) if verdicts else texts)
     top = max((result.row.proportion for result in rows), default=0.0)
     drawn = table(cells)
     width = max(map(len, drawn))
-    said = [paint(f"  {drawn[0]}", _DIM)]
+    printed = [paint(f"  {drawn[0]}", _DIM)]
     for result, line in zip(rows, drawn[1:], strict=True):
         share = result.row.proportion / top if top > 0 else 0.0
         tail = "  ◄ the hijacker" if result.label == HIJACKER else ""
         text = f"  {line.ljust(width)}  {bar(share, _BAR)}{tail}".rstrip()
-        said.append(paint(text, _colour(result)) if _colour(result) else text)
-    return said
+        printed.append(paint(text, _colour(result)) if _colour(result) else text)
+    return printed
 
 
 def _colour(row: EstimateAndTruth) -> str:
@@ -197,12 +199,12 @@ def _summary(found: DemoResults) -> list[str]:
     judged, hijacker = found.judged, found.hijacker
     row = hijacker.row
     share = _plain(str(show_share(row.proportion, row.prop_low_95, row.prop_high_95)))
-    said = f"{judged.detected} detected, {judged.false_positives} false, {judged.missed} missed. "
+    text = f"{judged.detected} detected, {judged.false_positives} false, {judged.missed} missed. "
     if row.detected:
-        said += f"The hijacker is detected: {share}; truth {_percent(hijacker.truth)}."
-        return [paint(said, _GOOD), *_rate(found)]
+        text += f"The hijacker is detected: {share}; truth {_percent(hijacker.truth)}."
+        return [paint(text, _GOOD), *_rate(found)]
     return [
-        said + "The hijacker is not detected: its share is too small for this many reports.",
+        text + "The hijacker is not detected: its share is too small for this many reports.",
         "  (rappor demo --reports 1e6 sends enough)",
     ]
 

@@ -359,10 +359,12 @@ def _check_lines(found: Plans) -> list[str]:
     if checked is None:
         return ["Not checked by simulation."]
     agree = "agree" if checked.holds else "DISAGREE"
-    said = f"{checked.collections:,} simulated collections and the plan {agree}"
+    sentence = f"{checked.collections:,} simulated collections and the plan {agree}"
     if checked.corrected:
-        said += ". They did not agree with the formula, so the plan shows the simulated frequencies"
-    lines = [*textwrap.wrap(f"{said}:", _WIDTH), ""]
+        sentence += (
+            ". They did not agree with the formula, so the plan shows the simulated frequencies"
+        )
+    lines = [*textwrap.wrap(f"{sentence}:", _WIDTH), ""]
     rows = [("planned chance", "measured", "strings with this share")]
     rows += [
         (

@@ -88,10 +88,10 @@ def _command(verb: str, *options: str) -> tuple[str, ...]:
 
 def dashboard_options(args: argparse.Namespace, number: int) -> list[str]:
     """The dashboard's options as a command line."""
-    made = ["--data", args.data, "--collections", args.collections, "--port", str(number)]
-    made += ["--collector", collector_address(args), "--log-level", args.log_level]
-    made += ["--url", args.url] if args.url is not None else []
-    return [*made, "--simulated"] if args.simulated else made
+    options = ["--data", args.data, "--collections", args.collections, "--port", str(number)]
+    options += ["--collector", collector_address(args), "--log-level", args.log_level]
+    options += ["--url", args.url] if args.url is not None else []
+    return [*options, "--simulated"] if args.simulated else options
 
 
 def collector_address(args: argparse.Namespace) -> str:

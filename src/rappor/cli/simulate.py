@@ -269,8 +269,8 @@ def population_from(args: argparse.Namespace) -> Population:
     numbers = {name: getattr(args, name) for name in given}
     lists = {"absent": args.absent, "unlisted": args.unlisted}
     if shape in SHAPES:
-        made: Population = getattr(simulate, shape)(args.strings or 100, **numbers, **lists)
-        return made
+        population: Population = getattr(simulate, shape)(args.strings or 100, **numbers, **lists)
+        return population
     if args.strings is not None:
         raise UsageError(f"--strings does not go with --population {shape}")
     if not Path(shape).expanduser().exists():

@@ -57,11 +57,11 @@ class SimulationJob:
     def names(self, kind: str) -> list[str]:
         """The names of the files to write."""
         listed = _LISTS[0] if fits_lines(self.population.candidates) else _LISTS[1]
-        found = ["params.csv"]
-        found += [] if self.counts_only else [_REPORTS[self.format]]
-        found += [_COUNTS[self.format], listed]
-        found += [_MAP] if self.format == "google" and kind == "string" else []
-        return [*found, "truth.csv"]
+        names = ["params.csv"]
+        names += [] if self.counts_only else [_REPORTS[self.format]]
+        names += [_COUNTS[self.format], listed]
+        names += [_MAP] if self.format == "google" and kind == "string" else []
+        return [*names, "truth.csv"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ def write(job: SimulationJob, crowd: Crowd, tick: Tick) -> WrittenFiles:
         crowd.params.to_csv(at["params.csv"])
         if job.counts_only:
             tick("drawing counts")
-            made = draw_counts(crowd)
-            counts, truth = made.counts, made.truth
+            drawn = draw_counts(crowd)
+            counts, truth = drawn.counts, drawn.truth
         else:
             counts, truth = _write_reports(job, crowd, at[_REPORTS[job.format]], tick)
         path = at[_COUNTS[job.format]]

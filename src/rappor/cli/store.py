@@ -341,16 +341,16 @@ def run_export(args: argparse.Namespace) -> int:
     with closing(open_data(args.data, read_only=False)) as store:
         collection = definition(store, args.collection, args.version)
         periods = _periods(store, collection, days)
-        said = f"{what} of {collection.name} v{collection.version}, {periods[0]} to {periods[-1]}"
+        export = f"{what} of {collection.name} v{collection.version}, {periods[0]} to {periods[-1]}"
         # Recorded first: an export without a record is worse than a record without an export.
-        store.audit(actor(), "export", f"{said}, to {path.name}")
+        store.audit(actor(), "export", f"{export}, to {path.name}")
         if args.reports:
             reports = _write_reports(store, collection, periods, path)
         else:
             counts = _counts(store, collection, periods)
             _write_counts(counts, path)
             reports = counts.reports
-    note(f"{said}: {reports:,} reports, in {path}")
+    note(f"{export}: {reports:,} reports, in {path}")
     if args.json:
         about = {"collection": collection.name, "version": collection.version, "what": what}
         say_json({**about, "periods": periods, "reports": reports, "output": str(path)})
@@ -378,13 +378,13 @@ def _counts(store: Store, collection: Collection, periods: list[str]) -> Counts:
     from rappor.aggregate.stored_counts import sum_cells
 
     cells = store.counts(collection.name, collection.version, periods=periods)
-    found = sum_cells(cells, collection)
-    if len(found) > 1:
+    sums = sum_cells(cells, collection)
+    if len(sums) > 1:
         raise DecodeError(
             "the reports of these periods have different p and q, so their counts cannot be "
             "summed: choose periods with one p and q by --period"
         )
-    return found[0]
+    return sums[0]
 
 
 def _write_counts(counts: Counts, path: Path) -> None:
@@ -484,12 +484,12 @@ def _forget_results(data: str, stored: set[tuple[str, int]]) -> None:
 
 
 def _retained_lines(done: Retained) -> list[str]:
-    verb_ = "would be deleted" if done.dry_run else "deleted"
+    outcome = "would be deleted" if done.dry_run else "deleted"
     lines = [
-        f"{done.reports:,} kept reports in {len(done.report_cells):,} cells {verb_}",
+        f"{done.reports:,} kept reports in {len(done.report_cells):,} cells {outcome}",
         f"{done.counted:,} counted reports in {len(done.count_cells):,} cells of expired "
-        f"collections {verb_}",
-        f"{done.tokens:,} batch tokens {verb_}",
+        f"collections {outcome}",
+        f"{done.tokens:,} batch tokens {outcome}",
     ]
     names = dict.fromkeys(f"{key.collection} v{key.version}" for key in done.count_cells)
     return lines + [f"  expired: {name}" for name in names]

@@ -89,8 +89,8 @@ def work(task: Task, tell: Tell) -> None:
     }
     sender, truth = BatchSender(task.url, task.gateway_key), Truth()
     for number in range(task.first, population.chunks, task.step):
-        made = encode(population.chunk(number), collections)
-        for (name, day, country), (reports, values) in made.items():
+        cells = encode(population.chunk(number), collections)
+        for (name, day, country), (reports, values) in cells.items():
             period = task.periods[day]
             sender.send(reports, collections[name], period, {"country": country})
             for value in values:
@@ -106,7 +106,7 @@ def encode(people: Iterable[Person], collections: dict[str, Collection]) -> Repo
     Each person has a secret from the operating system and uses it as a real client does: one
     permanent response B' for each value, and a fresh report each day.
     """
-    made: ReportsByCell = {}
+    cells: ReportsByCell = {}
     ranges = collections[START].ranges
     labels = () if ranges is None else ranges.labels
     for person in people:
@@ -114,21 +114,21 @@ def encode(people: Iterable[Person], collections: dict[str, Collection]) -> Repo
         homepage = collections[HOMEPAGE].encoder(secret)
         for day in range(DAYS):
             value = person.homepage_on(day)
-            _put(made, (HOMEPAGE, day, person.country), homepage.encode(value), value)
+            _put(cells, (HOMEPAGE, day, person.country), homepage.encode(value), value)
         if person.theme is not None:
             theme = collections[THEME].encoder(secret)
             for day in range(DAYS):
                 report = theme.encode(person.theme)
-                _put(made, (THEME, day, person.country), report, person.theme)
+                _put(cells, (THEME, day, person.country), report, person.theme)
         if person.start is not None and ranges is not None:
             start, label = collections[START].encoder(secret), labels[ranges.range_of(person.start)]
             for day in range(DAYS):
-                _put(made, (START, day, person.country), start.encode(person.start), label)
-    return made
+                _put(cells, (START, day, person.country), start.encode(person.start), label)
+    return cells
 
 
-def _put(made: ReportsByCell, key: tuple[str, int, str], report: Report, value: str) -> None:
-    reports, values = made.setdefault(key, ([], []))
+def _put(cells: ReportsByCell, key: tuple[str, int, str], report: Report, value: str) -> None:
+    reports, values = cells.setdefault(key, ([], []))
     reports.append(report)
     values.append(value)
 
