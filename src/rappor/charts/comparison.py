@@ -70,14 +70,14 @@ def comparison_panel(
             each = row_values(row, unit)
             more = {"side": side, "name": names[side], "gap": shown, "different": gap.different}
             values.append(each | more)
-    ends = [each[end] for each in values for end in (field, "low", "high")]
+    ends = [row[end] for row in values for end in (field, "low", "high")]
     domain = [min(0.0, *ends), max(*ends, 1e-9)]
     if scale == "log":
         domain = log_domain(ends)
-        for each in values:
-            open_ended(each, field, domain[0])
+        for row in values:
+            open_ended(row, field, domain[0])
     else:
-        values = [each | {"open": False} for each in values]
+        values = [row | {"open": False} for row in values]
     return Panel(
         title,
         (f"● {names[0]}, ◇ {names[1]}.", *words),

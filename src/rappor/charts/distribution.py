@@ -32,7 +32,7 @@ def histogram_panel(hist: Any, *, theme: str = "light", unit: str = "share") -> 
     """The histogram by itself, of shares or counts; there must be reports."""
     colour = colours(theme)
     factor = 1 if unit == "share" else hist.reports
-    values = [_values(each, factor) for each in hist.shares]
+    values = [_values(share_of_range, factor) for share_of_range in hist.shares]
     hollow = "datum.low <= 0"
     bars = {
         "mark": {"type": "bar", "strokeWidth": 1},
@@ -48,7 +48,7 @@ def histogram_panel(hist: Any, *, theme: str = "light", unit: str = "share") -> 
         },
     }
     words = _median(hist)
-    if any(each["low"] <= 0 for each in values):
+    if any(row["low"] <= 0 for row in values):
         words.append("Hollow bars may be empty: their 95 % interval reaches 0.")
     layers = [bars, *whiskers("y", "range", colour["text"], len(values) <= _MANY)]
     title = f"Shares of {hist.reports:,} reports by range"
@@ -70,10 +70,10 @@ def cumulative(hist: Any, *, theme: str = "light") -> Spec:
 def cumulative_panel(hist: Any, *, theme: str = "light", height: int = 200) -> Panel:
     """The cumulative shares by themselves; there must be reports."""
     colour = colours(theme)
-    values = [_values(each) for each in hist.cumulative()]
+    values = [_values(share_of_range) for share_of_range in hist.cumulative()]
     ranges, share = _ranges(hist, 0.5), _share("share", "Share up to this range")
     share["axis"]["values"] = [0, 0.25, 0.5, 0.75, 0.9, 1]
-    ends = [each[end] for each in values for end in ("share", "low", "high")]
+    ends = [row[end] for row in values for end in ("share", "low", "high")]
     share["scale"] = {"domain": [min(0.0, *ends), max(1.0, *ends)], "nice": False}
     point = {"type": "line", "color": colour["bar-edge"], "strokeWidth": 1.75}
     # The line comes first: its axis is drawn.
@@ -177,7 +177,7 @@ def _upwards(values: list[Spec], unit: str) -> Spec:
     if unit == "count":
         found["axis"] = {"title": "Reports", "labelExpr": "format(datum.value, ',')"}
         found["axis"] |= {"minExtent": 44}
-    ends = [each[end] for each in values for end in ("share", "low", "high")]
+    ends = [row[end] for row in values for end in ("share", "low", "high")]
     found["scale"] = {"domain": [min(0.0, *ends), 1.04 * max(*ends, 1e-9)], "nice": False}
     return found
 

@@ -136,7 +136,7 @@ def bars(
     rows = chosen(decoded) if shown is None else shown
     values = [row_values(row, unit) for row in rows]
     field = FIELDS[unit]
-    ends = [each[end] for each in values for end in (field, "low", "high")]
+    ends = [row[end] for row in values for end in (field, "low", "high")]
     threshold = detection(decoded, unit, ends)
     domain = [min(0.0, *ends), max(*ends, threshold or 0.0, 1e-9)]
     layers: list[Spec] = [
@@ -232,10 +232,10 @@ def dots_panel(decoded: Any, *, theme: str = "light", unit: str = "share", page:
     words = [line.replace("Hollow bars", "Hollow dots") for line in words]
     values = [row_values(row, unit) for row in shown]
     field = FIELDS[unit]
-    domain = log_domain([each[end] for each in values for end in (field, "low", "high")])
-    for each in values:
-        open_ended(each, field, domain[0])
-    if any(each["open"] for each in values):
+    domain = log_domain([row[end] for row in values for end in (field, "low", "high")])
+    for row in values:
+        open_ended(row, field, domain[0])
+    if any(row["open"] for row in values):
         words.append("◂: the interval reaches 0.")
     return Panel(
         title,

@@ -66,9 +66,9 @@ def trends(
     periods = [point.period for point in shown[0].points]
     across = period_axis(periods, 2)
     values = [
-        {"line": _label(number, line), **each}
+        {"line": _label(number, line), **point}
         for number, line in enumerate(shown)
-        for each in all_values(line.points)
+        for point in all_values(line.points)
     ]
     up: Spec = {
         "field": "share",
@@ -160,7 +160,7 @@ def trend_words(
 
 
 def _domain(values: Sequence[Spec]) -> list[float]:
-    ends = [each[end] for each in values for end in ("share", "low", "high")]
+    ends = [point[end] for point in values for end in ("share", "low", "high")]
     known = [end for end in ends if end is not None]
     return [min(0.0, *known), max(1e-9, *known)] if known else [0.0, 1.0]
 
@@ -415,7 +415,7 @@ def unlisted_panel(
         period_dots(across, colour, len(periods)),
         *rules(marks, periods, colour, across, labelled=True),
     ]
-    values = [{**each, "detected": True} for each in all_values(points)]
+    values = [{**point, "detected": True} for point in all_values(points)]
     height = _BELOW["unlisted"]
     parts = _panel_layers(values, height, layers)
     what, words = _MASS[kind]

@@ -223,7 +223,7 @@ class Catalogue:
                 cells = self._released.cells(store, live, self.today())
         except OSError as error:
             raise StoreError(f"{self.data}: cannot be read ({error.strerror})") from error
-        self._tell({each.cell[:2] for each in live})
+        self._tell({cell.cell[:2] for cell in live})
         return self._builder.build(definitions, cells, drafts, wrong)
 
     def _tell(self, stored: Set[VersionKey]) -> None:

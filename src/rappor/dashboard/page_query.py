@@ -268,7 +268,7 @@ def _read(
     params: Mapping[str, str], catalogue: Catalogue, state: DashboardState, name: str
 ) -> PageQuery:
     collection = _collection(params, catalogue, name)
-    stored = [each.period for each in catalogue.periods(name, collection.version)]
+    stored = [count.period for count in catalogue.periods(name, collection.version)]
     newest = stored[-1] if stored else ""
     last = _period(params, "to", collection, newest)
     first = _period(params, "from", collection, last)
@@ -315,7 +315,7 @@ def _read(
 def _newest(catalogue: Catalogue, name: str) -> int:
     """The newest version that has reports, or the newest of all."""
     versions = catalogue.versions(name)
-    with_reports = [each for each in versions if catalogue.periods(name, each)]
+    with_reports = [version for version in versions if catalogue.periods(name, version)]
     return (with_reports or versions)[-1]
 
 
@@ -414,7 +414,7 @@ def _against(vs: str, side: Selection, stored: Sequence[str], collection: Collec
         return Selection(side.periods, tuple(sorted((chosen | {name: value}).items())))
     first, dots, last = vs.partition("..")
     params = {"vs": first, "to": last if dots else first}
-    first, last = (_period(params, each, collection, "") for each in ("vs", "to"))
+    first, last = (_period(params, name, collection, "") for name in ("vs", "to"))
     periods = between(stored, *sorted((first, last)))
     if set(periods) & set(side.periods):
         raise ParamsError(f"vs: {vs} is part of what is shown: choose other periods")
@@ -425,7 +425,7 @@ def _lists(state: DashboardState, collection: Collection) -> list[int]:
     """The versions of the list of candidates, oldest first."""
     if collection.kind != "string":
         return []
-    return sorted(each.version for each in state.candidate_versions(collection.name))
+    return sorted(version.version for version in state.candidate_versions(collection.name))
 
 
 def _candidates(params: Mapping[str, str], lists: Sequence[int]) -> int | None:

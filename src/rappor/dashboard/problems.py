@@ -46,7 +46,7 @@ def refusal(visitor: Visitor, roles: Iterable[Role], owner: str = "") -> tuple[s
     ('Analysts can do this; you are a viewer', 'Ask Browser team.')
     """
     able = [role.plural for role in Role if role in set(roles)]
-    able[1:] = [each.lower() for each in able[1:]]
+    able[1:] = [word.lower() for word in able[1:]]
     who = " and ".join([", ".join(able[:-1]), able[-1]] if len(able) > 1 else able)
     are = "nobody yet" if visitor.role is None else visitor.role.article
     return f"{who} can do this; you are {are}", f"Ask {owner or 'the operator of this dashboard'}."

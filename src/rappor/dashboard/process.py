@@ -71,8 +71,8 @@ class DashboardServer(uvicorn.Server):
         await super().startup(sockets)
         gc.freeze()  # objects that exist now stay
         gc.set_threshold(*_GC)
-        for each in self.servers:
-            host, port = each.sockets[0].getsockname()[:2]
+        for server in self.servers:
+            host, port = server.sockets[0].getsockname()[:2]
             _LOG.info("dashboard-listening", extra={"fields": {"host": host, "port": port}})
 
     @contextlib.contextmanager

@@ -165,8 +165,8 @@ class SnapshotBuilder:
             unreadable: files of the folder that cannot be read.
         """
         found: dict[str, dict[int, Collection]] = defaultdict(dict)
-        for each in drafts:
-            found[each.name][each.version] = each
+        for draft in drafts:
+            found[draft.name][draft.version] = draft
         stored = set()
         for definition in definitions:
             collection = self._parsed(definition.toml)
@@ -189,10 +189,11 @@ class SnapshotBuilder:
             return known
         slices = tuple(
             sorted(
-                Slice(it.cell.period, self._pairs(it.cell.dimensions), it.reports) for it in cells
+                Slice(cell.cell.period, self._pairs(cell.cell.dimensions), cell.reports)
+                for cell in cells
             )
         )
-        return _Part(cells, slices, _sums((it.period, it.reports) for it in slices))
+        return _Part(cells, slices, _sums((piece.period, piece.reports) for piece in slices))
 
 
 def _version_key(cell: CellSummary) -> VersionKey:
@@ -218,6 +219,6 @@ def _counted(
         versions[name].append(part.counted)
     for name, counted in versions.items():
         found[name, None] = (
-            counted[0] if len(counted) == 1 else _sums(each for part in counted for each in part)
+            counted[0] if len(counted) == 1 else _sums(count for part in counted for count in part)
         )
     return found

@@ -1,4 +1,4 @@
-"""Decoding ahead: the first page has numbers, and nobody who asks for something waits for it."""
+"""Prefetching: the first page has numbers, and no visitor waits for a prefetched job."""
 
 import threading
 from collections.abc import Iterator
@@ -29,11 +29,11 @@ def context(tmp_path: Path) -> Iterator[Context]:
         yield made
 
 
-def all_begun(context: Context, ahead: Prefetcher) -> list[str]:
+def all_begun(context: Context, prefetcher: Prefetcher) -> list[str]:
     """What one look starts, each waited for."""
     found = []
-    for name in ahead.due():
-        job = ahead.begin(name)
+    for name in prefetcher.due():
+        job = prefetcher.begin(name)
         if job is not None:
             ended = until_over(context.jobs, job)
             assert ended.state == DONE
@@ -45,10 +45,10 @@ def all_begun(context: Context, ahead: Prefetcher) -> list[str]:
 @pytest.mark.slow
 def test_what_can_be_decoded_is_decoded_once_it_rests(context: Context) -> None:
     """Not what is empty, has too few reports or has expired; and nothing twice."""
-    ahead = Prefetcher(context)
-    assert ahead.due() == []  # whether reports still come is not known at the first look
-    assert all_begun(context, ahead) == DECODED
-    assert all_begun(context, ahead) == []
+    prefetcher = Prefetcher(context)
+    assert prefetcher.due() == []  # whether reports still come is not known at the first look
+    assert all_begun(context, prefetcher) == DECODED
+    assert all_begun(context, prefetcher) == []
     catalogue = context.catalogue
     rows = rows_of(catalogue.collections(), context.state.latest_metas(), catalogue.today())
     found = {row.collection.name: row.decode for row in rows if row.decode}
@@ -62,9 +62,9 @@ def test_what_can_be_decoded_is_decoded_once_it_rests(context: Context) -> None:
 def test_the_page_shows_what_was_decoded_ahead_to_those_who_may_not_decode(
     context: Context,
 ) -> None:
-    ahead = Prefetcher(context)
-    ahead.due()
-    all_begun(context, ahead)
+    prefetcher = Prefetcher(context)
+    prefetcher.due()
+    all_begun(context, prefetcher)
     viewer = Browser(context)
     viewer.log_in(Role.VIEWER)
     assert 'data-state="ready"' in viewer.get("/collections/homepage").text
@@ -86,14 +86,14 @@ def test_reports_that_keep_coming_are_waited_for_but_not_for_ever(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     growing(context, monkeypatch)
-    ahead = Prefetcher(context)
-    seen = [ahead.due() for _ in range(PATIENCE + 2)]
+    prefetcher = Prefetcher(context)
+    seen = [prefetcher.due() for _ in range(PATIENCE + 2)]
     assert seen == [[]] * PATIENCE + [["homepage"]] * 2
 
 
 def test_a_job_at_work_is_not_disturbed(context: Context) -> None:
-    ahead = Prefetcher(context)
-    ahead.due()
+    prefetcher = Prefetcher(context)
+    prefetcher.due()
     go = threading.Event()
 
     def held() -> dict[str, object]:
@@ -101,8 +101,8 @@ def test_a_job_at_work_is_not_disturbed(context: Context) -> None:
         return {}
 
     context.jobs.start("nothing", held, "other")
-    assert ahead.due() == DECODED_OR_NOT
-    assert ahead.begin("homepage") is None
+    assert prefetcher.due() == DECODED_OR_NOT
+    assert prefetcher.begin("homepage") is None
     assert len(context.jobs.all()) == 1
     go.set()
 
@@ -111,10 +111,10 @@ def test_what_was_cancelled_or_failed_is_left_alone(context: Context) -> None:
     view = PageQuery.of({}, context.catalogue, context.state, "homepage")
     job = context.jobs.start("decode", {"data": "/nowhere"}, view.key)
     until_over(context.jobs, job)
-    ahead = Prefetcher(context)
-    ahead.due()
-    assert "homepage" in ahead.due()
-    assert ahead.begin("homepage") is None
+    prefetcher = Prefetcher(context)
+    prefetcher.due()
+    assert "homepage" in prefetcher.due()
+    assert prefetcher.begin("homepage") is None
 
 
 @pytest.mark.parametrize(("value", "on"), [("", True), ("off", False), ("0", False), ("yes", True)])
@@ -128,9 +128,9 @@ def test_the_environment_turns_it_off(
 @pytest.mark.slow
 def test_the_thread_decodes_and_ends(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TICK_SECONDS", 0.02)
-    ahead = Prefetcher(context)
-    ahead.start()
-    thread = next(each for each in threading.enumerate() if each.name == "ahead")
+    prefetcher = Prefetcher(context)
+    prefetcher.start()
+    thread = next(each for each in threading.enumerate() if each.name == "prefetch")
 
     def done() -> list[str]:
         return sorted(job.collection for job in context.jobs.all() if job.state == DONE)
@@ -138,6 +138,6 @@ def test_the_thread_decodes_and_ends(context: Context, monkeypatch: pytest.Monke
     try:
         wait_for(lambda: done() == DECODED)
     finally:
-        ahead.close()
+        prefetcher.close()
         thread.join(300)
     assert not thread.is_alive()

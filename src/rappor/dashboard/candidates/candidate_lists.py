@@ -75,7 +75,7 @@ def save_pending(context: Context, collection: str, draft: CandidateUpload, how:
     meta = {
         "collection": collection,
         "words": draft.words,
-        "unreadable": [list(each) for each in draft.unreadable],
+        "unreadable": [list(line) for line in draft.unreadable],
         "notes": list(draft.notes),
         "how": how,
     }
@@ -94,7 +94,7 @@ def read_pending(context: Context, collection: str, digest: str) -> PendingList 
         digest=digest,
         strings=strings,
         words=saved.meta["words"],
-        unreadable=tuple(UnreadableLine(*each) for each in saved.meta["unreadable"]),
+        unreadable=tuple(UnreadableLine(*line) for line in saved.meta["unreadable"]),
         notes=tuple(saved.meta["notes"]),
         how=saved.meta["how"],
         change=difference(() if present is None else present.strings, strings),
@@ -104,7 +104,7 @@ def read_pending(context: Context, collection: str, digest: str) -> PendingList 
 def versions_of(context: Context, collection: str) -> list[ListVersion]:
     """All saved versions, newest first, each with its difference."""
     listed = context.state.candidate_versions(collection)
-    return [ListVersion(each, _change(context, each)) for each in listed]
+    return [ListVersion(version, _change(context, version)) for version in listed]
 
 
 def _change(context: Context, about: CandidateVersion) -> ListDifference:

@@ -92,13 +92,13 @@ def as_json(context: Context, _request: Request, _visitor: Visitor, query: PageQ
         "collection": query.collection,
         "versions": [
             {
-                "version": each.about.version,
-                "size": each.about.size,
-                "made": each.about.made,
-                "actor": each.about.actor,
-                **each.change._asdict(),
+                "version": version.about.version,
+                "size": version.about.size,
+                "made": version.about.made,
+                "actor": version.about.actor,
+                **version.change._asdict(),
             }
-            for each in versions_of(context, query.collection)
+            for version in versions_of(context, query.collection)
         ],
     }
     return json_response(document)

@@ -82,7 +82,7 @@ class CollectionRow:
     @property
     def spark(self) -> Spark | None:
         """The last periods as a line; None without reports."""
-        last = [each.reports for each in self.entry.periods[-SPARK_PERIODS:]]
+        last = [period.reports for period in self.entry.periods[-SPARK_PERIODS:]]
         return spark_of(last) if last else None
 
     def record(self) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def collections(context: Context, request: Request, visitor: Visitor) -> Respons
         columns=_COLUMNS,
         sort_link=lambda sort: asked.address(sort=sort),
         page_link=lambda page: asked.address(page=page),
-        standings=[each.value for each in Standing],
+        standings=[standing.value for standing in Standing],
         unreadable=context.catalogue.unreadable(),
         has_store=context.catalogue.has_store,
     )
@@ -103,7 +103,7 @@ def collections_csv(context: Context, request: Request, _: Visitor) -> Response:
     asked = _ListQuery(request)
     records = [row.record() for row in chosen(_all_rows(context), asked.q, asked.state, asked.sort)]
     header = list(records[0]) if records else ["collection"]
-    return csv_response(header, (list(each.values()) for each in records), "collections.csv")
+    return csv_response(header, (list(record.values()) for record in records), "collections.csv")
 
 
 PAGES = (

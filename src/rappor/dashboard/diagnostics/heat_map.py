@@ -60,7 +60,7 @@ def cells_document(tables: dict[str, FloatArray | None]) -> dict[str, Any]:
     Args:
         tables: shape (m, k) each, by name; None if there is none.
     """
-    cohorts, bits = next(each.shape for each in tables.values() if each is not None)
+    cohorts, bits = next(table.shape for table in tables.values() if table is not None)
     block = block_of(cohorts, bits)
     document: dict[str, Any] = {
         "cohorts": cohorts,
@@ -76,7 +76,7 @@ def cells_document(tables: dict[str, FloatArray | None]) -> dict[str, Any]:
         means = table if block == Block(1, 1) else block_means(table, block)
         digits = 2 if name == "residuals" else 0 if block == Block(1, 1) else 1
         numbers = np.round(means, digits).ravel().tolist()
-        document[name] = [None if each != each else each for each in numbers]
+        document[name] = [None if number != number else number for number in numbers]
     return document
 
 

@@ -55,7 +55,9 @@ def page(context: Context, request: Request, visitor: Visitor, query: PageQuery)
     """The page."""
     seen = _look(context, visitor, query)
     diagnosis = seen.diagnosis
-    stored = [each.period for each in context.catalogue.periods(query.collection, query.version)]
+    stored = [
+        period.period for period in context.catalogue.periods(query.collection, query.version)
+    ]
     mode, light = _mode(request, diagnosis), _light(request)
     lit = set(lit_cells(light, seen.collection)) if light else set()
     extremes = [] if diagnosis is None else extreme_cells(*_tables(diagnosis))

@@ -86,8 +86,8 @@ def ingest_json(context: Context, _: Request, __: Visitor) -> Response:
             "last_retention": None if retention is None else retention._asdict(),
             "jobs": jobs_of(context),
             "accounts": [
-                {"name": each.name, "role": each.role.value, "revoked": each.revoked}
-                for each in context.state.accounts()
+                {"name": account.name, "role": account.role.value, "revoked": account.revoked}
+                for account in context.state.accounts()
             ],
         }
     )
@@ -106,7 +106,7 @@ def ingest_csv(context: Context, _: Request, __: Visitor) -> Response:
         ("queue_bytes", "", figures.queue_bytes),
         ("disk_free_bytes", "", disk.free),
         ("store_bytes", "", disk.store),
-        *(("refused_today", each.code, each.batches) for each in refused_of(figures)),
+        *(("refused_today", reason.code, reason.batches) for reason in refused_of(figures)),
     ]
     return csv_response(("figure", "label", "value"), rows, "ingest.csv")
 
@@ -259,7 +259,7 @@ def last_retention(context: Context) -> AuditEntry | None:
 def jobs_of(context: Context) -> list[dict[str, Any]]:
     """Jobs of this process, then saved jobs of earlier ones, newest first."""
     now = [job.document() | {"actor": job.actor} for job in context.jobs.all()]
-    known = {each["id"] for each in now}
+    known = {job["id"] for job in now}
     return now + [
         {"actor": ""} | job.document for job in context.state.jobs() if job.id not in known
     ]

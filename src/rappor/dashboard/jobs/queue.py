@@ -98,7 +98,7 @@ class Jobs:
                     return job
             if len(self._waiting) >= _MAX_WAITING:
                 raise TooManyJobs(f"{_MAX_WAITING} jobs are waiting: try again later")
-            own = sum(self._jobs[each].actor == actor for each in self._waiting)
+            own = sum(self._jobs[number].actor == actor for number in self._waiting)
             if actor and own >= MAX_PER_VISITOR:
                 raise TooManyJobs(f"{own} jobs of yours are waiting: try again later")
             job = Job(secrets.token_hex(8), kind, key, label or kind, actor, collection)

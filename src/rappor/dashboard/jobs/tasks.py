@@ -200,7 +200,7 @@ def trend(arguments: dict[str, Any], progress: Progress) -> JobResult:
         "collection": arguments["collection"],
         "dimensions": arguments["dimensions"],
         "list": arguments["list"],
-        "versions": sorted({each.version for each in found.values()}),
+        "versions": sorted({result.version for result in found.values()}),
         "decoded": len(fresh),
     }
     return kept.pack([found[period] for period in sorted(found)], about)

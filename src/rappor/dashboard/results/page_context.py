@@ -194,15 +194,15 @@ def _comparisons(context: Context, query: PageQuery, stored: list[str]) -> list[
         earlier = stored[max(0, start - shown) : start]
         if earlier:
             made.append(Option(f"{earlier[0]}..{earlier[-1]}", f"{earlier[0]} – {earlier[-1]}"))
-    others = [each for each in reversed(stored) if each not in query.periods]
-    made += [Option(each, each) for each in others]
+    others = [period for period in reversed(stored) if period not in query.periods]
+    made += [Option(period, period) for period in others]
     for name, value in query.dimensions:
         for other in context.catalogue.values(query.collection, query.version, name):
             if other != value:
                 made.append(Option(f"{name}={other}", f"{name}: {other}"))
-    if query.vs and query.vs not in {each.value for each in made}:
+    if query.vs and query.vs not in {option.value for option in made}:
         made.append(Option(query.vs, query.vs))
-    return [each._replace(chosen=each.value == query.vs) for each in made]
+    return [option._replace(chosen=option.value == query.vs) for option in made]
 
 
 def _warnings(result: StoredDecode | None) -> list[str]:

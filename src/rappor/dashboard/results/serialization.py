@@ -203,7 +203,7 @@ def _result(
 
 
 def _numbers(listed: list[Any] | None) -> FloatArray | None:
-    return None if listed is None else np.array([_number(each) for each in listed], np.float64)
+    return None if listed is None else np.array([_number(number) for number in listed], np.float64)
 
 
 def _number(value: float | str | None) -> float:

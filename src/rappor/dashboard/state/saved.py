@@ -107,7 +107,7 @@ def results_not_of(connection: sqlite3.Connection, stored: Set[tuple[str, int]])
     gone = []
     for key, name, version, versions in rows:
         made_of = {version, *json.loads(versions or "[]")} - {None}
-        if name not in names or any((name, each) not in stored for each in made_of):
+        if name not in names or any((name, version) not in stored for version in made_of):
             gone.append(key)
     return gone
 
@@ -201,7 +201,7 @@ def save_list(
     kept = tuple(strings)
     if not kept:
         raise ParamsError("a list of candidates needs at least one string; this one is empty")
-    if any("\n" in each for each in kept):
+    if any("\n" in string for string in kept):
         raise ParamsError("a candidate must not contain a line break")
     (last,) = connection.execute(
         "SELECT max(version) FROM candidates WHERE collection=?", (collection,)

@@ -150,17 +150,19 @@ def pack(results: Sequence[PeriodResult], about: dict[str, Any]) -> JobResult:
     """Serialize the results of periods."""
     facts = [
         {
-            "period": each.period,
-            "version": each.version,
-            "digest": each.digest,
-            "reports": each.reports,
-            "detected": each.detected,
-            "threshold": each.threshold if math.isfinite(each.threshold) else None,
-            "unlisted": each.unlisted and list(each.unlisted),
+            "period": result.period,
+            "version": result.version,
+            "digest": result.digest,
+            "reports": result.reports,
+            "detected": result.detected,
+            "threshold": result.threshold if math.isfinite(result.threshold) else None,
+            "unlisted": result.unlisted and list(result.unlisted),
         }
-        for each in results
+        for result in results
     ]
-    cells = [(each.period, name, *cell) for each in results for name, cell in each.rows.items()]
+    cells = [
+        (result.period, name, *cell) for result in results for name, cell in result.rows.items()
+    ]
     columns = list(zip(*cells, strict=True)) if cells else [()] * len(_COLUMNS)
     types = (pa.string(), pa.string(), pa.float64(), pa.float64(), pa.float64(), pa.bool_())
     arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
@@ -177,7 +179,7 @@ def unpack(meta: Mapping[str, Any], table: bytes) -> dict[str, PeriodResult]:
     rows = pa.ipc.open_file(pa.BufferReader(table)).read_all()
     cells: dict[str, dict[str, TrendCell]] = {}
     for period, name, *cell in zip(
-        *(rows.column(each).to_pylist() for each in _COLUMNS), strict=True
+        *(rows.column(column).to_pylist() for column in _COLUMNS), strict=True
     ):
         cells.setdefault(period, {})[name] = TrendCell(*cell)
     found = {}

@@ -197,8 +197,8 @@ def trend_marks(context: Context, trend: TrendQuery) -> list[Mark]:
     lists: Sequence[tuple[int, Any]] = ()
     if trend.collection.kind == "string":
         lists = [
-            (each.version, datetime.fromisoformat(each.made).date())
-            for each in context.state.candidate_versions(name)
+            (version.version, datetime.fromisoformat(version.made).date())
+            for version in context.state.candidate_versions(name)
         ]
     return marks_of(trend.periods, definitions, lists)
 
