@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rappor.store import CellSummary, Store
 
 if TYPE_CHECKING:
-    from rappor.store import Retained
+    from rappor.store import RetentionResult
 
 
 def register_backup(verbs: Any) -> argparse.ArgumentParser:
@@ -179,7 +179,7 @@ def _forget_results(data: str, stored: set[tuple[str, int]]) -> None:
             state.keep_results_of(stored)
 
 
-def _retained_lines(done: Retained) -> list[str]:
+def _retained_lines(done: RetentionResult) -> list[str]:
     verb_ = "would be removed" if done.dry_run else "removed"
     lines = [
         f"{done.reports:,} kept reports in {len(done.report_cells):,} cells {verb_}",
@@ -191,7 +191,7 @@ def _retained_lines(done: Retained) -> list[str]:
     return lines + [f"  expired: {name}" for name in names]
 
 
-def _retained_document(done: Retained) -> dict[str, Any]:
+def _retained_document(done: RetentionResult) -> dict[str, Any]:
     return {
         "today": done.today.isoformat(),
         "dry_run": done.dry_run,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rappor.collection import Collection
 from rappor.dashboard.picture import PeriodCount, Picture, Slice, UnreadableStore, VersionKey
 from rappor.store import CellSummary, Definition
-from rappor.store.cells import dimensions_pairs
+from rappor.store.cell_key import dimensions_pairs
 
 _DEFINITIONS = 1024
 

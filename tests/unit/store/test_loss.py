@@ -363,7 +363,7 @@ def test_a_store_is_not_made_anew_where_another_has_left_its_files(
     killed: Path, tmp_path: Path, left: str
 ) -> None:
     shutil.copy(killed / left, tmp_path)
-    with pytest.raises(StoreError, match=f"{left} is there"):
+    with pytest.raises(StoreError, match=f"{left} exists"):
         open_store(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [left]
 

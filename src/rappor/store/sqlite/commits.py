@@ -1,11 +1,10 @@
-"""The number of commits, in the store and in a small file next to it: a log that is lost is missed.
+"""Counts commits in the store and in a small file next to it, to notice a lost write-ahead log.
 
-Each transaction that writes adds one to the number in the store, which is then in the write-ahead
-log. After the commit the number is written into the record, a file that no log has to be read for.
-A store that has fewer commits than its record has lost some that were acknowledged. The record is
-written without a sync, so it costs a commit nothing to speak of: a killed process leaves it exact,
-and a power cut leaves it at most `SYNC_SECONDS` behind, which makes it a weaker witness, and never
-a wrong one.
+Each transaction that writes adds one to the number in the store, which is first in the write-ahead
+log. After the commit the number is also written to the record, a separate file. If the store has
+fewer commits than its record, acknowledged commits were lost. The record is not synced at each
+commit, so it costs almost nothing. It is exact after a process was killed. After a power cut it may
+be up to `SYNC_SECONDS` behind; then it proves less, and nothing wrong.
 """
 
 from __future__ import annotations
@@ -22,48 +21,48 @@ from rappor.store.sqlite.connection import Connection
 from rappor.store.sqlite.seals import SIZE, checksum, typed
 
 ENDING = "-commits"
-SYNC_SECONDS = 5.0  # between two syncs of the record, at least
-_SLOTS = 8  # the latest numbers: one that is torn, or late, leaves the others
+SYNC_SECONDS = 5.0  # the shortest time between two syncs of the record
+_SLOTS = 8  # for the latest numbers: if one write is torn or late, the others remain
 _SLOT_BYTES = 8 + SIZE
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
-class Commits(NamedTuple):
+class CommitRow(NamedTuple):
     """The row of `commits`.
 
     Attributes:
-        number: transactions that were committed, this one included.
-        unfinished: whether somebody may be writing; False after an orderly end of the last one.
+        number: the number of committed transactions, including this one.
+        unfinished: whether somebody may be writing; False after the last writer closed in order.
     """
 
     number: int
     unfinished: bool
 
 
-def read(connection: Connection) -> Commits:
-    """The row, or StoreError where it was changed or is gone."""
+def read(connection: Connection) -> CommitRow:
+    """The row, or StoreError if it was changed or is missing."""
     row = connection.execute("SELECT number, unfinished, checksum FROM commits").fetchone()
     number, unfinished, sealed = typed(row, "iib", "the number of commits")
     if checksum("commits", number, unfinished) != sealed and (number or unfinished or any(sealed)):
         raise StoreError("the number of commits: damaged (checksum)")
-    return Commits(number, bool(unfinished))
+    return CommitRow(number, bool(unfinished))
 
 
-def count(connection: Connection, *, unfinished: bool) -> tuple[Commits, Commits]:
-    """Count the open transaction; the row before it and with it."""
+def count(connection: Connection, *, unfinished: bool) -> tuple[CommitRow, CommitRow]:
+    """Count the open transaction; return the row before it and with it."""
     before = read(connection)
-    after = Commits(before.number + 1, unfinished)
+    after = CommitRow(before.number + 1, unfinished)
     _write(connection, after)
     return before, after
 
 
 def finish(connection: Connection) -> None:
-    """Say of a copy that nobody is writing to it."""
+    """Mark a copy: nobody writes to it."""
     number, _ = read(connection)
-    _write(connection, Commits(number, False))
+    _write(connection, CommitRow(number, False))
 
 
-def _write(connection: Connection, row: Commits) -> None:
+def _write(connection: Connection, row: CommitRow) -> None:
     unfinished = int(row.unfinished)
     connection.execute(
         "UPDATE commits SET number=?, unfinished=?, checksum=?",
@@ -71,8 +70,8 @@ def _write(connection: Connection, row: Commits) -> None:
     )
 
 
-class Record:
-    """The file next to the store that says how many commits it has, at least.
+class CommitRecord:
+    """The file next to the store with the least number of commits that it must have.
 
     Args:
         path: the store's file.
@@ -91,14 +90,14 @@ class Record:
                 os.fsync(self._descriptor)
 
     def note(self, number: int) -> None:
-        """A transaction of this number is on disk."""
+        """Note that the transaction with this number is on disk."""
         if self._descriptor is None:
             return
         at = number % _SLOTS * _SLOT_BYTES
         try:
             os.pwrite(self._descriptor, _slot(number), at)
         except OSError as error:
-            if error.errno not in _NO_ROOM:  # else it is behind until there is room
+            if error.errno not in _NO_ROOM:  # else the record is behind until there is room
                 raise StoreBroken(f"{self.path}: the disk failed ({error})") from error
         now = self._clock()
         if self._synced_at is None or now - self._synced_at >= SYNC_SECONDS:
@@ -107,14 +106,14 @@ class Record:
                 os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
 def recorded(path: Path) -> int | None:
-    """How many commits a store has at least, as its record says; None where none can be read."""
+    """The least number of commits of a store by its record; None if it has no readable record."""
     try:
         data = Path(f"{path}{ENDING}").read_bytes()[: _SLOTS * _SLOT_BYTES]
     except FileNotFoundError:
@@ -133,7 +132,7 @@ def _is_sound(slot: bytes) -> bool:
 
 
 class _failing:
-    """Errors of the file system in our words."""
+    """Turns errors of the file system into StoreFull and StoreBroken."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
