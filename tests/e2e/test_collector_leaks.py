@@ -1,4 +1,4 @@
-"""B6: nothing that a request carries beside its reports is in any file that the process wrote."""
+"""Nothing of a request except its reports is in any file that the process wrote."""
 
 import base64
 import http.client

@@ -89,7 +89,7 @@ class TwoTransactions(Wrapped):
 
 
 class SickDisk(Wrapped):
-    """As full or as broken as files named `full` and `broken` beside the data folder say."""
+    """Full or broken while files named `full` or `broken` are next to the data folder."""
 
     def add(self, tokens: Sequence[bytes], fold: Folding, day: date) -> list[bool]:
         if (self.where.parent / "full").exists():
@@ -109,7 +109,7 @@ class SlowDisk(Wrapped):
 
 
 class GatedDisk(Wrapped):
-    """No commit ends while there is a file named `gate` beside the data folder."""
+    """No commit ends while a file named `gate` is next to the data folder."""
 
     def add(self, tokens: Sequence[bytes], fold: Folding, day: date) -> list[bool]:
         while (self.where.parent / "gate").exists():

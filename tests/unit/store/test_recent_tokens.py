@@ -1,4 +1,4 @@
-"""Fresh tokens: in rows of their own until they are moved, and known all the time (ADR 011)."""
+"""Recent tokens: in rows of their own until they are moved, and recognised all the time."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""What a process remembers of the rows that it wrote is what is there, whoever else writes."""
+"""The cached rows of a process are those in the store, even if others write."""
 
 from __future__ import annotations
 
