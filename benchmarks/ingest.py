@@ -1,10 +1,10 @@
-"""Load on one collector: durable batches beside the same server's no-op route, in one run.
+"""Load on one collector: durable batches compared with a no-op route of the same server.
 
 wrk sends with 64 connections from the same machine. Where wrk is not installed (Debian, Ubuntu:
-apt-get install wrk) there is nothing to measure rates with, which is said in one line.
+apt-get install wrk) rates are not measured; one line says so.
 
 Then the times that an operator notices: to start, to answer under overload or with a full disk, to
-cut off slow senders, to stop. A figure that misses its goal is said, and makes the exit code 1.
+cut off slow senders, to stop. If a figure misses its goal, the exit code is 1.
 
     make bench                             all of it
     python benchmarks/ingest.py --quick    two seconds a route, for a look
@@ -40,8 +40,8 @@ PARAMS = Params(k=128, h=2, m=32, f=0.5, p=0.5, q=0.75)
 HOSTILE_CELLS = Params(k=4096, h=2, m=1024, f=0.5, p=0.5, q=0.75)
 CONNECTIONS = 64
 LARGE = 10_000
-LEAST_SHARE = 0.45  # of the no-op route's requests, for durable batches of one report
-LEAST_REPORTS = 5e6  # a second, in batches of 10,000
+MIN_SHARE = 0.45  # of the no-op route's requests, for durable batches of one report
+MIN_REPORTS = 5e6  # a second, in batches of 10,000
 
 # Every request is the same bytes but for the token: 16 random bytes at a fixed place.
 SCRIPT = """
@@ -307,7 +307,7 @@ def hostile_batch(today: datetime.date, number: int) -> bytes:
     return gzip.compress(head + cohorts + bytes(HOSTILE_CELLS.m * HOSTILE_CELLS.k // 8))
 
 
-def seconds_beside_hostile_cells(folder: Path, seconds: float) -> dict[str, float]:
+def seconds_with_hostile_cells(folder: Path, seconds: float) -> dict[str, float]:
     """The slowest answer to an honest client, stored or sent away, while 32 senders have 20
     collections of lint's largest size rewritten; and the memory that it took."""
     today = datetime.datetime.now(datetime.UTC).date()
@@ -338,11 +338,11 @@ def seconds_beside_hostile_cells(folder: Path, seconds: float) -> dict[str, floa
             sender.join()
         status = Path(f"/proc/{process.pid}/status").read_text()
         peak = int(status.partition("VmHWM:")[2].split()[0]) * 1024
-    return {"answer beside hostile cells": max(waited), PEAK: peak / 2**20}
+    return {"answer with hostile cells": max(waited), PEAK: peak / 2**20}
 
 
-PEAK = "memory beside hostile cells, MiB"
-MOST_SECONDS = {
+PEAK = "memory with hostile cells, MiB"
+MAX_SECONDS = {
     "processor time to start": 0.5,
     "hostile body: numbers": 0.02,
     "hostile body: keys": 0.02,
@@ -352,13 +352,13 @@ MOST_SECONDS = {
     "slow headers cut off": 8.0,
     "slow body cut off": 13.0,
     "stop with an open request": 10.0,
-    "answer beside hostile cells": 1.0,
+    "answer with hostile cells": 1.0,
     PEAK: 512.0,
 }
 
 
 def times(seconds: float) -> dict[str, float]:
-    """Everything that has a goal in MOST_SECONDS."""
+    """Everything that has a goal in MAX_SECONDS."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         return {
@@ -366,7 +366,7 @@ def times(seconds: float) -> dict[str, float]:
             **seconds_of_hostile_bodies(folder / "hostile"),
             **seconds_on_a_slow_disk(folder / "slow", seconds),
             **seconds_until_cut_off(folder / "cut"),
-            **seconds_beside_hostile_cells(folder / "cells", seconds),
+            **seconds_with_hostile_cells(folder / "cells", seconds),
         }
 
 
@@ -387,12 +387,12 @@ def main() -> int:
         share, reports = one["rate"] / noop["rate"], many["rate"] * LARGE
         failed = int(one["failed"] + many["failed"])
         promises = {
-            "share of no-op": (share, LEAST_SHARE, share >= LEAST_SHARE),
-            "reports a second": (reports, LEAST_REPORTS, reports >= LEAST_REPORTS),
+            "share of no-op": (share, MIN_SHARE, share >= MIN_SHARE),
+            "reports a second": (reports, MIN_REPORTS, reports >= MIN_REPORTS),
             "failed requests": (failed, 0, failed == 0),
         }
     for name, value in times(2 if args.quick else 10).items():
-        goal = MOST_SECONDS[name]
+        goal = MAX_SECONDS[name]
         promises[name if name == PEAK else f"{name}, s"] = (value, goal, value <= goal)
     document = {
         "routes": found,

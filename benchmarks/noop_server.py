@@ -13,7 +13,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as `rappor collect` does
 
 from rappor.collector import process
 from rappor.collector.app import App
-from rappor.collector.body import fields_of, read_body
+from rappor.collector.request import fields_of, read_body
 from rappor.collector.settings import CollectorSettings
 
 NOOP_PATH = "/v1/noop"

@@ -1,4 +1,4 @@
-"""B7: clocks that are two days off, many writers at once, and the two ways to the same counts."""
+"""Clocks that are two days off, many writers at once, and the two ways to the same counts."""
 
 import datetime
 import os

@@ -207,7 +207,7 @@ def test_a_neighbourhood_gets_its_connections_back(tmp_path: Path) -> None:
 
 
 def certificate(folder: Path) -> Path:
-    """A certificate for localhost and its key, in one file beside a planted collector's data."""
+    """A certificate for localhost and its key, in one file next to a planted collector's data."""
     file = folder / "tls.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-nodes", "-days", "2"]
     command += ["-pkeyopt", "ec_paramgen_curve:P-256"]

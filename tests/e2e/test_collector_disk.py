@@ -1,4 +1,4 @@
-"""B3: a full disk is waited out, a broken one ends the process; nothing acknowledged is lost."""
+"""A full disk is waited out, a broken one ends the process; nothing acknowledged is lost."""
 
 import shutil
 import subprocess
@@ -109,7 +109,7 @@ def test_a_disk_that_fails_is_outlived_by_serve(tmp_path: Path) -> None:
     command = collect_command(tmp_path, verb="serve")
     made = batch([Report(0, 1)], k=wide.k)
     with running([sys.executable, "-c", LIMITED, str(limit), *command]) as process:
-        acknowledged = 0  # as many as the log has room for
+        acknowledged = 0  # the number that the log has room for
         with client_of(process) as client:
             while (answer := client.send(made)).status == 204:
                 acknowledged += 1

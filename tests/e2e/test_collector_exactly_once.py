@@ -1,4 +1,4 @@
-"""Each batch counts once, whoever else sends it, kills the collector or works on its store."""
+"""Each batch counts once, even if others send it, kill the collector or use its store."""
 
 import gzip
 import os

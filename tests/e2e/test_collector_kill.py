@@ -1,4 +1,4 @@
-"""B1: kill -9 of the collector at random moments: nothing acknowledged lost, nothing twice.
+"""Kill -9 of the collector at random moments: nothing acknowledged lost, nothing twice.
 
 Power, from eight runs of each planted collector, which stop at the first fault: ack-first was
 caught after 5.1 kills on average (at most 17), two-transactions after 3.5 (8), moves-in-two after

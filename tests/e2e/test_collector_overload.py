@@ -1,4 +1,4 @@
-"""B5: too much of everything: memory stays bounded, newcomers are sent away, it recovers."""
+"""Too much of everything: memory stays bounded, newcomers are sent away, it recovers."""
 
 import contextlib
 import http.client
@@ -41,7 +41,7 @@ class Offered:
 
 
 def offer(process: Process, connections: int, accepted: int, shed: int) -> Offered:
-    """Send from many connections at once until so many batches were accepted and sent away."""
+    """Send from many connections at once until this many batches were accepted and refused."""
     offered = Offered()
     lock = threading.Lock()
 

@@ -234,7 +234,7 @@ def test_options_that_do_not_go_together_are_usage_errors() -> None:
 def test_a_changed_definition_of_a_live_version_is_refused_and_not_tried_again(
     copied: Path,
 ) -> None:
-    """Exit code 3, as for every other file that somebody has to mend: serve does not try again."""
+    """Exit code 3, as for every other file that needs correction: serve does not try again."""
     changed = Collection("homepage", 1, PARAMS.__class__(k=16, h=2, m=4, f=0.25, p=0.5, q=0.75))
     write_collections(copied, changed)
     done = rappor(*collect_command(copied, verb="serve")[3:])

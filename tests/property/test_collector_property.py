@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from rappor.collection import Collection, Registry
 from rappor.collector.admission import Admission
 from rappor.collector.app import App
-from rappor.collector.body import Fields, fields_of, parse
 from rappor.collector.keys import read_keys
 from rappor.collector.metrics import Metrics
 from rappor.collector.quota import RateLimit, prefix
 from rappor.collector.refusal import Refusal
+from rappor.collector.request import Fields, fields_of, parse
 from rappor.collector.settings import CollectorSettings
 from rappor.errors import ParamsError, WireError
 from rappor.wire import BINARY, JSON, PROBLEMS, Batch, encode_batch, encode_batch_json

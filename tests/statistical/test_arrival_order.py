@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from rappor.store import open_store
-from rappor.store.sqlite import chunks, pages
+from rappor.store.sqlite import page_layout, report_chunks
 from support import store_samples as samples
 from support.command import environment
 from support.store_samples import DAY, WIDTH, always, cell, collection, fold
@@ -65,7 +65,7 @@ def on_disk(folder: Path) -> list[NDArray[np.int64]]:
     connection = sqlite3.connect(folder / "store.sqlite")
     found = []
     for size, data in connection.execute("SELECT size, data FROM reports ORDER BY id"):
-        start = 0 if len(data) == size * WIDTH else pages.HIDDEN
+        start = 0 if len(data) == size * WIDTH else page_layout.HIDDEN
         body = data[start : start + size * WIDTH]
         table = np.frombuffer(body, np.uint8).reshape(-1, WIDTH).astype(np.int64)
         found.append(table @ (1 << 8 * np.arange(WIDTH)))
@@ -108,7 +108,7 @@ TESTS = (p_by_chunk, p_by_place, p_by_group, p_by_group_and_chunk)
 def check_is_whole(found: list[NDArray[np.int64]]) -> None:
     assert sorted(np.concatenate(found).tolist()) == list(range(2 * EACH))
     sizes = sorted(map(len, found))
-    assert sizes[1:] == [chunks.FULL] * (len(sizes) - 1)  # no size tells of a batch
+    assert sizes[1:] == [report_chunks.FULL] * (len(sizes) - 1)  # no size tells of a batch
 
 
 def in_groups(size: int) -> list[range]:
@@ -154,7 +154,7 @@ def at_the_end(total: int, wanted: int) -> NDArray[np.uint64]:
 
 def in_the_last_chunk(total: int, wanted: int) -> NDArray[np.uint64]:
     """New reports mixed into a chunk until it is full, which was the rule once."""
-    first = (total - wanted) // chunks.FULL * chunks.FULL
+    first = (total - wanted) // report_chunks.FULL * report_chunks.FULL
     return np.random.default_rng(total).permutation(np.arange(first, total))[:wanted].astype("u8")
 
 
@@ -168,7 +168,7 @@ def half_mixed(total: int, wanted: int) -> NDArray[np.uint64]:
 def test_an_order_that_tells_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: Callable[[int, int], object]
 ) -> None:
-    monkeypatch.setattr(chunks, "places", planted)
+    monkeypatch.setattr(report_chunks, "places", planted)
     written(tmp_path, in_groups(GROUP))
     found = on_disk(tmp_path)
     check_is_whole(found)
@@ -180,12 +180,12 @@ def test_places_are_drawn_evenly() -> None:
     of them twice. A draw that is off by a tenth at each place has χ² near 179, with 96 as the
     limit: it is found in 999 of 1,000 runs."""
     rounds, total, wanted = 2_000, 40, 7
-    drawn = np.array([chunks.places(total, wanted) for _ in range(rounds)])
+    drawn = np.array([report_chunks.places(total, wanted) for _ in range(rounds)])
     assert all(len(set(row)) == wanted for row in drawn.tolist())
     for column in (drawn, drawn[:, 0], drawn[:, -1]):
         counts = np.bincount(column.ravel().astype(int), minlength=total)
         assert stats.chisquare(counts).pvalue > ALPHA
-    whole = np.array([chunks.places(5, 5) for _ in range(rounds)])
+    whole = np.array([report_chunks.places(5, 5) for _ in range(rounds)])
     orders = np.unique(whole, axis=0, return_counts=True)[1]
     assert len(orders) == 120
     assert stats.chisquare(orders).pvalue > ALPHA

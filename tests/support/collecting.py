@@ -167,7 +167,7 @@ class Process:
         return [each for each in self.log if each["event"] == event][count - 1]
 
     def listens_again(self) -> None:
-        """Forget that it listens, before something that makes it start anew."""
+        """Forget that it listens, before something that makes it restart."""
         self._listening.clear()
 
     def events(self) -> list[str]:

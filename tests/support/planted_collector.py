@@ -89,7 +89,7 @@ class TwoTransactions(Wrapped):
 
 
 class SickDisk(Wrapped):
-    """As full or as broken as files named `full` and `broken` beside the data folder say."""
+    """Full or broken while files named `full` or `broken` are next to the data folder."""
 
     def add(self, tokens: Sequence[bytes], fold: Folding, day: date) -> list[bool]:
         if (self.where.parent / "full").exists():
@@ -109,7 +109,7 @@ class SlowDisk(Wrapped):
 
 
 class GatedDisk(Wrapped):
-    """No commit ends while there is a file named `gate` beside the data folder."""
+    """No commit ends while a file named `gate` is next to the data folder."""
 
     def add(self, tokens: Sequence[bytes], fold: Folding, day: date) -> list[bool]:
         while (self.where.parent / "gate").exists():
@@ -132,7 +132,7 @@ class PoisonedCell(Wrapped):
 
 def small_fresh(where: str | Path) -> Store:
     """No bug: what takes tens of thousands of tokens happens after a few, with each commit."""
-    recent_tokens.FULL, recent_tokens.BLOCK, recent_tokens.MOST = 4, 4, 8
+    recent_tokens.FULL, recent_tokens.BLOCK, recent_tokens.MAX_TOKENS = 4, 4, 8
     return open_store(where)
 
 
@@ -150,7 +150,7 @@ def moves_in_two(where: str | Path) -> Store:
             recent_tokens._move(connection, row.day, row.data)
             self.tokens.difference_update(recent_tokens.split(row.data))
 
-    RecentTokens._follow = follow  # type: ignore[method-assign]
+    RecentTokens._move_some = follow  # type: ignore[method-assign]
     return small_fresh(where)
 
 
@@ -188,7 +188,7 @@ TIMES: dict[str, dict[tuple[ModuleType, str], float]] = {
     },
     "poisoned-cell": {(log, "WINDOW_SECONDS"): math.inf},
     "short-drain": {(process, "DRAIN_SECONDS"): 1.0},
-    "gated-disk": {(process, "DRAIN_SECONDS"): 300.0, (writer, "_PATIENCE_SECONDS"): math.inf},
+    "gated-disk": {(process, "DRAIN_SECONDS"): 300.0, (writer, "_MAX_WAIT_SECONDS"): math.inf},
 }
 
 
@@ -208,7 +208,7 @@ def run(bug: str, data: str, collections: str, port: str) -> int:
     group = 4 if bug == "narrow-disk" else 1024  # four batches each 50 ms: 80 a second
     more: dict[str, Any] = {}
     if bug == "impatient":
-        more = {"most_connections": 64, "prefix_connections": 16}
+        more = {"max_connections": 64, "max_prefix_connections": 16}
         vars(process)["bound"] = small_buffers
     tls = Path(data).with_name("tls.pem")  # certificate and key, where the test put one
     if tls.exists():

@@ -196,7 +196,7 @@ class StoreContract:
 
     def test_reports_are_refused_where_the_definition_keeps_counts_only(self, store: Store) -> None:
         store.save_definition(collection(version=2).to_toml(), actor="ann")
-        with pytest.raises(StoreError, match="counts only"):
+        with pytest.raises(StoreError, match="keeps no reports"):
             store.add([token(1)], always([fold(cell(version=2), 0, [1], keep=True)]), DAY)
 
     # Definitions and the audit log.

@@ -186,8 +186,8 @@ def run(args: argparse.Namespace) -> int:
             rate=args.rate,
             forwarded=args.forwarded,
             queue_batches=args.queue,
-            most_connections=args.connections,
-            prefix_connections=args.prefix_connections,
+            max_connections=args.connections,
+            max_prefix_connections=args.prefix_connections,
             log_level=args.log_level,
         )
     )

@@ -53,11 +53,11 @@ def run(args: argparse.Namespace) -> int:
     no_core_dumps()  # for this process and those that it starts
     with_dashboard = not args.no_dashboard and _has_packages()
     from rappor.collector import log
-    from rappor.collector.folder_lock import Claim
-    from rappor.collector.supervise import Child, Supervisor
+    from rappor.collector.folder_lock import CollectorLock
+    from rappor.collector.supervisor import Child, Supervisor
 
     log.set_up(args.log_level)
-    Claim(args.data).close()  # raises StoreError if another process has claimed the folder
+    CollectorLock(args.data).close()  # raises StoreError if another process has claimed the folder
     args.port = args.port or free_port(args.host)  # a restarted collector keeps its port
     children = [Child("collector", _command("collect", *options_again(args)))]
     say(f"collector: {collector_address(args)}")

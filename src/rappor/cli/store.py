@@ -31,7 +31,7 @@ from rappor.errors import DecodeError, ParamsError, StoreFull
 
 if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
-    from rappor.store import CellSummary, Fold, Retained, Store
+    from rappor.store import CellSummary, Fold, RetentionResult, Store
 
 DAMAGED = 1  # the exit code of `rappor status`
 _EXAMPLES_SHOWN = 5
@@ -483,7 +483,7 @@ def _forget_results(data: str, stored: set[tuple[str, int]]) -> None:
             state.keep_results_of(stored)
 
 
-def _retained_lines(done: Retained) -> list[str]:
+def _retained_lines(done: RetentionResult) -> list[str]:
     outcome = "would be deleted" if done.dry_run else "deleted"
     lines = [
         f"{done.reports:,} kept reports in {len(done.report_cells):,} cells {outcome}",
@@ -495,7 +495,7 @@ def _retained_lines(done: Retained) -> list[str]:
     return lines + [f"  expired: {name}" for name in names]
 
 
-def _retained_document(done: Retained) -> dict[str, Any]:
+def _retained_document(done: RetentionResult) -> dict[str, Any]:
     return {
         "today": done.today.isoformat(),
         "dry_run": done.dry_run,

@@ -1,4 +1,4 @@
-"""The internet-facing, write-only HTTP service (R17-R19, R35).
+"""The internet-facing, write-only HTTP service.
 
-Nothing here can decode: the process that strangers reach holds counts, and no way to read them out.
+It cannot decode: the process that strangers reach stores counts and has no way to read them out.
 """

@@ -1,7 +1,8 @@
-"""Whether a batch may be counted, and in which cell (R8, R17-R19; SECURITY: all or nothing).
+"""Decides whether a batch is counted, and in which cell: the whole batch or nothing of it.
 
-What batches of one cell share is worked out once and remembered for the day, by the bytes that say
-it. A batch then costs a look-up and a look at its cohorts and padding, a tenth of a full parse.
+Batches of one cell have the same header. The cell of a header is worked out once and kept for the
+day, by the header's bytes. A later batch costs a look-up and a check of its cohorts and padding,
+which takes a tenth of the time of a full parse.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from rappor.collection import Collection, Registry, check_period, days_of
 from rappor.collector.refusal import Refusal
 from rappor.errors import ParamsError
 from rappor.store import CellKey
-from rappor.store.sqlite.tokens import CLOCK_DAYS
+from rappor.store.sqlite.token_rows import CLOCK_DAYS
 from rappor.wire import Batch, decode_batch
 from rappor.wire.binary import split_batch
 from rappor.wire.packing import clear_padding
@@ -24,23 +25,23 @@ from rappor.wire.protocol import ACCEPTANCE_DAYS, SKEW_DAYS
 
 Today = Callable[[], datetime.date]
 
-_MOST_PLACES = 10_000  # remembered; dimensions multiply
+_MAX_DESTINATIONS = 10_000  # in the cache; their number multiplies with dimensions
 
 
 def utc_today() -> datetime.date:
-    """The day by this machine's clock."""
+    """Today in UTC, by this machine's clock."""
     return datetime.datetime.now(datetime.UTC).date()
 
 
 class Destination(NamedTuple):
-    """Where the reports of a batch are counted, and what they must fit.
+    """Where the reports of a batch are counted, and the parameters that they must have.
 
     Attributes:
         cell: the key in the store.
-        digest: of the parameters in that period.
-        k: bits in a report.
-        m: cohorts.
-        keep: whether the reports themselves are kept.
+        digest: the digest of the parameters in that period.
+        k: the number of bits in a report.
+        m: the number of cohorts.
+        keep: whether the store keeps the reports themselves.
     """
 
     cell: CellKey
@@ -51,17 +52,17 @@ class Destination(NamedTuple):
 
 
 class Admitted(NamedTuple):
-    """A batch that fits: where it is counted, and what.
+    """A batch that fits its collection.
 
     Attributes:
-        token: the batch's, 16 bytes.
-        place: where.
-        cohorts: each report's cohort, two bytes, the lower one first.
+        token: the batch's token.
+        destination: where it is counted.
+        cohorts: each report's cohort, as in `wire.Batch`.
         reports: each report in ceil(k/8) bytes.
     """
 
     token: bytes
-    place: Destination
+    destination: Destination
     cohorts: bytes
     reports: bytes
 
@@ -72,10 +73,10 @@ class Admitted(NamedTuple):
 
 
 def is_remembered(period: str, retained: datetime.date) -> bool:
-    """Whether no batch of a period can have had a token that retention has forgotten.
+    """Whether the tokens of all batches of a period are still in the store.
 
-    Retention on a day forgets tokens that are 18 days old, 24 where there are weeks. That is too
-    old for any replay, unless the clock was ahead then and is not now.
+    Retention deletes tokens that are 18 days old, or 24 if a collection has weeks. No batch that
+    old is accepted again, unless the clock was ahead when retention ran and has been set back.
 
     >>> retained = datetime.date(2026, 11, 20)
     >>> [is_remembered(period, retained) for period in ("2026-11-02", "2026-11-03", "2026-W44")]
@@ -102,59 +103,61 @@ def is_open(period: str, today: datetime.date) -> bool:
 
 
 class Admission:
-    """The collections, and what they accept today."""
+    """The collections and what they accept today."""
 
     def __init__(
         self, registry: Registry, today: Today = utc_today, retained: datetime.date | None = None
     ) -> None:
-        """Accept what fits a collection; `retained` is the latest day of retention."""
+        """Accept batches of these collections; `retained` is the latest day of retention."""
         self._retained = retained
         self.registry = registry
         self.today = today
-        self._places: dict[bytes, Destination] = {}
+        self._destinations: dict[bytes, Destination] = {}
         self._day = datetime.date.min
 
     @property
     def retained(self) -> datetime.date | None:
-        """The latest day by which tokens were forgotten, on any clock."""
+        """The latest date, by the clock of its time, for which retention deleted tokens."""
         return self._retained
 
     def retain(self, day: datetime.date) -> None:
-        """Tokens are about to be forgotten as of a day."""
+        """Note that retention is about to delete tokens as of a day."""
         if self._retained is None or day > self._retained:
             self._retained = day
             self._day = datetime.date.min  # what is remembered about places is not true any more
 
     def admit(self, batch: Batch) -> Admitted:
-        """A batch that fits its collection in every respect, or Refusal."""
-        place = self._place(batch, self.today())
-        if batch.k != place.k:
-            raise Refusal("wrong-params", f"the collection has k = {place.k}")
-        if _highest(batch.cohorts) >= place.m:
-            raise Refusal("wrong-params", f"the collection has cohorts from 0 to {place.m - 1}")
-        return Admitted(batch.token, place, batch.cohorts, batch.reports)
+        """The admitted batch, or Refusal if it does not fit its collection in every respect."""
+        destination = self._destination(batch, self.today())
+        if batch.k != destination.k:
+            raise Refusal("wrong-params", f"the collection has k = {destination.k}")
+        if _highest(batch.cohorts) >= destination.m:
+            raise Refusal(
+                "wrong-params", f"the collection has cohorts from 0 to {destination.m - 1}"
+            )
+        return Admitted(batch.token, destination, batch.cohorts, batch.reports)
 
     def admit_bytes(self, data: bytes) -> Admitted:
-        """The same for a batch in the binary format; WireError where it is none."""
+        """Admit a batch in the binary format; WireError if the bytes are not a batch."""
         today = self.today()
-        if today != self._day or len(self._places) >= _MOST_PLACES:
-            self._places.clear()
+        if today != self._day or len(self._destinations) >= _MAX_DESTINATIONS:
+            self._destinations.clear()
             self._day = today
         parts = split_batch(data)
         if parts is not None:
-            place = self._places.get(parts.header)
+            destination = self._destinations.get(parts.header)
             if (
-                place is not None
-                and clear_padding(parts.reports, place.k)
-                and _highest(parts.cohorts) < place.m
+                destination is not None
+                and clear_padding(parts.reports, destination.k)
+                and _highest(parts.cohorts) < destination.m
             ):
-                return Admitted(parts.token, place, parts.cohorts, parts.reports)
+                return Admitted(parts.token, destination, parts.cohorts, parts.reports)
         admitted = self.admit(decode_batch(data))  # which raises if anything is wrong
         if parts is not None:
-            self._places[parts.header] = admitted.place
+            self._destinations[parts.header] = admitted.destination
         return admitted
 
-    def _place(self, batch: Batch, today: datetime.date) -> Destination:
+    def _destination(self, batch: Batch, today: datetime.date) -> Destination:
         try:
             collection = self.registry.get(batch.collection, batch.version)
         except ParamsError:
@@ -174,11 +177,13 @@ class Admission:
                 "in UTC",
             )
         if self._retained is not None and not is_remembered(batch.period, self._retained):
-            raise Refusal("period-closed", "it was closed when the collector's clock was ahead")
-        return _place_in(collection, batch)
+            raise Refusal(
+                "period-closed", "the period was closed while the collector's clock was ahead"
+            )
+        return _destination_in(collection, batch)
 
 
-def _place_in(collection: Collection, batch: Batch) -> Destination:
+def _destination_in(collection: Collection, batch: Batch) -> Destination:
     cell = collection.cell(dict(batch.dimensions))
     if cell != batch.dimensions:
         names = ", ".join(collection.dimensions) or "none"
@@ -194,11 +199,11 @@ def _place_in(collection: Collection, batch: Batch) -> Destination:
 
 
 def _highest(cohorts: bytes) -> int:
-    """The highest of some 16-bit numbers.
+    """The highest of the cohorts of a batch.
 
     >>> _highest(bytes([3, 0, 1, 1, 0, 0]))
     257
     """
-    if len(cohorts) == 2:  # one report: numpy would take ten times as long
+    if len(cohorts) == 2:  # one report: ten times as fast as numpy
         return cohorts[0] | cohorts[1] << 8
     return int(np.frombuffer(cohorts, "<u2").max())

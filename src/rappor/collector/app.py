@@ -1,7 +1,7 @@
-"""The ASGI application: one hot route that takes batches, and a few pages about it.
+"""The ASGI application: one route that takes batches, and a few pages.
 
-Bare ASGI, because the framework would cost as much as the rest (PERFORMANCE: ingest). A batch is
-validated whole, queued, committed and only then acknowledged with 204.
+It is written in plain ASGI: a framework would take as much time as everything else. A batch is
+checked, queued, committed to disk and only then acknowledged with 204.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from rappor.collector import log, pages
+from rappor.collector import log, openapi
 from rappor.collector.admission import Admission, Admitted
-from rappor.collector.body import Disconnected, Fields, fields_of, parse, read_body
 from rappor.collector.keys import Key, digest_of
 from rappor.collector.metrics import CONTENT_TYPE, Metrics
-from rappor.collector.quota import KeyLimit, RateLimit
+from rappor.collector.quota import KeyRateLimit, RateLimit
 from rappor.collector.refusal import Headers, Refusal
+from rappor.collector.request import Disconnected, Fields, fields_of, parse, read_body
 from rappor.collector.settings import CollectorSettings
 from rappor.collector.writer import Writer
 from rappor.errors import WireError
@@ -31,13 +31,13 @@ Receive = Callable[[], Awaitable[Any]]
 Answer = tuple[int, Headers, bytes]
 
 _BINARY = BINARY.encode()
-_MOST_REPORTS = f"at most {MAX_REPORTS} reports in a batch without a gateway key"
+_TOO_MANY_REPORTS = f"at most {MAX_REPORTS} reports in a batch without a gateway key"
 _STORED = {"type": "http.response.start", "status": 204, "headers": []}
 _NOTHING = {"type": "http.response.body", "body": b""}
 
 
 class App:
-    """What uvicorn calls for each request."""
+    """The application; uvicorn calls it for each request."""
 
     def __init__(
         self,
@@ -48,19 +48,28 @@ class App:
         keys: dict[str, Key] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Serve with these parts; `keys` is None if there are none; `clock` times the limits."""
+        """Serve with these parts.
+
+        Args:
+            settings: the collector's settings.
+            admission: decides which batches are accepted.
+            writer: stores them.
+            metrics: counts them.
+            keys: the known keys by digest; None if keys are not used.
+            clock: seconds, for the rate limits.
+        """
         self.settings, self.admission, self.writer = settings, admission, writer
         self.metrics, self.keys = metrics, keys
         self._limit = RateLimit(settings.rate) if settings.rate else None
-        self._key_limits: dict[Key, KeyLimit] = {}
+        self._key_limits: dict[Key, KeyRateLimit] = {}
         self._saw_proxy = False
         self._clock = clock
         self._pages: dict[str, Callable[[], Answer]] = {
             "/healthz": self._health,
             "/readyz": self._ready,
             "/metrics": self._metrics_page,
-            "/openapi.json": pages.openapi,
-            "/docs": pages.docs,
+            "/openapi.json": openapi.openapi,
+            "/docs": openapi.docs,
         }
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
@@ -91,8 +100,8 @@ class App:
     async def _take(self, scope: Any, receive: Receive) -> None:
         """Take a batch; return when it is on disk.
 
-        A request costs its sender one report before its body is read, and the other reports of its
-        batch when their number is known.
+        A request is charged to its sender as one report before its body is read. The other reports
+        of the batch are charged when their number is known.
         """
         fields = fields_of(scope["headers"])
         key = None if self.keys is None else self._key(fields)
@@ -108,8 +117,8 @@ class App:
         batch = self._parse(fields, body)
         reports = batch.report_count
         if reports > MAX_REPORTS and not gateway:
-            raise Refusal("too-many-reports", _MOST_REPORTS)
-        if key is not None and not key.opens(batch.place.cell.collection):
+            raise Refusal("too-many-reports", _TOO_MANY_REPORTS)
+        if key is not None and not key.opens(batch.destination.cell.collection):
             raise Refusal("forbidden")
         if limit is not None and address and reports > 1:
             _charge(limit.wait(address, self._clock(), reports - 1, paid=1))
@@ -120,7 +129,7 @@ class App:
             raise Refusal(outcome)
 
     def _parse(self, fields: Fields, body: bytes) -> Admitted:
-        """The batch of a body, if it fits its collection, or Refusal."""
+        """The batch in a body, or Refusal if it does not fit its collection."""
         try:
             if fields.content_type == _BINARY and not fields.encoding:
                 return self.admission.admit_bytes(body)
@@ -129,7 +138,7 @@ class App:
             raise Refusal("malformed-batch", str(error)) from None
 
     def _address(self, client: tuple[str, int] | None, fields: Fields) -> str:
-        """Whom a request is charged to; empty: nobody, because it comes from this machine."""
+        """The address that a request is charged to; empty if it comes from this machine."""
         address = client[0] if client else "unknown"
         if self.settings.forwarded:
             last = fields.forwarded.rpartition(b",")[2].strip()
@@ -142,28 +151,28 @@ class App:
         return ""
 
     def _key(self, fields: Fields) -> Key | None:
-        """The key of a request; None if it has none that is known."""
+        """The key of a request; None if it has no known key."""
         scheme, _, given = fields.authorization.partition(b" ")
         if self.keys is None or scheme.lower() != b"bearer":
             return None
         return self.keys.get(digest_of(given.strip()))
 
     def _wants_key(self, fields: Fields) -> bool:
-        """Whether a request without a key that is known is refused."""
+        """Whether a request without a known key is refused."""
         if self.keys is None:
             return False
         return bool(fields.authorization) or not self.settings.keys_optional
 
-    def _limit_of(self, key: Key) -> KeyLimit:
+    def _limit_of(self, key: Key) -> KeyRateLimit:
         limit = self._key_limits.get(key)
-        if limit is None:  # a key whose rate was changed is another
-            limit = self._key_limits[key] = KeyLimit(key.rate)
+        if limit is None:  # a key with a changed rate is another key
+            limit = self._key_limits[key] = KeyRateLimit(key.rate)
         return limit
 
-    # Everything that is not the hot route.
+    # The pages.
 
     def _check_visitor(self, scope: Any) -> None:
-        """A page costs as much as a report; health checks from this machine cost nothing."""
+        """Charge a page as one report; health checks from this machine are free."""
         if self._limit is None:
             return
         fields = fields_of(scope["headers"])
@@ -210,18 +219,18 @@ class App:
             queue_bytes=self.writer.bytes,
             data=Path(self.settings.data).expanduser(),
         )
-        return 200, pages.headers(CONTENT_TYPE, body), body
+        return 200, openapi.headers(CONTENT_TYPE, body), body
 
 
 def _charge(seconds: int) -> None:
-    """Refusal if the sender has to wait."""
+    """Raise Refusal if the sender has to wait."""
     if seconds:
         raise Refusal("rate-limited", retry_after=seconds)
 
 
 def _json(status: int, document: dict[str, str]) -> Answer:
     body = json.dumps(document).encode()
-    return status, pages.headers("application/json", body), body
+    return status, openapi.headers("application/json", body), body
 
 
 async def _send(send: Send, answer: Answer) -> None:

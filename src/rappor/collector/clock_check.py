@@ -1,7 +1,7 @@
-"""Whether the date can be believed: retention deletes by it, and what is gone is gone.
+"""Checks that the date is plausible before retention deletes by it.
 
-A clock that is set a year ahead would end every collection that expires before then. While a
-collector runs, the date may not run away from the time that has passed since its start.
+If the clock were set a year ahead, retention would delete every collection that expires in that
+year. So while a collector runs, the date must agree with the time that has passed since its start.
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ import datetime
 import time
 from collections.abc import Callable
 
-MOST_AHEAD = 2  # days: time zones and leap seconds are nothing beside this
+MAX_DAYS_AHEAD = 2  # far more than time zones and leap seconds explain
 
 
 def uptime() -> float:
-    """Seconds that have passed, a machine's sleep included where the system counts it."""
+    """Seconds since some fixed moment, including the machine's sleep if the system counts it."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
-class Calendar:
-    """Compares the date with the time that has passed since it was made.
+class ClockCheck:
+    """Compares the date with the time that has passed since the start.
 
     >>> passed = iter([0.0, 90_000.0, 90_000.0])
-    >>> calendar = Calendar(datetime.date(2026, 11, 16), lambda: next(passed))
-    >>> calendar.leaps(datetime.date(2026, 11, 19)), calendar.leaps(datetime.date(2027, 11, 17))
+    >>> check = ClockCheck(datetime.date(2026, 11, 16), lambda: next(passed))
+    >>> check.leaps(datetime.date(2026, 11, 19)), check.leaps(datetime.date(2027, 11, 17))
     (False, True)
     """
 
     def __init__(self, today: datetime.date, seconds: Callable[[], float] = uptime) -> None:
-        """Believe this date, and count from now."""
+        """Trust this date and count from now."""
         self._first, self._seconds = today, seconds
         self._started = seconds()
 
     def leaps(self, today: datetime.date) -> bool:
-        """Whether a date lies more than two days ahead of the time that has passed."""
+        """Whether a date is more than two days ahead of the time that has passed."""
         passed = (self._seconds() - self._started) / 86_400
-        return (today - self._first).days > passed + MOST_AHEAD
+        return (today - self._first).days > passed + MAX_DAYS_AHEAD

@@ -1,7 +1,7 @@
-"""One collector for a data folder: a lock that the kernel frees with the process, however it ends.
+"""Allows one collector for each data folder. The kernel frees the lock when the process ends.
 
-Other verbs use the store next to a collector. Two collectors would each believe that they know what
-is in it, and that the folder is theirs to restart in.
+Other commands may use the store while a collector runs. A second collector may not: each would
+assume that it is the only one that adds reports.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from rappor.errors import StoreError
 fcntl: Any
 try:
     import fcntl
-except ImportError:  # not a POSIX system: nobody is refused there
+except ImportError:  # not a POSIX system: no lock there
     fcntl = None
 
 NAME = "collector.lock"
 
 
-class Claim:
-    """What one process holds for as long as it collects into a folder.
+class CollectorLock:
+    """The lock that a collector holds on its data folder.
 
     Args:
         folder: the data folder, made if missing; `~` is expanded.
 
     Raises:
-        StoreError: another process has it.
+        StoreError: another collector holds it.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -42,11 +42,11 @@ class Claim:
         except BlockingIOError:
             self.close()
             raise StoreError(
-                f"{path}: another collector has this data folder; each needs one of its own"
+                f"{path}: another collector uses this data folder; each needs its own"
             ) from None
 
     def close(self) -> None:
-        """Let another one collect."""
+        """Release the lock."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol with the limits that it lacks: header and body time, size, connections.
+"""uvicorn's HTTP protocol with limits on time, size and the number of connections.
 
 A request's headers must arrive in 5 s and its body in 10 s; headers have at most 16 KiB, and all
 that belongs to a request at most 4 MiB. An answer must be read within 10 s, or fit the system's
@@ -27,10 +27,10 @@ from rappor.collector.settings import (
     BODY_SECONDS,
     HEADER_SECONDS,
     KIB,
-    MOST_HEADER,
-    MOST_MESSAGE,
-    MOST_PIPELINED,
-    MOST_URL,
+    MAX_HEADER,
+    MAX_MESSAGE,
+    MAX_PIPELINED,
+    MAX_URL,
     CollectorSettings,
 )
 from rappor.host import LOOPBACK_ADDRESSES
@@ -38,16 +38,16 @@ from rappor.host import LOOPBACK_ADDRESSES
 IN_HEADERS, IN_BODY, ARRIVED = 0, 1, 2
 
 
-class _Flood(Exception):
-    """More requests in a row than are looked at; ends the parser's work on what came."""
+class _TooManyRequests(Exception):
+    """Too many requests without waiting for an answer; stops the parser."""
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """One connection; subclasses made by `guarded` know the metrics and the settings."""
+    """One connection; `guarded` makes subclasses that have metrics and settings."""
 
     metrics: Metrics
     settings: CollectorSettings
-    neighbours: ClassVar[Counter[bytes]]  # connections by prefix, as long as there are any
+    neighbours: ClassVar[Counter[bytes]]  # open connections by address prefix
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         """As uvicorn calls it."""
@@ -56,15 +56,15 @@ class GuardedProtocol(HttpToolsProtocol):
         self.since = self.loop.time()
         self.taken = 0  # bytes of the current request
         self.url = b""
-        self.unread_since: float | None = None  # since when an answer waits to be read
+        self.unread_since: float | None = None  # when an answer that nobody reads was written
         self._network: bytes | None = None
 
-    # Typed as uvicorn does; asyncio's stubs say BaseTransport, which a stream's never is.
+    # Typed as in uvicorn; asyncio's stubs say BaseTransport.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, unless there are too many."""
         HttpToolsProtocol.connection_made(self, transport)
         has_place = self.arrive("" if self.client is None else self.client[0])
-        if not has_place or len(self.connections) > self.settings.most_connections:
+        if not has_place or len(self.connections) > self.settings.max_connections:
             self.refuse("overloaded")
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -79,7 +79,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._network is None:
             self._network = prefix(host) or b""
             self.neighbours[self._network] += 1
-        return self.neighbours[self._network] <= self.settings.prefix_connections
+        return self.neighbours[self._network] <= self.settings.max_prefix_connections
 
     def leave(self) -> None:
         """Count it no more."""
@@ -90,83 +90,83 @@ class GuardedProtocol(HttpToolsProtocol):
             self._network = None
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, unless it is too much for one request."""
+        """Parse the data; refuse a request that is too large."""
         self.taken += len(data)
-        HttpToolsProtocol.data_received(self, data)
+        super().data_received(data)
         if self.phase == ARRIVED and not self.pipeline and self.timeout_keep_alive_task is None:
-            self._is_late_if_idle()
-        if self.taken > MOST_HEADER:
+            self._restart_timer_if_idle()
+        if self.taken > MAX_HEADER:
             if self.phase == IN_HEADERS:
-                self.refuse("uri-too-long" if len(self.url) > MOST_URL else "headers-too-large")
-            elif self.taken > MOST_MESSAGE:
+                self.refuse("uri-too-long" if len(self.url) > MAX_URL else "headers-too-large")
+            elif self.taken > MAX_MESSAGE:
                 self.refuse("body-too-large")
 
     def on_message_begin(self) -> None:
-        """A request line begins."""
+        """Start the time of the headers."""
         self.phase = IN_HEADERS
         self.since = self.loop.time()
-        HttpToolsProtocol.on_message_begin(self)
+        super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """The body begins; its time too."""
+        """Start the time of the body."""
         self.phase = IN_BODY
         self.since = self.loop.time()
-        HttpToolsProtocol.on_headers_complete(self)
-        if len(self.pipeline) > MOST_PIPELINED:
+        super().on_headers_complete()
+        if len(self.pipeline) > MAX_PIPELINED:
             self.metrics.refuse("overloaded")
-            self.transport.close()  # without an answer: it would be taken for an earlier request's
-            raise _Flood
+            self.transport.close()  # no answer: it would be taken for that of an earlier request
+            raise _TooManyRequests
 
     def on_message_complete(self) -> None:
-        """All of the request is there."""
+        """The whole request has arrived."""
         self.phase = ARRIVED
         self.taken = 0
-        HttpToolsProtocol.on_message_complete(self)
+        super().on_message_complete()
 
-    def _is_late_if_idle(self) -> None:
-        """What came began no request: line ends, or what follows a tunnel that was refused.
+    def _restart_timer_if_idle(self) -> None:
+        """Start the time of the headers after data that began no request.
 
-        uvicorn has stopped the clock of an idle connection for it, and only a request starts it
-        again; so this counts as the beginning of a header.
+        Such data are line ends, or bytes after a refused tunnel. uvicorn has stopped the timer of
+        the idle connection for them, and only a request would start it again.
         """
         if self.cycle is None or self.cycle.response_complete:
             self.phase, self.since = IN_HEADERS, self.loop.time()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP."""
+        """Answer a request that is not valid HTTP."""
         del msg
         self.refuse("bad-request")
 
     def refuse(self, code: str) -> None:
-        """Answer with a problem and end the connection."""
+        """Answer with a problem and close the connection."""
         if self.transport is None or self.transport.is_closing():
             return
         self.metrics.refuse(code)
-        if not self._owes_another():
+        if not self._answer_is_pending():
             self.transport.write(Refusal(code).raw())
         self.transport.close()
 
-    def _owes_another(self) -> bool:
-        """Whether the next answer on the wire belongs to an earlier request, or has begun."""
+    def _answer_is_pending(self) -> bool:
+        """Whether the next answer belongs to an earlier request, or has begun."""
         if self.cycle is None or self.cycle.response_complete:
             return False
         return bool(self.pipeline) or self.cycle.response_started or self.phase == IN_HEADERS
 
     def forgive(self, seconds: float) -> None:
-        """The process slept: that time is nobody's fault."""
+        """Do not count time in which the process did not run."""
         self.since += seconds
         if self.unread_since is not None:
             self.unread_since += seconds
 
     def check_time(self, now: float) -> None:
-        """End the connection if its request is late, or its answer not read."""
+        """Close the connection if its request is late or its answer is not read."""
         if not self.transport.get_write_buffer_size():
             self.unread_since = None
         elif self.unread_since is None:
             self.unread_since = now
         elif now - self.unread_since > ANSWER_SECONDS:
             self.metrics.refuse("request-timeout")
-            self.transport.abort()  # closing would wait for what is not read
+            self.transport.abort()  # close() would wait until the answer is read
             return
         if self.phase == ARRIVED:
             return
@@ -216,12 +216,12 @@ class GuardedTls(SSLProtocol):
             super().connection_lost(exc)
 
 
-def guarded(counted: Metrics, told: CollectorSettings) -> type[GuardedProtocol]:
-    """The protocol for one server."""
+def guarded(server_metrics: Metrics, server_settings: CollectorSettings) -> type[GuardedProtocol]:
+    """The protocol class of one server."""
 
     class Guarded(GuardedProtocol):
-        metrics = counted
-        settings = told
+        metrics = server_metrics
+        settings = server_settings
         neighbours: ClassVar[Counter[bytes]] = Counter()
 
     return Guarded

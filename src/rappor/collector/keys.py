@@ -1,10 +1,9 @@
-"""Keys: ingest keys, which ship in clients, and gateway keys, which never leave a server.
+"""Ingest keys, which ship in clients, and gateway keys, which never leave a server.
 
-An ingest key is public: it is in every copy of the application. It keeps strangers' typing errors
-out and lets an operator close one application's door; it proves nothing about a sender. A gateway
-key is secret: with it an importer or a relay sends batches of any size, without the limit that an
-address has. The file holds SHA-256 digests of keys of 144 random bits, so that
-reading it gives none away.
+An ingest key is public: it is in every copy of the application. It lets an operator limit or shut
+out one application, and it proves nothing about a sender. A gateway key is secret. With it an
+importer or a relay sends batches of any size, without the rate limit of its address. The file has
+only SHA-256 digests of the keys, which have 144 random bits, so it does not reveal them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,11 @@ from rappor.files import write_text
 
 Role = Literal["ingest", "gateway"]
 
-PREFIXES: dict[Role, str] = {"ingest": "rpk_", "gateway": "rpg_"}  # a reader knows a secret one
+# People can tell a secret key by its prefix.
+PREFIXES: dict[Role, str] = {
+    "ingest": "rpk_",
+    "gateway": "rpg_",
+}
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _FIELDS = dict.fromkeys(("name", "sha256", "collections", "rate", "role"))
@@ -36,10 +39,10 @@ class Key:
     """One application's or gateway's key.
 
     Attributes:
-        name: whom it was given to.
+        name: the application or gateway that has it.
         digest: SHA-256 of the key, in hexadecimal.
-        collections: the collections it may send to; empty: all.
-        rate: reports a second with this key; 0: no limit of its own.
+        collections: the collections that it may send to; empty for all.
+        rate: the largest number of reports a second with this key; 0 for no limit.
         role: `ingest`, or `gateway` for batches of more than `rappor.wire.MAX_REPORTS` reports.
     """
 
@@ -55,15 +58,15 @@ class Key:
 
 
 def digest_of(key: bytes) -> str:
-    """What the file keeps of a key."""
+    """The digest of a key, as in the file."""
     return hashlib.sha256(key).hexdigest()
 
 
 def read_keys(path: str | Path) -> dict[str, Key]:
-    """The keys of a file by digest, or ParamsError.
+    """Read the keys of a file, by digest, or ParamsError.
 
     The file is JSON: {"keys": [{"name": …, "sha256": …, "collections": […], "rate": …,
-    "role": …}, …]}, of which the last three may be left out.
+    "role": …}, …]}. The last three are optional.
     """
     file = Path(path).expanduser()
     try:
@@ -75,7 +78,7 @@ def read_keys(path: str | Path) -> dict[str, Key]:
     if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
         raise ParamsError(f'{file}: must be an object with a list "keys"')
     try:
-        keys = [_key(each) for each in document["keys"]]
+        keys = [_key(entry) for entry in document["keys"]]
     except ParamsError as error:
         raise ParamsError(f"{file}: {error}") from None
     names = [key.name for key in keys]
@@ -92,7 +95,7 @@ def _key(entry: Any) -> Key:
     role = entry.get("role", "ingest")
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
         raise ParamsError("sha256 of a key must be 64 hexadecimal digits")
-    if not isinstance(collections, list) or not all(isinstance(each, str) for each in collections):
+    if not isinstance(collections, list) or not all(isinstance(name, str) for name in collections):
         raise ParamsError("collections of a key must be a list of names")
     if rate != 0:
         rate = checks.positive("rate", rate)
@@ -116,7 +119,7 @@ def new_key(
     rate: float = 0.0,
     role: Role = "ingest",
 ) -> str:
-    """Make a key, add its digest to the file (made if missing, 0600), and return it: once."""
+    """Make a key, add its digest to the file (created with mode 0600 if missing), and return it."""
     file = Path(path).expanduser()
     _name(name)
     known = read_keys(file) if file.exists() else {}
@@ -127,13 +130,13 @@ def new_key(
     document = {
         "keys": [
             {
-                "name": each.name,
-                "sha256": each.digest,
-                "collections": list(each.collections),
-                "rate": each.rate,
-                "role": each.role,
+                "name": entry.name,
+                "sha256": entry.digest,
+                "collections": list(entry.collections),
+                "rate": entry.rate,
+                "role": entry.role,
             }
-            for each in entries
+            for entry in entries
         ]
     }
     write_text(file, json.dumps(document, indent=2) + "\n", private=True)

@@ -1,9 +1,9 @@
-"""The log: JSON lines on standard error that carry nothing linkable (SECURITY: never written).
+"""The log: JSON lines on standard error with nothing in them that links to a client.
 
-A line is an event of ours with numbers and words of ours. Messages of libraries are reduced to
-where they came from, exceptions to their types and the lines that they passed through: both can
-quote a request. Times are cut to the minute. An event that comes again and again is left out after
-a few lines a minute, and counted: strangers cannot fill a disk with it.
+A line is one of our events with its facts. Of a library's message only its source is logged, and of
+an exception only its type and the lines of code that it passed through, because both could quote a
+request. Times are cut to the minute. Of an event that repeats, only a few lines a minute are logged
+and the others are counted, so that strangers cannot fill the disk.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from typing import Any, TextIO
 
 LOGGER = "rappor.collector"
 LEFT_OUT = "left-out"
-_LEFT_OUT = "rappor_left_out"  # the attribute of a record: lines before it that were left out
-_EVENT = "rappor_event"  # the attribute of a record that is an event of ours
-MOST_LINES = 10  # of one event
+_LEFT_OUT = "rappor_left_out"  # attribute of a record: the lines left out before it
+_EVENT = "rappor_event"  # attribute of a record: the facts of one of our events
+MAX_LINES = 10  # of one event in a window
 WINDOW_SECONDS = 60.0
 
 
 def event(name: str, level: int = logging.INFO, /, **facts: str | int | float | bool) -> None:
-    """Log an event: its name and facts that no client can have a say in."""
+    """Log an event: its name, and facts that no client can influence."""
     logging.getLogger(LOGGER).log(level, name, extra={_EVENT: facts})
 
 
 def failure(name: str, error: BaseException) -> None:
-    """Log an exception without its message, which might quote what a client sent."""
+    """Log an exception without its message, which could quote what a client sent."""
     logging.getLogger(LOGGER).error(
         name, exc_info=(type(error), error, error.__traceback__), extra={_EVENT: {}}
     )
 
 
-class Sieve(logging.Filter):
-    """Lets a few lines of each event pass in a minute, and counts the others.
+class RepeatFilter(logging.Filter):
+    """Passes a few lines of each event in a minute and counts the others.
 
-    An event is a name of ours, or a place in the code of a library: strangers add none.
+    An event is one of our names, or a line in a library's code, so strangers cannot add events.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Count by this clock."""
+        """Use this clock."""
         super().__init__()
         self._clock = clock
         self._lock = threading.Lock()
@@ -60,20 +60,20 @@ class Sieve(logging.Filter):
         with self._lock:
             since, lines = self._seen.get(name, (now, 0))
             if now - since >= WINDOW_SECONDS:
-                setattr(record, _LEFT_OUT, max(0, lines - MOST_LINES))
+                setattr(record, _LEFT_OUT, max(0, lines - MAX_LINES))
                 since, lines = now, 0
             self._seen[name] = since, lines + 1
-        return lines < MOST_LINES
+        return lines < MAX_LINES
 
     def left_out(self) -> dict[str, int]:
-        """How many lines of each event were left out in a minute that is over; said once."""
+        """The lines left out of each event in a minute that is over; each is returned once."""
         now, found = self._clock(), {}
         with self._lock:
             for name, (since, lines) in list(self._seen.items()):
                 if now - since >= WINDOW_SECONDS:
                     del self._seen[name]
-                    if lines > MOST_LINES:
-                        found[name] = lines - MOST_LINES
+                    if lines > MAX_LINES:
+                        found[name] = lines - MAX_LINES
         return found
 
 
@@ -84,19 +84,19 @@ def _name(record: logging.LogRecord) -> str:
 
 
 def report_left_out() -> None:
-    """Say what was left out of the log, if there is something; to be called now and then."""
+    """Log how many lines were left out; to be called regularly."""
     for handler in logging.getLogger().handlers:
         for sieve in handler.filters:
-            if isinstance(sieve, Sieve):
+            if isinstance(sieve, RepeatFilter):
                 for name, lines in sieve.left_out().items():
                     event(LEFT_OUT, logging.WARNING, of=name, lines=lines)
 
 
-class JsonLines(logging.Formatter):
-    """A record as one JSON object; foreign text never passes."""
+class JsonLinesFormatter(logging.Formatter):
+    """Formats a record as one JSON object without text of others."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Time to the minute, level, event, and the facts of an event of ours."""
+        """Time to the minute, level, event, and the facts of one of our events."""
         minute = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
         line: dict[str, Any] = {
             "time": minute.strftime("%Y-%m-%dT%H:%MZ"),
@@ -115,7 +115,7 @@ class JsonLines(logging.Formatter):
 
 
 def _outline(error: BaseException) -> dict[str, Any]:
-    """The type of an exception and the functions that it passed, without its message."""
+    """The type of an exception and the functions that it passed through, without its message."""
     passed = traceback.extract_tb(error.__traceback__)
     return {
         "error": type(error).__name__,
@@ -128,16 +128,16 @@ def _short(filename: str) -> str:
 
 
 def set_up(level: str, stream: TextIO | None = None) -> None:
-    """Send every logger of this process through `JsonLines`, and nothing anywhere else."""
+    """Send all logging of this process through `JsonLinesFormatter` and nowhere else."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonLines())
-    handler.addFilter(Sieve())
+    handler.setFormatter(JsonLinesFormatter())
+    handler.addFilter(RepeatFilter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger(LOGGER).setLevel(level.upper())
     logging.captureWarnings(True)
-    logging.raiseExceptions = False  # a full or closed log must not write to it once more
+    logging.raiseExceptions = False  # a failure to log must not be logged
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
         library = logging.getLogger(name)
         library.handlers.clear()

@@ -1,11 +1,19 @@
-"""The OpenAPI 3.1 document of the collector: addresses, bodies and the closed list of errors."""
+"""The OpenAPI 3.1 document of the collector, and the page that shows it to people.
+
+The page needs no script and no other host.
+"""
 
 from __future__ import annotations
 
+import base64
+import functools
+import hashlib
+import html
 import json
 from typing import Any
 
 from rappor._version import __version__
+from rappor.collector.refusal import SAFE, Headers
 from rappor.params import MAX_K
 from rappor.wire import (
     BINARY,
@@ -22,7 +30,7 @@ from rappor.wire.batch import PERIOD
 from rappor.wire.dimensions import COLLECTION_NAME
 from rappor.wire.protocol import MAX_DIMENSIONS, MAX_VERSION, TOKEN_BYTES
 
-# What each address can answer with; the list is closed, so a client can be written from it.
+# What each address can answer. The list is complete, so a client can be written from it.
 _INGEST = (
     *("bad-request", "malformed-batch", "bad-encoding", "unauthorized", "forbidden"),
     *("unknown-collection", "request-timeout", "expired-collection", "body-too-large"),
@@ -38,7 +46,7 @@ _ANYWHERE = (
 
 
 def document() -> dict[str, Any]:
-    """The document."""
+    """The OpenAPI document as a dict."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -46,7 +54,7 @@ def document() -> dict[str, Any]:
             "version": __version__,
             "summary": "Takes randomized reports. Nothing can be read back.",
             "description": "Takes batches of randomized reports (RAPPOR) and counts them. Nothing "
-            "that was sent can be read back here, and nothing about a sender is kept: no address, "
+            "that was sent can be read back here. Nothing about a sender is stored: no address, "
             "no header, no time finer than the period.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -55,7 +63,7 @@ def document() -> dict[str, Any]:
             "/healthz": {
                 "get": _get(
                     "Can batches be stored?",
-                    "503 from a full disk until there is room again, and after the store failed.",
+                    "503 while the disk is full, and after the store failed.",
                     "application/json",
                     also_503=True,
                 )
@@ -81,13 +89,13 @@ def document() -> dict[str, Any]:
                 "ingestKey": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "The ingest key of an application, where the operator asks for "
-                    "one. It ships in every copy: it routes and limits, it proves nothing.",
+                    "description": "The ingest key of an application, if the operator requires "
+                    "one. It ships in every copy of the application and proves nothing.",
                 },
                 "gatewayKey": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "The secret key of an importer or a relay: with it a batch may "
+                    "description": "The secret key of an importer or a relay. With it a batch may "
                     "have any number of reports that fits the body.",
                 },
             },
@@ -99,10 +107,11 @@ def _reports() -> dict[str, Any]:
     return {
         "operationId": "sendBatch",
         "summary": "Count a batch of reports, exactly once.",
-        "description": "204 says that the batch is on disk. The same token sent again is "
-        f"acknowledged and not counted again. A body has at most {MAX_BODY} bytes; gzip is "
-        f"understood. A batch has at most {MAX_REPORTS} reports; larger ones need a gateway key. "
-        "Quotas count reports. A problem says whether to try again (retry) or to drop the batch.",
+        "description": "204 means that the batch is on disk. The same token sent again is "
+        f"acknowledged and not counted again. A body has at most {MAX_BODY} bytes and may be "
+        f"compressed with gzip. A batch has at most {MAX_REPORTS} reports; larger ones need a "
+        "gateway key. Quotas count reports. A problem says whether to try again (retry) or to drop "
+        "the batch.",
         "security": [{}, {"ingestKey": []}, {"gatewayKey": []}],
         "requestBody": {
             "required": True,
@@ -233,3 +242,95 @@ def _batch() -> dict[str, Any]:
         },
         "example": json.loads(encode_batch_json(example)),
     }
+
+
+Answer = tuple[int, Headers, bytes]
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
+  color: #1c1c1c; background: #fff; }
+h2 { margin-top: 2.5rem; border-top: 1px solid #ccc; padding-top: 1rem; }
+h2 b { font-family: ui-monospace, monospace; }
+code, pre { font-family: ui-monospace, monospace; background: #f3f3f3; padding: 0 .2em; }
+pre { padding: .7em; overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: .25rem .8rem .25rem 0;
+  border-bottom: 1px solid #e4e4e4; }
+"""
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+_PAGE_POLICY = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; frame-ancestors 'none'"
+
+
+def headers(content_type: str, body: bytes, policy: str | None = None) -> Headers:
+    """The headers of an answer: type, length, and what a browser may not do with it."""
+    made = [(b"content-type", content_type.encode()), (b"content-length", b"%d" % len(body))]
+    for name, value in SAFE:
+        ours = name == b"content-security-policy" and policy is not None
+        made.append((name, (policy or "").encode() if ours else value))
+    return made
+
+
+@functools.cache
+def openapi() -> Answer:
+    """The answer with the OpenAPI document."""
+    body = json.dumps(document(), indent=1).encode()
+    return 200, headers("application/json", body), body
+
+
+@functools.cache
+def docs() -> Answer:
+    """The answer with the document for people."""
+    body = _page(document()).encode()
+    return 200, headers("text/html; charset=utf-8", body, _PAGE_POLICY), body
+
+
+def _page(about: dict[str, Any]) -> str:
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{_text(about['info']['title'])}</title><style>{_STYLE}</style></head><body>",
+        f"<h1>{_text(about['info']['title'])}</h1><p>{_text(about['info']['description'])}</p>",
+        '<p>For machines: <a href="openapi.json">openapi.json</a></p>',
+    ]
+    for path, methods in about["paths"].items():
+        for method, operation in methods.items():
+            parts += _operation(path, method, operation, about["components"]["responses"])
+    parts += ["<h2>A batch in JSON</h2>", _schema(about["components"]["schemas"]["Batch"])]
+    return "\n".join([*parts, "</body></html>\n"])
+
+
+def _operation(
+    path: str, method: str, operation: dict[str, Any], shared: dict[str, Any]
+) -> list[str]:
+    parts = [
+        f"<h2><b>{method.upper()} {_text(path)}</b></h2>",
+        f"<p><strong>{_text(operation['summary'])}</strong> {_text(operation['description'])}</p>",
+    ]
+    if "requestBody" in operation:
+        types = ", ".join(
+            f"<code>{_text(name)}</code>" for name in operation["requestBody"]["content"]
+        )
+        parts.append(f"<p>Body: {types}</p>")
+    parts.append("<table><tr><th>Status</th><th>Meaning</th></tr>")
+    for status, answer in operation["responses"].items():
+        if "$ref" in answer:
+            answer = shared[answer["$ref"].rpartition("/")[2]]
+        lines = "<br>".join(_text(line) for line in answer["description"].splitlines())
+        parts.append(f"<tr><td>{status}</td><td>{lines}</td></tr>")
+    return [*parts, "</table>"]
+
+
+def _schema(schema: dict[str, Any]) -> str:
+    rows = "".join(
+        f"<tr><td><code>{_text(name)}</code></td><td>{_text(field.get('type', ''))}</td>"
+        f"<td>{_text(field.get('description', ''))}</td></tr>"
+        for name, field in schema["properties"].items()
+    )
+    example = _text(json.dumps(schema["example"], indent=2))
+    head = "<tr><th>Field</th><th>Type</th><th>Meaning</th></tr>"
+    return f"<table>{head}{rows}</table><pre>{example}</pre>"
+
+
+def _text(value: object) -> str:
+    return html.escape(str(value))

@@ -1,7 +1,8 @@
-"""One collector process: parts put together, signals, the daily round, and its exit code.
+"""One collector process: its parts, signals, housekeeping and exit code.
 
-SIGTERM and SIGINT stop accepting, commit what waits and exit 0 within ten seconds; SIGHUP reads
-collections and keys again. A store that fails ends the process with 1, for its parent to restart.
+On SIGTERM or SIGINT it stops accepting, commits what waits and exits with 0 within ten seconds. On
+SIGHUP it reads collections and keys again. If the store fails it exits with 1, and its parent
+restarts it.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from rappor.collection import Collection, Registry, diff, lint_all
 from rappor.collector import log
 from rappor.collector.admission import Admission, Today, utc_today
 from rappor.collector.app import App
-from rappor.collector.clock_check import Calendar
-from rappor.collector.folder_lock import Claim
+from rappor.collector.clock_check import ClockCheck
+from rappor.collector.folder_lock import CollectorLock
 from rappor.collector.http_protocol import GuardedProtocol, GuardedTls, guarded
 from rappor.collector.keys import read_keys
 from rappor.collector.metrics import Metrics
@@ -44,14 +45,14 @@ from rappor.host import bound
 from rappor.store import Store, open_store
 
 _TICK_SECONDS = 0.5
-_RETRY_SECONDS = 600.0  # after retention that a reader kept from finishing
+_RETRY_SECONDS = 600.0  # after a reader has kept retention from finishing
 _PROBE = bytes(2**16)
 ACTOR = "collector"
-RETAINED = "retain-as-of"  # an audit entry: what was removed later was too old on this day
+RETAINED = "retain-as-of"  # an audit entry: retention is about to run as of this day
 
 
 class Collector(uvicorn.Server):
-    """uvicorn's server with our signals and our housekeeping."""
+    """uvicorn's server with our signals and housekeeping."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class Collector(uvicorn.Server):
         writer: Callable[..., Writer] = Writer,
         app: Callable[..., App] = App,
     ) -> None:
-        """Put the parts together; `run` serves until told to stop."""
+        """Put the parts together; `run` serves until it is stopped."""
         self.settings, self.store = settings, store
         self.metrics = Metrics()
         self.writer = writer(store, settings, self.metrics, today, self.fail)
@@ -72,7 +73,7 @@ class Collector(uvicorn.Server):
             log.event("clock-went-back", logging.ERROR, retained=admission.retained.isoformat())
         self.app = app(settings, admission, self.writer, self.metrics, keys)
         self.exit_code = 0
-        self._calendar = Calendar(today())
+        self._clock_check = ClockCheck(today())
         self._retained_on: datetime.date | None = None
         self._retry_at = math.inf
         self._probing = False
@@ -102,10 +103,10 @@ class Collector(uvicorn.Server):
         self.writer.start(asyncio.get_running_loop())
         await self._listen(sockets or [])
         self._housekeeping = asyncio.create_task(self._keep_house())
-        gc.freeze()  # what is there now stays: no need to look through it again and again
+        gc.freeze()  # objects made so far are permanent: do not scan them in each collection
         gc.set_threshold(50_000, 20, 50)
-        for each in self.servers:
-            host, port = each.sockets[0].getsockname()[:2]
+        for server in self.servers:
+            host, port = server.sockets[0].getsockname()[:2]
             log.event("listening", host=host, port=port, tls=self.settings.tls_cert is not None)
 
     async def _listen(self, sockets: list[socket.socket]) -> None:
@@ -113,8 +114,8 @@ class Collector(uvicorn.Server):
         config, loop = self.config, asyncio.get_running_loop()
 
         def connection() -> asyncio.BaseProtocol:
-            made: Any = config.http_protocol_class
-            protocol: GuardedProtocol = made(
+            make: Any = config.http_protocol_class
+            protocol: GuardedProtocol = make(
                 config=config, server_state=self.server_state, app_state={}
             )
             if config.ssl is None:
@@ -122,13 +123,13 @@ class Collector(uvicorn.Server):
             return GuardedTls(protocol, config.ssl, HANDSHAKE_SECONDS)
 
         self.servers = [
-            await loop.create_server(connection, sock=each, backlog=config.backlog)
-            for each in sockets
+            await loop.create_server(connection, sock=sock, backlog=config.backlog)
+            for sock in sockets
         ]
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting, let requests end, commit what waits."""
+        """Stop accepting, finish requests, commit what waits."""
         await super().shutdown(sockets)
         if self._housekeeping is not None:
             self._housekeeping.cancel()
@@ -139,7 +140,7 @@ class Collector(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Our signals, while it serves, where this is the main thread."""
+        """Handle our signals while serving, if this is the main thread."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -154,19 +155,19 @@ class Collector(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     def stop(self) -> None:
-        """Begin to stop; a second time, do not wait for anyone."""
+        """Begin to stop; the second call does not wait for open requests."""
         self.force_exit = self.should_exit
         if not self.should_exit:
             log.event("stopping")
         self.should_exit = True
 
     def fail(self) -> None:
-        """The store failed: answer whoever waits, and end."""
+        """Stop because the store failed."""
         self.exit_code = 1
         self.should_exit = True
 
     def reload(self) -> None:
-        """Read collections and keys again; what is wrong with them leaves the old ones in place."""
+        """Read collections and keys again; if they are wrong, keep the old ones."""
         try:
             registry = Registry.open(self.settings.collections)
             keys = None if self.settings.keys is None else read_keys(self.settings.keys)
@@ -199,14 +200,14 @@ class Collector(uvicorn.Server):
     def _tick(self) -> None:
         self._check_connections(asyncio.get_running_loop().time())
         log.report_left_out()
-        if not self.writer.alive and not self.should_exit:  # however it died
+        if not self.writer.alive and not self.should_exit:  # for any reason
             self.writer.give_up([])
         if self.writer.alive and not self.store.in_place:
             self.writer.ask("folder", _check_in_place)
         today = self.app.admission.today()
         if self._retained_on != today or time.monotonic() > self._retry_at:
             self._retained_on, self._retry_at = today, math.inf
-            if self._calendar.leaps(today):  # what is deleted by a wrong date does not come back
+            if self._clock_check.leaps(today):  # deletion by a wrong date cannot be undone
                 log.event("clock-leapt", logging.ERROR)
             else:
                 self.writer.ask("retention", self._retain)
@@ -215,7 +216,7 @@ class Collector(uvicorn.Server):
             self.writer.ask("probe", self._probe)
 
     def _check_connections(self, now: float) -> None:
-        """Cut off who is late; time in which this process did not run does not count."""
+        """Close late connections; do not count time in which this process did not run."""
         slept = now - self._ticked_at - _TICK_SECONDS
         self._ticked_at = now
         for connection in list(self.server_state.connections):
@@ -225,13 +226,14 @@ class Collector(uvicorn.Server):
                 connection.check_time(now)
 
     def _retain(self, store: Store) -> None:
-        self._retry_at = time.monotonic() + _RETRY_SECONDS  # in case that it does not get through
+        self._retry_at = time.monotonic() + _RETRY_SECONDS  # unless it succeeds
         today, admission = self.app.admission.today(), self.app.admission
         if admission.retained is None or today > admission.retained:
-            store.audit(ACTOR, RETAINED, today.isoformat())  # first: tokens are not brought back
+            # First, because deleted tokens cannot be restored.
+            store.audit(ACTOR, RETAINED, today.isoformat())
             admission.retain(today)
         removed = store.retain(today, admission.registry)
-        if removed.settled:  # else a reader was in the way, and the bytes are still in the log
+        if removed.settled:  # else a reader blocks it, and the bytes are still in the log
             self._retry_at = math.inf
         log.event(
             "retention",
@@ -241,7 +243,7 @@ class Collector(uvicorn.Server):
         )
 
     def _probe(self, _: Store) -> None:
-        """Whether there is room again: a health check must not depend on traffic to turn green."""
+        """Check for free space, so that the health check recovers without traffic."""
         self._probing = False
         file = Path(self.settings.data).expanduser() / ".room"
         try:
@@ -258,17 +260,17 @@ class Collector(uvicorn.Server):
 
 
 def _check_in_place(store: Store) -> None:
-    """End the writer where what it writes would be gone with the process."""
+    """End the writer if its files were deleted: what it writes would be lost."""
     if not store.in_place:
         log.event("folder-gone", logging.ERROR)
         raise StoreBroken("the store's files were deleted or replaced")
 
 
 def last_retention(store: Store) -> datetime.date | None:
-    """The latest day by which something was removed, by the clock of that time; None: never."""
+    """The latest day of retention, by the clock of that time; None if there was none."""
     try:
         entries = store.audit_log()
-    except StoreError as error:  # `rappor status` says more; reports are collected all the same
+    except StoreError as error:  # `rappor status` says more; go on collecting
         log.failure("audit-damaged", error)
         return None
     days = [entry.when[:10] for entry in entries if entry.action == "retain"]
@@ -277,16 +279,16 @@ def last_retention(store: Store) -> datetime.date | None:
 
 
 def save_definitions(store: Store, registry: Registry) -> None:
-    """Keep each definition beside its counts: without it they could not be decoded later.
+    """Save each definition with its counts, which cannot be decoded without it.
 
     Raises:
-        ParamsError: a file changes what a saved version means; nothing is saved then.
+        ParamsError: a file changes the meaning of a saved version; nothing is saved then.
     """
-    saved = {(each.collection, each.version): each.toml for each in store.definitions()}
+    saved = {(known.collection, known.version): known.toml for known in store.definitions()}
     for collection in registry.all():
         toml = saved.get((collection.name, collection.version))
         refusal = "" if toml is None else diff(Collection.from_toml(toml), collection).refusal
-        if refusal:  # for somebody to mend, not for a restart: exit code 3
+        if refusal:  # exit code 3: a restart would not help
             raise ParamsError(
                 f"{collection.name} v{collection.version} is in use with another definition: "
                 f"{refusal}"
@@ -296,16 +298,16 @@ def save_definitions(store: Store, registry: Registry) -> None:
 
 
 def warn_of(registry: Registry, today: datetime.date) -> None:
-    """Log what lint calls an error. It is served all the same: clients may have it already."""
+    """Log lint errors. The collections are served anyway: clients may have them already."""
     if not registry:
         log.event("no-collections", logging.WARNING)
-    for each in lint_all(registry.all(), today):
-        if each.severity == "error":
-            log.event("lint", logging.WARNING, code=each.code, text=each.text)
+    for finding in lint_all(registry.all(), today):
+        if finding.severity == "error":
+            log.event("lint", logging.WARNING, code=finding.code, text=finding.text)
 
 
 def _reload_failed(error: Exception) -> None:
-    """Say why: the message is about the operator's own files; no client has a say in it."""
+    """Log the reason: it is about the operator's files, and no client can influence it."""
     log.event("reload-failed", logging.ERROR, reason=str(error))
 
 
@@ -317,23 +319,23 @@ def run(
     writer: Callable[..., Writer] = Writer,
     app: Callable[..., App] = App,
 ) -> int:
-    """Serve until stopped; 0, or 1 after a failure.
+    """Serve until stopped; return 0, or 1 after a failure.
 
     Args:
-        settings: what to serve.
+        settings: the collector's settings.
         opened: opens the store.
-        today: the clock.
+        today: returns the date.
         writer: makes the writer.
         app: makes the application.
 
     Raises:
-        ParamsError: collections or keys that cannot be read.
-        StoreError: a store that cannot be opened, or definitions that contradict it.
+        ParamsError: collections or keys cannot be read, or contradict saved definitions.
+        StoreError: the store cannot be opened.
     """
     log.set_up(settings.log_level)
     registry = Registry.open(settings.collections)
     warn_of(registry, today())
-    claim = Claim(settings.data)
+    lock = CollectorLock(settings.data)
     store = opened(settings.data)
     save_definitions(store, registry)
     collector = Collector(settings, store, registry, today, writer, app)
@@ -341,6 +343,6 @@ def run(
     collector.run(sockets=[address])
     if collector.exit_code == 0:
         store.close()
-        claim.close()  # else it is held until the process has ended
+        lock.close()  # after a failure it is held until the process ends
     log.event("stopped", code=collector.exit_code)
     return collector.exit_code

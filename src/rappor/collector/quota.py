@@ -1,8 +1,9 @@
-"""How much one neighbourhood of addresses may send (SECURITY: never written anywhere).
+"""Rate limits: a token bucket for each address prefix (/24 of IPv4, /56 of IPv6) and for each key.
 
-A token bucket for each prefix (/24 of IPv4, /56 of IPv6), found by a keyed hash. The key is drawn
-in memory and replaced every ten minutes. Buckets under the old key are looked up until each would
-be full again, then dropped with it: nobody gains by a new key, and no address outlives its own.
+Addresses are never written anywhere. A bucket is found by a keyed hash of its prefix. The hash key
+exists in memory only and is replaced every ten minutes. Buckets of the old key are used until each
+of them would be full again, then they and the key are deleted. So a new key gives nobody a new
+quota, and no trace of an address stays.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ import math
 import os
 
 ROTATE_SECONDS = 600.0
-MOST_BUCKETS = 100_000
-BURST_SECONDS = 10.0  # a bucket holds this many seconds' worth, and at least one report
+MAX_BUCKETS = 100_000
+BURST_SECONDS = 10.0  # a bucket holds the reports of this time, and at least one
 
-Bucket = tuple[float, float]  # what is left, and since when
+Bucket = tuple[float, float]  # what is left, and the time of that
 
 
 def prefix(address: str) -> bytes | None:
-    """The network of an address: its first 24 or 56 bits; None for what is no address.
+    """The network of an address: its first 24 or 56 bits. None if it is not an address.
 
     >>> prefix("192.0.2.77").hex(), prefix("2001:db8:1:2ff::1").hex()
     ('c00002', '20010db8000102')
@@ -39,40 +40,47 @@ def prefix(address: str) -> bytes | None:
 
 
 class Quota:
-    """What a bucket may hold and how fast it fills; reports are taken out of it.
+    """The size of a bucket and how fast it fills. Each accepted report is taken out of it.
 
-    In any stretch of time, at most rate x time + burst reports are taken, whatever their packing.
-    Only a batch that is larger than the burst is taken from a full bucket and leaves it in debt:
-    over time the rate still holds.
+    In any time t at most rate x t + burst reports are accepted, in batches of any size. A batch
+    that is larger than the burst is accepted when the bucket is full, and leaves it in debt. In the
+    long run the rate still holds.
     """
 
     def __init__(self, rate: float) -> None:
-        """Allow `rate` reports a second, and bursts of ten seconds' worth."""
+        """Allow `rate` reports a second, and bursts of ten times as many."""
         self.rate = rate
         self.burst = max(1.0, rate * BURST_SECONDS)
 
     @property
     def refill_seconds(self) -> float:
-        """Until an empty bucket is full."""
+        """Seconds until an empty bucket is full."""
         return self.burst / self.rate
 
     def take(self, bucket: Bucket | None, cost: int, now: float, paid: int) -> tuple[Bucket, int]:
-        """The bucket afterwards, and seconds to wait; 0: the cost was taken out of it.
+        """Take some reports out of a bucket.
 
-        `paid` is what the same batch has taken out just before.
+        Args:
+            bucket: the bucket; None for a full one.
+            cost: the number of reports.
+            now: the time in seconds.
+            paid: what the same batch has taken out already.
+
+        Returns:
+            The bucket afterwards, and the seconds to wait; 0 if the reports were taken.
         """
         left, since = (self.burst, now) if bucket is None else bucket
         left = min(self.burst, left + max(0.0, now - since) * self.rate)
         missing = min(cost, self.burst - paid) - left
-        if missing > 1e-9:  # what rounding leaves is not worth a second of anyone's time
+        if missing > 1e-9:  # more than rounding errors
             return (left, now), math.ceil(missing / self.rate)
         return (left - cost, now), 0
 
 
-class KeyLimit:
-    """The one bucket of a key.
+class KeyRateLimit:
+    """The rate limit of a key.
 
-    >>> limit = KeyLimit(2.0)
+    >>> limit = KeyRateLimit(2.0)
     >>> [limit.wait(cost, now) for cost, now in ((10, 0.0), (11, 0.0), (11, 1.0), (500, 11.0))]
     [0, 1, 0, 0]
     >>> limit.wait(1, 12.0)
@@ -85,13 +93,13 @@ class KeyLimit:
         self._bucket: Bucket | None = None
 
     def wait(self, cost: int, now: float) -> int:
-        """Seconds until so many reports would be taken; 0: they are taken now."""
+        """Seconds until this many reports would be accepted; 0 if they are accepted now."""
         self._bucket, seconds = self._quota.take(self._bucket, cost, now, 0)
         return seconds
 
 
 class RateLimit:
-    """Token buckets in memory, by salted prefix.
+    """The rate limits of address prefixes, in memory.
 
     >>> limit = RateLimit(0.2)
     >>> [limit.wait("192.0.2.1", now) for now in (0.0, 0.0, 0.0, 5.0)]
@@ -99,7 +107,7 @@ class RateLimit:
     """
 
     def __init__(self, rate: float) -> None:
-        """Allow `rate` reports a second to each prefix, and bursts of ten seconds' worth."""
+        """Allow `rate` reports a second to each prefix, and bursts of ten times as many."""
         self._quota = Quota(rate)
         self._buckets: dict[bytes, Bucket] = {}
         self._salt = os.urandom(16)
@@ -109,8 +117,8 @@ class RateLimit:
         self._forget_at = math.inf
 
     def wait(self, address: str, now: float, cost: int = 1, paid: int = 0) -> int:
-        """Seconds until so much from this address would be taken; 0: it is taken now."""
-        if now >= self._rotate_at or len(self._buckets) >= MOST_BUCKETS:
+        """Seconds until this would be accepted from an address; 0 if it is accepted now."""
+        if now >= self._rotate_at or len(self._buckets) >= MAX_BUCKETS:
             self._rotate(now)
         elif now >= self._forget_at:
             self._forget()

@@ -1,4 +1,4 @@
-"""A request that is not taken, and the answer to it: problem+json from the closed list."""
+"""Refusal: a request that is not accepted, and the answer to it (problem+json)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ Headers = list[tuple[bytes, bytes]]
 
 RETRY_SECONDS = {"rate-limited": 10, "overloaded": 2, "store-full": 60} | dict.fromkeys(
     ("unauthorized", "forbidden", "not-found", "unknown-collection"),
-    3600,  # until an operator has set it right
+    3600,  # an operator has to correct it
 )
-_RETRY_OTHERWISE = 5
-# Whatever is sent is data of ours and for no one's cache.
+_RETRY_DEFAULT = 5
+# Answers are not to be cached, sniffed, framed or run.
 SAFE: Headers = [
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
@@ -21,12 +21,12 @@ SAFE: Headers = [
 
 
 class Refusal(Exception):
-    """Why a request is not taken; `detail` holds nothing of the request."""
+    """Why a request is not accepted; `detail` repeats nothing from the request."""
 
     def __init__(
         self, code: str, detail: str = "", *, retry_after: int | None = None, close: bool = False
     ) -> None:
-        """Refuse with a problem of `rappor.wire.PROBLEMS`; `close` ends the connection too."""
+        """Refuse with a problem of `rappor.wire.PROBLEMS`; `close` also closes the connection."""
         super().__init__(code)
         self.code, self.detail, self.retry_after, self.close = code, detail, retry_after, close
 
@@ -40,7 +40,7 @@ class Refusal(Exception):
             *SAFE,
         ]
         if problem.retry:
-            seconds = self.retry_after or RETRY_SECONDS.get(self.code, _RETRY_OTHERWISE)
+            seconds = self.retry_after or RETRY_SECONDS.get(self.code, _RETRY_DEFAULT)
             headers.append((b"retry-after", b"%d" % seconds))
         if problem.status == 401:
             headers.append((b"www-authenticate", b"Bearer"))
@@ -49,7 +49,7 @@ class Refusal(Exception):
         return problem.status, headers, body
 
     def raw(self) -> bytes:
-        """The whole answer as HTTP/1.1, for a request that never became one; it closes."""
+        """The whole answer as HTTP/1.1, for a connection without a complete request; it closes."""
         self.close = True
         status, headers, body = self.answer()
         lines = b"".join(b"%s: %s\r\n" % header for header in headers)

@@ -1,4 +1,4 @@
-"""What one collector process is told, and the limits that it holds (R17-R19)."""
+"""The settings of a collector process, and its fixed limits."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from rappor.errors import ParamsError
 from rappor.wire import MAX_INFLATED
 
 KIB, MIB = 2**10, 2**20
-MOST_HEADER = 16 * KIB  # bytes of a request line and its header fields
-MOST_URL = 8 * KIB
-MOST_PIPELINED = 8  # requests of one connection that wait behind another
-MOST_MESSAGE = 4 * MIB  # bytes of a request on the wire, chunk sizes and trailers included
+MAX_HEADER = 16 * KIB  # bytes of a request line with its header fields
+MAX_URL = 8 * KIB
+MAX_PIPELINED = 8  # requests of one connection that wait for an earlier one
+MAX_MESSAGE = 4 * MIB  # bytes of a whole request, including chunk sizes and trailers
 HEADER_SECONDS, BODY_SECONDS, IDLE_SECONDS = 5.0, 10.0, 15.0
-ANSWER_SECONDS = 10.0  # until an answer must have been read, or fit the system's buffers
-HANDSHAKE_SECONDS = 5.0  # of TLS, at the beginning and at the end
-DRAIN_SECONDS = 8.0  # from SIGTERM to the last acknowledgement; ten seconds to the exit
+ANSWER_SECONDS = 10.0  # to read an answer that does not fit the system's buffers
+HANDSHAKE_SECONDS = 5.0  # of TLS, when a connection opens and when it closes
+DRAIN_SECONDS = 8.0  # from SIGTERM to the last answer; the process ends within ten seconds
 
 LEVELS = ("debug", "info", "warning", "error")
 
 
 @dataclass(frozen=True, slots=True)
 class CollectorSettings:
-    """One collector's settings; ParamsError names what is wrong.
+    """The settings of one collector. ParamsError names a wrong one.
 
     Attributes:
         data: the data folder, or the URL of a store.
@@ -32,19 +32,19 @@ class CollectorSettings:
         host: the address to listen on.
         port: the port; 0 takes a free one, which the log names.
         tls_cert: a PEM certificate chain; with `tls_key` the collector speaks HTTPS.
-        tls_key: its private key.
-        keys: the file of keys; None accepts batches without a key.
-        keys_optional: whether clients may do without a key of that file; gateways may not.
-        rate: reports a second from one address prefix (/24, /56), and requests for pages; 0 does
-            not limit.
-        forwarded: whether the last entry of X-Forwarded-For is the sender's address, as a reverse
-            proxy of ours writes it.
-        queue_batches: batches that may wait for the writer.
-        queue_bytes: and their bytes.
-        group_batches: batches of one commit.
-        most_connections: connections at once.
-        prefix_connections: of those from one address prefix; nothing is limited with `forwarded`,
-            where all come from the proxy, nor for this machine itself.
+        tls_key: the certificate's private key.
+        keys: the file of keys; None if keys are not required.
+        keys_optional: whether clients may send without a key of that file. Gateways may not.
+        rate: the limit of reports and page requests a second from one address prefix (/24, /56);
+            0 for no limit.
+        forwarded: whether the last entry of X-Forwarded-For is the sender's address. Only for a
+            reverse proxy of your own that writes it.
+        queue_batches: the most batches that may wait for the writer.
+        queue_bytes: the most bytes of waiting batches.
+        group_batches: the most batches of one commit.
+        max_connections: the most open connections.
+        max_prefix_connections: the most open connections from one address prefix. Does not apply to
+            this machine, nor with `forwarded`, when all connections come from the proxy.
         log_level: debug, info, warning or error.
     """
 
@@ -61,8 +61,8 @@ class CollectorSettings:
     queue_batches: int = 4096
     queue_bytes: int = 64 * MIB
     group_batches: int = 1024
-    most_connections: int = 1024
-    prefix_connections: int = 128
+    max_connections: int = 1024
+    max_prefix_connections: int = 128
     log_level: str = "info"
 
     def __post_init__(self) -> None:
@@ -70,8 +70,8 @@ class CollectorSettings:
         checks.whole("queue_batches", self.queue_batches, 1)
         checks.whole("queue_bytes", self.queue_bytes, MAX_INFLATED)
         checks.whole("group_batches", self.group_batches, 1)
-        checks.whole("most_connections", self.most_connections, 1)
-        checks.whole("prefix_connections", self.prefix_connections, 1)
+        checks.whole("max_connections", self.max_connections, 1)
+        checks.whole("max_prefix_connections", self.max_prefix_connections, 1)
         if self.rate != 0:
             checks.positive("rate", self.rate)
         if self.keys_optional and self.keys is None:

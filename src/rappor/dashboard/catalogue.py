@@ -30,9 +30,9 @@ from rappor.dashboard.snapshot import (
     read_folder,
 )
 from rappor.errors import ParamsError, StoreError
-from rappor.store import AuditEntry, SeenCells, Store, StoredCounts, open_store
+from rappor.store import AuditEntry, CellCache, Store, StoredCounts, open_store
 from rappor.store.open import FILE_NAME
-from rappor.store.released import Released
+from rappor.store.released import ReleasedCounts
 
 if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
@@ -70,8 +70,8 @@ class Catalogue:
         self.data, self.folder, self.today = data, collections, today
         self._stored, self._last_stored = stored, frozenset[VersionKey]()
         self._file = data / FILE_NAME
-        self._builder, self._seen = SnapshotBuilder(), SeenCells()
-        self._released = Released(data)
+        self._builder, self._seen = SnapshotBuilder(), CellCache()
+        self._released = ReleasedCounts(data)
         self._snapshots = BackgroundCache(self._stamp, self._look)
         self._audit: tuple[Stamp, list[AuditEntry]] | None = None
 

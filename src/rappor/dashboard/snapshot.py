@@ -16,7 +16,7 @@ from rappor.collection import Collection
 from rappor.collection.registry import definition_files
 from rappor.errors import ParamsError, RapporError
 from rappor.store import CellSummary, Definition
-from rappor.store.cells import dimensions_pairs
+from rappor.store.cell_key import dimensions_pairs
 
 VersionKey = tuple[str, int]
 Dimensions = tuple[tuple[str, str], ...]  # (name, value) by name: one shape from store to page

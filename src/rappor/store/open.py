@@ -1,4 +1,4 @@
-"""Which store is meant: a data folder today, a database server's address later."""
+"""Opens the store of a data folder, and restores one from a backup."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from rappor.errors import StoreError
+from rappor.store.contract import Store
 from rappor.store.sqlite import backup as sqlite_backup
 from rappor.store.sqlite.store import SqliteStore
-from rappor.store.types import Store
 
 FILE_NAME = "store.sqlite"
 
@@ -16,27 +16,26 @@ FILE_NAME = "store.sqlite"
 def open_store(
     where: str | PathLike[str], *, read_only: bool = False, accept_loss: str | None = None
 ) -> Store:
-    """The store in a data folder, made where it is missing and not `read_only`.
+    """Open the store of a data folder; make it if it is missing, unless `read_only`.
 
     Args:
         where: the folder; `~` is expanded.
-        read_only: only look; the folder and its store must exist.
-        accept_loss: who goes on without acknowledged transactions that are missing, for the audit
-            log; None: nobody, and such a store does not open.
+        read_only: open for reading only; the folder and its store must exist.
+        accept_loss: go on if acknowledged transactions are missing; the name of the person who
+            decides this, for the audit log. None: do not open such a store.
 
     Raises:
         StoreLost: acknowledged transactions are missing.
-        StoreError: no store there, one of a newer version, a damaged one, or an address of a kind
-            that is not known.
+        StoreError: there is no store, it is damaged or of a newer version, or `where` is a URL.
     """
     return SqliteStore(_file(where), read_only=read_only, accept_loss=accept_loss)
 
 
 def restore_store(backup: str | PathLike[str], where: str | PathLike[str]) -> None:
-    """Put a backup into a data folder that has no store, verified first.
+    """Verify a backup and put it into a data folder that has no store.
 
     Raises:
-        StoreError: there is a store already, or the backup is damaged; nothing is changed then.
+        StoreError: there is a store, or the backup is damaged; nothing is changed then.
     """
     sqlite_backup.restore(Path(backup).expanduser(), _file(where))
 

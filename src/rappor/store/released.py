@@ -1,10 +1,10 @@
-"""Released counts: what pages may show of periods that still accept reports, and its memory.
+"""Released counts: what pages may show of periods that still accept reports.
 
-Two looks at exact counts around one arrival differ by that report: its cohort and all its bits. So
-the counts of a cell whose period is open are released in steps: a snapshot of the whole cell is
-written to `released.sqlite` beside the store, is all that is shown of the cell, and is replaced
-only when the store has at least STEP more reports of it. Any two released states of a cell are
-equal or at least STEP reports apart, and so are all sums over cells. When a period is closed its
+Exact counts before and after one report differ by that report: its cohort and all its bits. So the
+counts of an open period are released in steps. A snapshot of the whole cell is written to
+`released.sqlite` next to the store. Pages show the snapshot and nothing else of the cell. It is
+replaced only when the store has at least STEP more reports of the cell. So two released states of a
+cell, or of a sum of cells, are equal or at least STEP reports apart. When a period is closed, its
 exact counts are shown.
 """
 
@@ -22,24 +22,24 @@ import numpy as np
 
 from rappor.collection import days_of
 from rappor.errors import ParamsError, StoreBusy, StoreError, StoreFull
-from rappor.store.cells import CellKey, cell_id
+from rappor.store.cell_key import CellKey, cell_id
+from rappor.store.contract import CellSummary, Store, StoredCounts
 from rappor.store.sqlite import schema_upgrade
 from rappor.store.sqlite.connection import BUSY_MS, roll_back, translating
 from rappor.store.sqlite.schema_upgrade import Migration
 from rappor.store.sqlite.seals import checksum, typed
-from rappor.store.types import CellSummary, Store, StoredCounts
 from rappor.wire.protocol import ACCEPTANCE_DAYS
 
-STEP = 50  # reports of a cell between two releases of it
+STEP = 50  # reports between two releases of a cell
 FILE_NAME = "released.sqlite"
 _APPLICATION_ID = 0x52505253  # "RPRS"
-_GRACE_DAYS = 1  # after the last day of acceptance: commits under way, and clocks that differ
-_FORGET_DAYS = 2  # after that, a snapshot that is not shown any more is deleted
+_GRACE_DAYS = 1  # after the last day of acceptance: unfinished commits, and clocks that differ
+_FORGET_DAYS = 2  # after that, the snapshot is deleted
 _WORD = np.dtype("<u8")
 _LOG = logging.getLogger("rappor.store")
 
 _MIGRATIONS: tuple[Migration, ...] = (
-    (  # 1: one snapshot for each cell; `id` is a hash of the key, so it tells no order
+    (  # 1: one snapshot for each cell; `id` is a hash of the key
         "CREATE TABLE released ("
         " id INTEGER PRIMARY KEY, collection TEXT NOT NULL, version INTEGER NOT NULL,"
         " period TEXT NOT NULL, dimensions TEXT NOT NULL, params_digest TEXT NOT NULL,"
@@ -50,7 +50,7 @@ _MIGRATIONS: tuple[Migration, ...] = (
 
 
 def is_closed(period: str, today: date) -> bool:
-    """Whether a period accepts no more reports: from the second day on after the last it could.
+    """Whether a period accepts no more reports: from two days after its last day of acceptance.
 
     >>> [is_closed("2026-11-01", date(2026, 11, day)) for day in (15, 16, 17)]
     [False, False, True]
@@ -64,50 +64,50 @@ def is_closed(period: str, today: date) -> bool:
         return False
 
 
-class Released:
-    """The released counts of one data folder; any number of processes may share them.
+class ReleasedCounts:
+    """The released counts of one data folder. Any number of processes may share them.
 
-    The file is opened for each use. Where it cannot be written to because the disk is full, what
-    was released before is shown.
+    The file is opened for each use. If the disk is full, the counts released before are shown.
 
     Args:
         folder: the data folder.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Nothing is opened before it is needed."""
+        """Open nothing yet."""
         self.path = folder / FILE_NAME
 
     def cells(self, store: Store, live: Sequence[CellSummary], today: date) -> list[CellSummary]:
-        """All cells as they may be shown, by key; what is due is released first.
+        """Release what is due, then return all cells as they may be shown, by key.
 
-        A cell of an open period has the reports of its snapshot; it is absent without one.
+        A cell of an open period has the number of reports of its snapshot. Without a snapshot it is
+        left out.
 
         Args:
-            store: where the counts are.
+            store: the store with the counts.
             live: `store.cells()`.
-            today: the day that periods close by.
+            today: the day, which decides which periods are closed.
         """
         closed = {
-            period: is_closed(period, today) for period in {each.cell.period for each in live}
+            period: is_closed(period, today) for period in {cell.cell.period for cell in live}
         }
-        opened = {each.cell: each for each in live if not closed[each.cell.period]}
-        known = self._known()
-        due = [key for key, each in opened.items() if each.reports - known.get(key, 0) >= STEP]
+        opened = {cell.cell: cell for cell in live if not closed[cell.cell.period]}
+        released = self._released()
+        due = [key for key, cell in opened.items() if cell.reports - released.get(key, 0) >= STEP]
         old = today - timedelta(days=_FORGET_DAYS)
-        gone = set(known) - {each.cell for each in live}
-        gone |= {key for key in known if is_closed(key.period, old)}
+        gone = set(released) - {cell.cell for cell in live}
+        gone |= {key for key in released if is_closed(key.period, old)}
         if due or gone:
             try:
-                known = self._update(store, due, gone)
+                released = self._update(store, due, gone)
             except (StoreFull, StoreBusy) as error:
                 _LOG.warning("nothing was released: %s", error)
         shown = []
-        for each in live:
-            if each.cell not in opened:
-                shown.append(each)
-            elif each.cell in known:
-                shown.append(each._replace(reports=known[each.cell], kept=0))
+        for cell in live:
+            if cell.cell not in opened:
+                shown.append(cell)
+            elif cell.cell in released:
+                shown.append(cell._replace(reports=released[cell.cell], kept=0))
         return shown
 
     def counts(
@@ -118,25 +118,24 @@ class Released:
         version: int,
         periods: Iterable[str] | None = None,
     ) -> list[StoredCounts]:
-        """The counts of all cells that match, as they may be shown; nothing new is released."""
+        """The counts of all matching cells as they may be shown; releases nothing new."""
         if periods is None:
-            periods = {each.cell.period for each in store.cells() if each.cell[0] == collection}
-        asked = set(periods)
-        closed = {period for period in asked if is_closed(period, today)}
-        found = store.counts(collection, version, periods=sorted(closed)) if closed else []
-        return sorted([*found, *self._snapshots(collection, version, asked - closed)], key=_key)
+            periods = {cell.cell.period for cell in store.cells() if cell.cell[0] == collection}
+        wanted = set(periods)
+        closed = {period for period in wanted if is_closed(period, today)}
+        exact = store.counts(collection, version, periods=sorted(closed)) if closed else []
+        return sorted([*exact, *self._snapshots(collection, version, wanted - closed)], key=_key)
 
-    def forget(self, there: Iterable[CellKey]) -> None:
-        """Delete the snapshots of cells that are not there any more: retention removed them."""
+    def forget(self, live: Iterable[CellKey]) -> None:
+        """Delete the snapshots of all other cells: retention has removed those."""
         if self.path.exists():
-            kept = set(there)
-            gone = {key for key in self._known() if key not in kept}
+            gone = set(self._released()) - set(live)
             if gone:
                 with self._writing() as file:
                     _delete(file, gone)
 
-    def _known(self) -> dict[CellKey, int]:
-        """How many reports each snapshot has."""
+    def _released(self) -> dict[CellKey, int]:
+        """The number of reports in each snapshot."""
         if not self.path.exists():
             return {}
         with self._opened() as file:
@@ -145,13 +144,13 @@ class Released:
     def _update(
         self, store: Store, due: Sequence[CellKey], gone: Iterable[CellKey]
     ) -> dict[CellKey, int]:
-        """Replace snapshots that are due, also by what another process released meanwhile."""
+        """Replace snapshots that are still due: another process may have released them."""
         with self._writing() as file:
             _delete(file, gone)
-            known = _reports(file)
-            for now in store.counts_of(due):
-                if now.reports - known.get(now.cell, 0) >= STEP:
-                    _save(file, now)
+            released = _reports(file)
+            for counts in store.counts_of(due):
+                if counts.reports - released.get(counts.cell, 0) >= STEP:
+                    _save(file, counts)
             return _reports(file)
 
     def _snapshots(self, collection: str, version: int, periods: set[str]) -> list[StoredCounts]:
@@ -165,7 +164,7 @@ class Released:
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
-        """The file, made where it is missing; readable by its owner only."""
+        """Open the file; make it, for its owner only, if it is missing."""
         try:
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -201,8 +200,8 @@ class Released:
                 raise
 
 
-def _key(found: StoredCounts) -> CellKey:
-    return found.cell
+def _key(counts: StoredCounts) -> CellKey:
+    return counts.cell
 
 
 def _reports(file: sqlite3.Connection) -> dict[CellKey, int]:
@@ -214,10 +213,11 @@ def _delete(file: sqlite3.Connection, gone: Iterable[CellKey]) -> None:
     file.executemany("DELETE FROM released WHERE id=?", [(cell_id(key),) for key in gone])
 
 
-def _save(file: sqlite3.Connection, now: StoredCounts) -> None:
-    m, k = now.ones.shape
-    data = np.column_stack((now.totals, now.ones)).astype(_WORD).tobytes()
-    values = (cell_id(now.cell), *now.cell, now.params_digest, k, m, now.reports, data)
+def _save(file: sqlite3.Connection, counts: StoredCounts) -> None:
+    m, k = counts.ones.shape
+    data = np.column_stack((counts.totals, counts.ones)).astype(_WORD).tobytes()
+    about = (counts.params_digest, k, m, counts.reports)
+    values = (cell_id(counts.cell), *counts.cell, *about, data)
     marks = ", ".join("?" * (len(values) + 1))
     file.execute(
         f"INSERT OR REPLACE INTO released VALUES ({marks})",  # noqa: S608 - question marks
@@ -226,7 +226,7 @@ def _save(file: sqlite3.Connection, now: StoredCounts) -> None:
 
 
 def _counts(row: Sequence[object]) -> StoredCounts:
-    """A snapshot, verified."""
+    """Verify a snapshot and return its counts."""
     *values, seal = typed(row, "isisssiiibb", "released counts")
     key = CellKey(*values[1:5])
     k, m, _, data = values[6:]

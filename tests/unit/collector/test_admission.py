@@ -73,9 +73,9 @@ def test_a_collection_ends_on_the_day_it_expires() -> None:
 def test_reports_are_labelled_with_the_parameters_of_their_period() -> None:
     scheduled = Collection("c", 1, PARAMS, schedule=(("2026-11-16", 0.25, 0.75),))
     admission = Admission(Registry([scheduled]), Clock(MONDAY))
-    assert admission.admit(batch("2026-11-15")).place.digest == PARAMS.digest
+    assert admission.admit(batch("2026-11-15")).destination.digest == PARAMS.digest
     later = Params(k=16, h=2, m=4, f=0.5, p=0.25, q=0.75)
-    assert admission.admit(batch("2026-11-16")).place.digest == later.digest
+    assert admission.admit(batch("2026-11-16")).destination.digest == later.digest
 
 
 @pytest.mark.parametrize("cohort", [4, 255, 256, 1023])
@@ -93,7 +93,7 @@ def test_a_cohort_from_m_on_is_refused_alone_and_among_others(cohort: int) -> No
 def test_both_versions_are_taken_and_cells_are_their_own() -> None:
     registry = Registry(Collection("c", version, PARAMS) for version in (1, 2))
     admission = Admission(registry, Clock(MONDAY))
-    cells = {admission.admit(batch(version=version)).place.cell for version in (1, 2)}
+    cells = {admission.admit(batch(version=version)).destination.cell for version in (1, 2)}
     assert {cell.version for cell in cells} == {1, 2}
     assert code_of(admission, batch(version=3)) == "unknown-collection"
 

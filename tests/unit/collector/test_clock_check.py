@@ -4,7 +4,7 @@ import datetime
 
 import pytest
 
-from rappor.collector.clock_check import Calendar
+from rappor.collector.clock_check import ClockCheck
 
 MONDAY = datetime.date(2026, 11, 16)
 
@@ -15,9 +15,9 @@ MONDAY = datetime.date(2026, 11, 16)
 )
 def test_a_date_may_be_two_days_ahead_of_the_time_that_passed(hours, days, leaps):
     clock = iter([1000.0, 1000.0 + 3600 * hours])
-    calendar = Calendar(MONDAY, lambda: next(clock))
+    calendar = ClockCheck(MONDAY, lambda: next(clock))
     assert calendar.leaps(MONDAY + datetime.timedelta(days=days)) is leaps
 
 
 def test_a_clock_that_is_set_back_is_no_leap():
-    assert not Calendar(MONDAY).leaps(MONDAY - datetime.timedelta(days=400))
+    assert not ClockCheck(MONDAY).leaps(MONDAY - datetime.timedelta(days=400))

@@ -15,7 +15,7 @@ from rappor.collector.settings import (
     ANSWER_SECONDS,
     BODY_SECONDS,
     HEADER_SECONDS,
-    MOST_HEADER,
+    MAX_HEADER,
     CollectorSettings,
 )
 
@@ -72,7 +72,7 @@ class Connection:
         self.loop = Loop()
         self.transport = Transport()
         config = uvicorn.Config(silent, interface="asgi3", log_config=None, ws="none")
-        made = guarded(Metrics(), CollectorSettings("data", "collections", most_connections=8))
+        made = guarded(Metrics(), CollectorSettings("data", "collections", max_connections=8))
         self.protocol: GuardedProtocol = made(config, ServerState(), {}, self.loop)
         self.protocol.connection_made(self.transport)
 
@@ -146,7 +146,7 @@ def test_a_request_that_arrived_is_not_late_however_long_its_answer_takes(
 
 
 def test_headers_without_end_are_refused(connection: Connection) -> None:
-    connection.protocol.data_received(POST + b"A: " + b"b" * MOST_HEADER)
+    connection.protocol.data_received(POST + b"A: " + b"b" * MAX_HEADER)
     assert connection.transport.closed
     assert connection.transport.written.startswith(b"HTTP/1.1 431 ")
 
@@ -207,7 +207,9 @@ def test_a_neighbourhood_has_its_share_of_connections(
     addresses: list[str], forwarded: bool, refused: int
 ) -> None:
     config = uvicorn.Config(silent, interface="asgi3", log_config=None, ws="none")
-    settings = CollectorSettings("data", "collections", prefix_connections=3, forwarded=forwarded)
+    settings = CollectorSettings(
+        "data", "collections", max_prefix_connections=3, forwarded=forwarded
+    )
     made, state = guarded(Metrics(), settings), ServerState()
     peers = [Peer(address) for address in addresses]
     protocols: list[GuardedProtocol] = []

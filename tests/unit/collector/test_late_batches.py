@@ -49,7 +49,7 @@ def test_a_batch_admitted_before_midnight_is_the_only_one_of_its_token(tmp_path:
 
 
 def test_a_clock_two_days_ahead_for_a_while_counts_nothing_twice(tmp_path: Path) -> None:
-    """B7: retention runs under a wrong clock; then it is set right, and a batch comes again."""
+    """Retention runs under a wrong clock; then it is set right, and a batch comes again."""
     place = Clocked(tmp_path)
     assert place.commit(place.admission.admit_bytes(AHEAD)) == [True]
     for later in range(16):

@@ -52,7 +52,7 @@ def record(name: str, line: int = 1, ours: bool = True) -> logging.LogRecord:
 
 def test_an_event_has_ten_lines_a_minute_and_the_others_are_counted() -> None:
     clock = Clock()
-    sieve = log.Sieve(clock)
+    sieve = log.RepeatFilter(clock)
     assert [sieve.filter(record("request-failed")) for _ in range(500)] == [True] * 10 + [
         False
     ] * 490
@@ -68,17 +68,17 @@ def test_an_event_has_ten_lines_a_minute_and_the_others_are_counted() -> None:
 
 def test_the_next_line_says_what_was_left_out_where_nobody_asked() -> None:
     clock = Clock()
-    sieve = log.Sieve(clock)
+    sieve = log.RepeatFilter(clock)
     for _ in range(30):
         sieve.filter(record("ended"))
     clock.now = 61.0
     later = record("ended")
     assert sieve.filter(later)
-    assert json.loads(log.JsonLines().format(later))["left_out"] == 20
+    assert json.loads(log.JsonLinesFormatter().format(later))["left_out"] == 20
 
 
 def test_lines_of_libraries_are_told_apart_by_place_and_not_by_what_strangers_send() -> None:
-    sieve = log.Sieve(Clock())
+    sieve = log.RepeatFilter(Clock())
     for number in range(1000):
         sieve.filter(record(f"bad request {number}", line=7, ours=False))
     assert len(sieve._seen) == 1

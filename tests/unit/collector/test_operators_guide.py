@@ -8,7 +8,7 @@ import pytest
 
 from rappor.cli import collect, serve
 from rappor.collector.metrics import Metrics
-from rappor.collector.settings import DRAIN_SECONDS, MOST_HEADER
+from rappor.collector.settings import DRAIN_SECONDS, MAX_HEADER
 
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
@@ -44,5 +44,5 @@ def test_every_metric_is_in_the_guide(tmp_path: Path) -> None:
 
 
 def test_the_guides_numbers_are_the_programs() -> None:
-    assert f"{MOST_HEADER // 1024} KiB in 5 s" in GUIDE
+    assert f"{MAX_HEADER // 1024} KiB in 5 s" in GUIDE
     assert DRAIN_SECONDS < 10

@@ -13,8 +13,8 @@ from rappor.collection import Collection, Registry
 from rappor.collector import log, process
 from rappor.collector.http_protocol import GuardedProtocol
 from rappor.collector.settings import CollectorSettings
-from rappor.store import Retained
-from rappor.store.types import AuditEntry
+from rappor.store import RetentionResult
+from rappor.store.contract import AuditEntry
 
 MONDAY = datetime.date(2026, 11, 16)
 
@@ -44,8 +44,8 @@ def test_retention_that_a_reader_kept_from_finishing_is_tried_again(
     """The bytes are in the log until it is emptied: promised is that they are gone."""
 
     class Read:
-        def retain(self, today: datetime.date, registry: Registry) -> Retained:
-            return Retained(today, reports=1, settled=settled)
+        def retain(self, today: datetime.date, registry: Registry) -> RetentionResult:
+            return RetentionResult(today, reports=1, settled=settled)
 
         def audit(self, *_: str) -> None: ...
 

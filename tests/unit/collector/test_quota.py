@@ -80,7 +80,7 @@ class Bench:
 
 
 def message(reports: int, name: str, form: str) -> tuple[bytes, dict[str, str]]:
-    """A batch of so many reports in one of the forms that a collector takes."""
+    """A batch of this many reports in one of the forms that a collector takes."""
     batch = Batch.of(
         [Report(i % PARAMS.m, i % 2**16) for i in range(reports)],
         token=os.urandom(16),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rappor.collector.quota import MOST_BUCKETS, ROTATE_SECONDS, RateLimit
+from rappor.collector.quota import MAX_BUCKETS, ROTATE_SECONDS, RateLimit
 
 
 def test_a_prefix_may_send_its_rate_and_a_burst() -> None:
@@ -35,7 +35,7 @@ def test_no_address_is_kept_and_the_salt_is_replaced() -> None:
 
 def test_memory_is_bounded_whoever_comes() -> None:
     limit = RateLimit(1.0)
-    limit._buckets = dict.fromkeys((i.to_bytes(8, "big") for i in range(MOST_BUCKETS)), (0.0, 0.0))
+    limit._buckets = dict.fromkeys((i.to_bytes(8, "big") for i in range(MAX_BUCKETS)), (0.0, 0.0))
     limit.wait("192.0.2.1", 0.0)
     assert len(limit._buckets) == 1
 

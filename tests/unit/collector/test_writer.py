@@ -150,7 +150,7 @@ def test_bytes_are_counted_as_well() -> None:
 
 
 def test_a_stalled_disk_sends_newcomers_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(module, "_MAX_WAIT_SECONDS", 0.01)
 
     async def run() -> None:
         store = Memory()

@@ -1,4 +1,4 @@
-"""A store that fails while batches wait: each is told, none waits for ever."""
+"""A store fails while batches wait: each gets an answer, none waits without end."""
 
 import asyncio
 import datetime

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rappor.store import open_store
-from rappor.store.sqlite import cell_rows, chunks, pages, session
+from rappor.store.sqlite import cell_rows, page_layout, report_chunks, session
 from rappor.store.sqlite.seals import checksum, xor
 from rappor.store.sqlite.store import SqliteStore
 from support import store_samples as samples
@@ -73,11 +73,11 @@ def test_small_batches_are_mixed_into_one_chunk(tmp_path: Path) -> None:
     writer = store._session._writer
     sizes = [row[0] for row in writer.execute("SELECT size FROM reports")]
     assert sizes == [30]
-    big = fold(cell(), 0, [7] * chunks.FULL, keep=True)
+    big = fold(cell(), 0, [7] * report_chunks.FULL, keep=True)
     store.add([token(100)], always([big]), DAY)
     store.add([token(101)], always([fold(cell(), 0, [8], keep=True)]), DAY)
     sizes = sorted(row[0] for row in writer.execute("SELECT size FROM reports"))
-    assert sizes == [31, chunks.FULL]
+    assert sizes == [31, report_chunks.FULL]
     store.close()
 
 
@@ -112,7 +112,7 @@ def test_kept_reports_are_on_pages_that_sqlite_never_copies(
     """Rows move between pages, and leave copies of how they were then: nothing of a report is on
     such a page."""
     assert pages_with_reports(tmp_path / "padded", 1) == {0}
-    monkeypatch.setattr(pages, "padded", lambda data: data)
+    monkeypatch.setattr(page_layout, "padded", lambda data: data)
     assert 13 in pages_with_reports(tmp_path / "plain", 1)
 
 
@@ -126,7 +126,7 @@ def test_kept_reports_of_an_older_store_are_mixed_when_it_is_opened(tmp_path: Pa
     with store._session.writing() as connection:
         found = cell_rows.find(connection, cell())
         assert found is not None
-        chunks.remove(connection, found)
+        report_chunks.remove(connection, found)
         for number, reports in enumerate((early, late)):
             fields = (number + 10**9, found.slot(0), len(reports), samples.packed(reports))
             seal = checksum("reports", *fields)
@@ -144,7 +144,7 @@ def test_kept_reports_of_an_older_store_are_mixed_when_it_is_opened(tmp_path: Pa
     stored = again._session._writer.execute("SELECT size, data FROM reports").fetchall()
     assert sorted(size for size, _ in stored) == [3024 - 2048, 1024, 1024]
     for size, data in stored:
-        body = data[pages.HIDDEN : pages.HIDDEN + size * 3]
+        body = data[page_layout.HIDDEN : page_layout.HIDDEN + size * 3]
         numbers = [int.from_bytes(body[at : at + 3], "little") for at in range(0, len(body), 3)]
         assert 0 < sum(number < 2000 for number in numbers) < size
     again.close()

@@ -1,4 +1,4 @@
-"""`SeenCells`: what was read before is not read again, and no damage is hidden by that."""
+"""`CellCache`: what was read before is not read again, and no damage is hidden by that."""
 
 import os
 import sqlite3
@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from rappor.errors import StoreError
-from rappor.store import Fold, SeenCells, open_store
+from rappor.store import CellCache, Fold, open_store
 from support.collecting import today
 from support.dashboard import STRINGS, sample_folder
 
 
 @pytest.mark.slow
 def test_what_was_seen_before_is_found_again_and_what_is_new_beside_it(tmp_path: Path) -> None:
-    sample, seen = sample_folder(tmp_path), SeenCells()
+    sample, seen = sample_folder(tmp_path), CellCache()
     with open_store(sample.data) as store:
         before = store.cells(seen)
         assert before == store.cells() == sorted(before)
@@ -39,7 +39,7 @@ def test_what_was_seen_before_is_found_again_and_what_is_new_beside_it(tmp_path:
 def test_a_row_that_was_seen_and_then_changed_or_lost_is_damage(
     tmp_path: Path, damage: str
 ) -> None:
-    sample, seen = sample_folder(tmp_path), SeenCells()
+    sample, seen = sample_folder(tmp_path), CellCache()
     with open_store(sample.data, read_only=True) as store:
         store.cells(seen)
     connection = sqlite3.connect(sample.data / "store.sqlite")

@@ -20,7 +20,7 @@ def test_damaged_backups_are_not_restored_and_stores_not_overwritten(tmp_path: P
     with pytest.raises(StoreError, match="the store itself"):
         store.backup(tmp_path / "a" / NAME)
     store.close()
-    with pytest.raises(StoreError, match="there already"):
+    with pytest.raises(StoreError, match="exists already"):
         restore_store(tmp_path / "whole", tmp_path / "a")
     with pytest.raises(StoreError, match="no backup"):
         restore_store(tmp_path / "missing", tmp_path / "b")

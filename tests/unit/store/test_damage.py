@@ -1,4 +1,4 @@
-"""A store whose bits have flipped says so, or still tells the truth (B4)."""
+"""A store whose bits have flipped says so, or still tells the truth."""
 
 import random
 import shutil

@@ -1,4 +1,4 @@
-"""Nothing is acknowledged before it is on disk; no failing disk loses or doubles (B2, B3)."""
+"""Nothing is acknowledged before it is on disk; no failing disk loses or doubles."""
 
 import datetime
 import errno
@@ -48,7 +48,7 @@ def acknowledged_unsynced(disk: Disk, path: Path, adds: int = 50) -> int:
     return found
 
 
-# B2.
+# What is acknowledged is on disk.
 
 
 @pytest.mark.usefixtures("rounds")
@@ -187,7 +187,7 @@ def test_a_log_that_a_reader_has_recovered_is_synced_as_well(
     looking.close()
 
 
-# B3.
+# Disks that are full or fail.
 
 
 def writes_of(action: Callable[[SqliteStore], object], path: Path) -> int:

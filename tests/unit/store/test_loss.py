@@ -1,4 +1,4 @@
-"""A log that is destroyed is never taken for an empty one (B4)."""
+"""A log that is destroyed is never taken for an empty one."""
 
 import os
 import random
@@ -42,7 +42,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def killed_after(folder: Path, batches: int, how: str = "") -> Path:
-    """A store whose writer was killed after so many acknowledged batches."""
+    """A store whose writer was killed after this many acknowledged batches."""
     subprocess.run(
         [sys.executable, "-c", _WRITER, str(folder), str(batches), how],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
@@ -176,7 +176,7 @@ def verdicts_of(killed: Path, where: Path, ways: list[tuple[Damage, Damage]]) ->
 
 @pytest.mark.slow
 def test_no_destroyed_log_is_taken_for_an_empty_one(killed: Path, tmp_path: Path) -> None:
-    """Each damage to the log beside an index that is there, and beside one that is gone."""
+    """Each kind of damage to the log, with its index and without it."""
     verdicts = verdicts_of(killed, tmp_path, [way for way in WAYS if way[1] in TO_THE_INDEX[:2]])
     assert verdicts["silent"] == 0, verdicts
     assert verdicts["refused"] >= 20, verdicts
@@ -436,7 +436,7 @@ def test_a_store_is_not_made_anew_where_another_has_left_its_files(
     killed: Path, tmp_path: Path, left: str
 ) -> None:
     shutil.copy(killed / left, tmp_path)
-    with pytest.raises(StoreError, match=f"{left} is there"):
+    with pytest.raises(StoreError, match=f"{left} exists"):
         open_store(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [left]
 

@@ -1,4 +1,4 @@
-"""Schemas change whole or not at all, and old stores open (B8)."""
+"""A schema changes as a whole or not at all, and old stores open."""
 
 import shutil
 import signal
@@ -24,6 +24,8 @@ NAME = "store.sqlite"
 VECTORS = Path(__file__).parents[2] / "vectors"
 # Written by the rappor of schema 2: support.store_samples.fill, then closed.
 SCHEMA_2 = VECTORS / "store-schema-2.sqlite"
+# A backup by rappor 0.1 of an open store: support.store_samples.fill(store, batches=4).
+SCHEMA_5 = VECTORS / "store-schema-5.sqlite"
 
 
 def older(folder: Path, version: int) -> None:
@@ -186,6 +188,32 @@ def test_a_backup_of_an_older_schema_can_be_restored(tmp_path: Path, version: in
     store = open_store(tmp_path / "new")
     assert store.check() == []
     store.close()
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_store_that_rappor_0_1_wrote_opens_and_goes_on(tmp_path: Path, restored: bool) -> None:
+    reference = Recorder(tmp_path / "reference")
+    samples.fill(reference, batches=4)  # type: ignore[arg-type]
+    before = samples.everything(reference.store)
+    reference.store.close()
+    if restored:
+        restore_store(SCHEMA_5, tmp_path / "old")
+    else:
+        (tmp_path / "old").mkdir()
+        shutil.copyfile(SCHEMA_5, tmp_path / "old" / NAME)
+    for _ in range(2):  # tokens of the latest commits, then all in the large table
+        with open_store(tmp_path / "old") as store:
+            assert store.check() == []
+            found = samples.everything(store)
+            assert (found[0], found[3:]) == (before[0], before[3:])
+            assert store.add(reference.tokens, samples.always([]), samples.DAY) == [False] * 4
+    with open_store(tmp_path / "old") as store:
+        folds = samples.always([samples.fold(samples.cell(), 0, [1])])
+        assert store.add([samples.token(8)], folds, samples.DAY) == [True]
+        assert sum(cell.reports for cell in store.cells()) == 1 + sum(
+            cell.reports for cell in before[0]
+        )
+        assert store.check() == []
 
 
 def test_a_store_of_a_newer_rappor_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Fresh tokens: in rows of their own until they are moved, and known all the time (ADR 011)."""
+"""Recent tokens: in rows of their own until they are moved, and recognised all the time."""
 
 import os
 import random
@@ -30,7 +30,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that takes tens of thousands of tokens happens after a dozen."""
     monkeypatch.setattr(recent_tokens, "FULL", 5)
     monkeypatch.setattr(recent_tokens, "BLOCK", 4)
-    monkeypatch.setattr(recent_tokens, "MOST", 12)
+    monkeypatch.setattr(recent_tokens, "MAX_TOKENS", 12)
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_a_store_that_does_not_look_into_these_rows_takes_replays(
 ) -> None:
     """The test before this one can fail."""
     monkeypatch.setattr(RecentTokens, "read_again", lambda self, *_: self.tokens.clear())
-    monkeypatch.setattr(recent_tokens, "MOST", 10**6)
+    monkeypatch.setattr(recent_tokens, "MAX_TOKENS", 10**6)
     with pytest.raises((AssertionError, StoreError)):
         assert replays_taken(tmp_path, 1) == 0
 
@@ -156,7 +156,7 @@ def test_what_is_rolled_back_is_not_known(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
-def test_tokens_follow_into_the_big_table_while_others_come(
+def test_tokens_move_some_into_the_big_table_while_others_come(
     tmp_path: Path, store: SqliteStore
 ) -> None:
     most = 0
@@ -167,7 +167,7 @@ def test_tokens_follow_into_the_big_table_while_others_come(
         assert there + waiting == number + 1
         most = max(most, waiting)
     assert there > 250
-    assert most <= 2 * recent_tokens.MOST
+    assert most <= 2 * recent_tokens.MAX_TOKENS
 
 
 @pytest.mark.slow
@@ -188,7 +188,7 @@ def test_a_commit_writes_a_few_pages_however_many_tokens_there_are(
     store.add([os.urandom(16) for _ in range(30_000)], always([]), DAY)
     store.settle()
     assert pages(100) < 8
-    monkeypatch.setattr(recent_tokens, "MOST", 1)
+    monkeypatch.setattr(recent_tokens, "MAX_TOKENS", 1)
     assert pages(20) > 30  # each where it stays at once: the test can fail
 
 
@@ -315,7 +315,7 @@ from rappor.store.sqlite.connection import connect
 from rappor.store.sqlite.store import SqliteStore
 from support import store_samples as samples
 
-recent_tokens.FULL, recent_tokens.BLOCK, recent_tokens.MOST = 5, 9, 12
+recent_tokens.FULL, recent_tokens.BLOCK, recent_tokens.MAX_TOKENS = 5, 9, 12
 in_two = sys.argv[3] == "in-two"
 
 class Killing:

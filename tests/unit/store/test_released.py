@@ -12,7 +12,7 @@ import pytest
 
 from rappor.errors import StoreError
 from rappor.store import CellKey, Store, open_store
-from rappor.store.released import FILE_NAME, STEP, Released, is_closed
+from rappor.store.released import FILE_NAME, STEP, ReleasedCounts, is_closed
 from support.store_samples import DAY, PERIOD, cell, collection, fold
 
 LAST_OPEN = DAY + datetime.timedelta(days=15)
@@ -33,11 +33,14 @@ def arrive(store: Store, key: CellKey, reports: int = 1) -> None:
 
 
 def shown(folder: Path, store: Store, today: datetime.date = DAY) -> dict[CellKey, int]:
-    return {each.cell: each.reports for each in Released(folder).cells(store, store.cells(), today)}
+    return {
+        each.cell: each.reports
+        for each in ReleasedCounts(folder).cells(store, store.cells(), today)
+    }
 
 
 def counted(folder: Path, store: Store, today: datetime.date = DAY) -> dict[CellKey, list[int]]:
-    found = Released(folder).counts(store, today, "homepage", 1)
+    found = ReleasedCounts(folder).counts(store, today, "homepage", 1)
     return {each.cell: [*each.totals.tolist(), *each.ones.ravel().tolist()] for each in found}
 
 
@@ -94,7 +97,7 @@ def test_two_processes_that_release_at_once_agree(tmp_path: Path, store: Store) 
         other = open_store(tmp_path, read_only=True)
         live = other.cells()
         arrive(store, cell())
-        Released(tmp_path).cells(other, live, DAY)
+        ReleasedCounts(tmp_path).cells(other, live, DAY)
         found.append(shown(tmp_path, other))
         other.close()
 
@@ -125,11 +128,11 @@ def test_a_dashboard_deletes_snapshots_of_cells_that_are_gone_or_long_closed(
 ) -> None:
     arrive(store, cell(), STEP)
     shown(tmp_path, store)
-    Released(tmp_path).cells(store, [], DAY)
-    assert Released(tmp_path)._known() == {}
+    ReleasedCounts(tmp_path).cells(store, [], DAY)
+    assert ReleasedCounts(tmp_path)._released() == {}
     shown(tmp_path, store)
     shown(tmp_path, store, CLOSED + datetime.timedelta(days=3))
-    assert Released(tmp_path)._known() == {}
+    assert ReleasedCounts(tmp_path)._released() == {}
 
 
 def test_a_damaged_snapshot_is_an_error_and_never_a_number(tmp_path: Path, store: Store) -> None:

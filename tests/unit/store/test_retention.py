@@ -97,7 +97,7 @@ def test_without_secure_delete_the_bytes_would_stay(tmp_path: Path) -> None:
 
 
 def left_in_unused_parts(folder: Path, seed: int) -> int:
-    """Small chunks, many to a page, are shared out anew as they grow: what retention leaves."""
+    """Small chunks, many to a page, are moved between pages as they grow: what retention leaves."""
     rng = random.Random(seed)
     store = open_store(folder)
     store.save_definition(wide().to_toml(), actor="ann")

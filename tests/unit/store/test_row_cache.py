@@ -1,4 +1,4 @@
-"""What a process remembers of the rows that it wrote is what is there, whoever else writes."""
+"""The cached rows of a process are those in the store, even if others write."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from rappor.errors import StoreError
 from rappor.store import open_store
 from rappor.store.sqlite import row_cache
-from rappor.store.sqlite.row_cache import Known
+from rappor.store.sqlite.row_cache import RowCache
 from rappor.store.sqlite.store import SqliteStore
 from support.store_samples import DAY, PERIOD, always, cell, collection, fold
 
@@ -73,18 +73,18 @@ def live(folder: Path, seed: int, steps: int = 80) -> None:
 @pytest.mark.parametrize(
     "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))]
 )
-@pytest.mark.parametrize("most", [0, 300, row_cache.MOST_BYTES], ids="{} bytes".format)
+@pytest.mark.parametrize("most", [0, 300, row_cache.MAX_BYTES], ids="{} bytes".format)
 def test_what_is_remembered_is_what_is_there(
     tmp_path: Path, seed: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_cache, "MOST_BYTES", most)
+    monkeypatch.setattr(row_cache, "MAX_BYTES", most)
     live(tmp_path, seed)
 
 
 def test_a_store_that_does_not_forget_what_others_change_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Known, "forget", lambda self: None)
+    monkeypatch.setattr(RowCache, "forget", lambda self: None)
     with pytest.raises((AssertionError, StoreError)):
         live(tmp_path, 1)
 

@@ -1,1 +1,1 @@
-"""The store in one SQLite file: WAL, synchronous=FULL, one writer (SECURITY, "Ack")."""
+"""The store in one SQLite file: WAL, synchronous=FULL, one writer."""

@@ -1,15 +1,15 @@
-"""The audit log: who changed or exported what. Each entry's checksum covers the one before it."""
+"""The audit log: who changed or exported what. An entry's checksum covers the entry before it."""
 
 from __future__ import annotations
 
 from rappor.errors import StoreError
+from rappor.store.contract import AuditEntry
 from rappor.store.sqlite.connection import Connection
 from rappor.store.sqlite.seals import NONE, checksum, read_seal, typed, write_seal
-from rappor.store.types import AuditEntry
 
 
 def append(connection: Connection, entry: AuditEntry) -> None:
-    """Write an entry at the end."""
+    """Append an entry."""
     size, last = read_seal(connection, "audit")
     sealed = checksum("audit", last, *entry)
     connection.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?)", (size + 1, *entry, sealed))
@@ -17,7 +17,7 @@ def append(connection: Connection, entry: AuditEntry) -> None:
 
 
 def read(connection: Connection) -> list[AuditEntry]:
-    """All entries, oldest first, or StoreError where one was changed or is gone."""
+    """All entries, oldest first, or StoreError if one was changed or is missing."""
     entries: list[AuditEntry] = []
     last = NONE
     query = "SELECT id, at, actor, action, detail, checksum FROM audit ORDER BY id"

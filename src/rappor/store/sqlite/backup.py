@@ -1,4 +1,7 @@
-"""Backup and restore: whole copies, verified and synced before they get their name (B8)."""
+"""Backup and restore: a copy is complete, verified and synced before it gets its name.
+
+`rappor.files` is not enough here: a copy is verified first, and a restore never replaces a store.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +15,26 @@ from pathlib import Path
 from rappor.errors import StoreError
 from rappor.store.sqlite import commits, integrity, schema
 from rappor.store.sqlite.connection import connect, translating
-from rappor.store.sqlite.lock import FolderLock
 from rappor.store.sqlite.session import sync_file, sync_folder
+from rappor.store.sqlite.store_lock import StoreLock
 
 
 def backup(source: Path, target: Path) -> None:
-    """Copy a store that may be in use to one file; an older backup of that name is replaced."""
+    """Copy a store, which may be in use, to one file; replace an older backup of that name."""
     if target.exists() and not target.is_file():
         raise StoreError(f"{target}: not a file")
     if target.exists() and os.path.samefile(source, target):
         raise StoreError(f"{target}: that is the store itself")
     _check_no_store(target)
-    with _beside(target) as copy:
+    with _new_file_for(target) as copy:
         with (
             translating(source),
             closing(connect(source, True)) as reader,
             closing(sqlite3.connect(copy, isolation_level=None)) as writer,
         ):
-            reader.backup(writer)  # one step: a snapshot, whoever writes meanwhile
-            commits.finish(writer)  # nobody is writing to a copy
-            writer.execute("PRAGMA journal_mode=DELETE").fetchone()  # one file, no log beside it
+            reader.backup(writer)  # in one step: a snapshot, even if others write
+            commits.finish(writer)  # nobody writes to a copy
+            writer.execute("PRAGMA journal_mode=DELETE").fetchone()  # one file without a log
         verify(copy)
         sync_file(copy)
         os.replace(copy, target)
@@ -39,71 +42,69 @@ def backup(source: Path, target: Path) -> None:
 
 
 def restore(source: Path, target: Path) -> None:
-    """Put a backup where no store is.
+    """Put a backup where there is no store.
 
     Raises:
-        StoreError: a store is there already, or the backup is damaged; nothing is changed then.
+        StoreError: there is a store, or the backup is damaged; nothing is changed then.
     """
     if not source.is_file():
         raise StoreError(f"{source}: there is no backup")
     for name in (target, *(Path(f"{target}{end}") for end in ("-wal", "-shm", "-journal"))):
         if name.exists():
-            raise StoreError(f"{name} is there already: a backup is not restored over a store")
-    _check_nobody_has(target)
+            raise StoreError(f"{name} exists already: a backup is not restored over a store")
+    _check_not_open(target)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _beside(target) as copy:
+    with _new_file_for(target) as copy:
         shutil.copyfile(source, copy)
         verify(copy)
         sync_file(copy)
-        Path(f"{target}{commits.ENDING}").unlink(missing_ok=True)  # of the store before
+        Path(f"{target}{commits.ENDING}").unlink(missing_ok=True)  # of an earlier store
         try:
-            os.link(copy, target)  # unlike a rename, never over a store that came meanwhile
+            os.link(copy, target)  # unlike a rename, fails if a store was made meanwhile
         except FileExistsError:
-            raise StoreError(f"{target} is there already") from None
+            raise StoreError(f"{target} exists already") from None
     sync_folder(target.parent)
 
 
 def _check_no_store(target: Path) -> None:
-    """StoreError where a copy of that name would take the place of a file that a store uses."""
+    """StoreError if a copy of that name would replace a file that a store uses."""
     ends = ("-wal", "-shm", "-journal", commits.ENDING)
     used = target.name.endswith((*ends, ".lock")) or target.with_suffix(".lock").exists()
     if used or any(Path(f"{target}{end}").exists() for end in ends):
-        raise StoreError(f"{target}: a name that a store uses; give the backup another")
+        raise StoreError(f"{target}: a store uses this name; choose another for the backup")
 
 
-def _check_nobody_has(target: Path) -> None:
-    """StoreError where a process still writes to a store whose files were removed."""
+def _check_not_open(target: Path) -> None:
+    """StoreError if a process still writes to a store whose files were deleted."""
     file = target.with_suffix(".lock")
     if not file.exists():
         return
-    lock = FolderLock(file, read_only=False)
+    lock = StoreLock(file, read_only=False)
     try:
         if lock.works and not lock.alone():
-            raise StoreError(
-                f"{target}: a process has the store open that was there; stop it first"
-            )
+            raise StoreError(f"{target}: a process still has the former store open; stop it first")
     finally:
         lock.close()
 
 
 def verify(copy: Path) -> None:
-    """StoreError unless a copy is whole."""
+    """StoreError unless a copy is complete and undamaged."""
     with translating(copy), closing(connect(copy, True)) as connection:
         version = schema.version_of(connection)
         if version == len(schema.MIGRATIONS):
             wrong = integrity.problems(connection)
-        else:  # of an older rappor: opening it for writing brings it to this schema
+        else:  # of an older rappor; opening it for writing upgrades it
             wrong = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
             wrong = [line for line in wrong if line != "ok"]
             if not 0 < version < len(schema.MIGRATIONS):
                 wrong.append(f"schema {version} is not known to this rappor")
     if wrong:
-        raise StoreError(f"{copy.name}: damaged, not a whole copy: {wrong[0]}")
+        raise StoreError(f"{copy.name}: damaged, not a complete copy: {wrong[0]}")
 
 
 @contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """A new file, for its owner only, that is gone at the end unless it was renamed."""
+def _new_file_for(target: Path) -> Iterator[Path]:
+    """A new file for its owner only; it is deleted at the end unless it was renamed."""
     copy = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

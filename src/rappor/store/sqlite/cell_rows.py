@@ -1,4 +1,4 @@
-"""A cell's row: its key, what its reports are, and the seals of its counts and kept reports."""
+"""The rows of cells: key, parameters, and the seals of the counts and kept reports."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from rappor.errors import StoreError
-from rappor.store.cells import COHORT_BITS, CellKey, cell_id, key_bytes
+from rappor.store.cell_key import COHORT_BITS, CellKey, cell_id, key_bytes
+from rappor.store.contract import CellCache, CellSummary
 from rappor.store.sqlite.connection import Connection
 from rappor.store.sqlite.seals import NONE, check_seal, checksum, reseal, typed
-from rappor.store.types import CellSummary, SeenCells
 
 _COLUMNS = (
     "id, collection, version, period, dimensions, params_digest, k, m, reports, cohorts, parity, "
@@ -24,17 +24,17 @@ class CellRow:
     """One row of `cells`, within a transaction.
 
     Attributes:
-        key: which cell.
-        params_digest: of the parameters that its reports were made with.
-        k: bits in a report.
-        m: cohorts.
-        reports: how many were counted.
-        cohorts: rows in `counts`.
+        key: the cell's key.
+        params_digest: the digest of the parameters that its reports were made with.
+        k: the number of bits in a report.
+        m: the number of cohorts.
+        reports: the number of reports that were counted.
+        cohorts: the number of its rows in `counts`.
         parity: the XOR of their checksums.
-        kept: reports that are kept.
-        chunks: rows in `reports`.
+        kept: the number of reports that are kept.
+        chunks: the number of its rows in `reports`.
         chunk_parity: the XOR of their checksums.
-        id: its number, a hash of its key.
+        id: the cell's number, a hash of its key.
     """
 
     key: CellKey
@@ -50,26 +50,26 @@ class CellRow:
     id: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Work out the number once: it is needed for every cohort."""
+        """Compute the number once: it is needed for every cohort."""
         self.id = cell_id(self.key)
 
     def slot(self, cohort: int) -> int:
-        """The number of one of its cohorts."""
+        """The row number of one of its cohorts."""
         return self.id << COHORT_BITS | cohort
 
     @property
     def slots(self) -> tuple[int, int]:
-        """The first and the last number that its cohorts can have."""
+        """The first and the last possible row number of its cohorts."""
         return self.slot(0), self.slot((1 << COHORT_BITS) - 1)
 
     @property
     def identity(self) -> bytes:
-        """A checksum of what never changes: what the seal of all cells is made of."""
+        """A checksum of what never changes; the seal of all cells is made of it."""
         return checksum("cells", key_bytes(self.key), self.params_digest, self.k, self.m)
 
     @property
     def summary(self) -> CellSummary:
-        """The cell as the outside sees it."""
+        """The cell as `Store.cells` returns it."""
         return CellSummary(self.key, self.params_digest, self.k, self.m, self.reports, self.kept)
 
     def _values(self) -> tuple[str | int | bytes, ...]:
@@ -78,7 +78,7 @@ class CellRow:
         return (self.id, *self.key, *about, *counted, self.kept, self.chunks, self.chunk_parity)
 
     def save(self, connection: Connection) -> None:
-        """Write the row as it is now."""
+        """Insert or update the row."""
         values = self._values()
         marks = ", ".join("?" * (len(values) + 1))
         connection.execute(
@@ -90,12 +90,12 @@ class CellRow:
         )
 
     def create(self, connection: Connection) -> None:
-        """Write a row that was not there."""
+        """Insert a new row."""
         self.save(connection)
         reseal(connection, "cells", 1, self.identity)
 
     def remove(self, connection: Connection) -> None:
-        """Take the row away; its counts and reports are gone already."""
+        """Delete the row, after its counts and reports."""
         connection.execute("DELETE FROM cells WHERE id=?", (self.id,))
         reseal(connection, "cells", -1, self.identity)
 
@@ -121,30 +121,30 @@ def find(connection: Connection, key: CellKey) -> CellRow | None:
 
 
 def read(connection: Connection) -> list[CellRow]:
-    """All cells by key, or StoreError where one was changed or is gone."""
+    """All cells, sorted by key, or StoreError if one was changed or is missing."""
     query = f"SELECT {_COLUMNS} FROM cells"  # noqa: S608 - our own names
     cells = [_cell(row) for row in connection.execute(query)]
     check_seal(connection, "cells", [cell.identity for cell in cells])
     return sorted(cells, key=lambda cell: cell.key)
 
 
-def summaries(connection: Connection, seen: SeenCells) -> list[CellSummary]:
-    """What `read` finds, in short; rows that were seen before, byte by byte, are not checked again.
+def summaries(connection: Connection, cache: CellCache) -> list[CellSummary]:
+    """Summaries of all cells. Rows that are in the cache, byte by byte, are not checked again.
 
-    Each row is read and compared, so that a changed one shows; and the seal is checked each time.
-    SQLite sorts by the same order as Python does, and lets other threads work meanwhile.
+    Each row is read and compared, so a changed one is noticed, and the seal is always checked.
+    SQLite sorts in the same order as Python and lets other threads work meanwhile.
     """
-    found: dict[object, tuple[CellSummary, bytes]] = {}
+    checked: dict[object, tuple[CellSummary, bytes]] = {}
     query = f"SELECT {_COLUMNS} FROM cells ORDER BY {_KEY}"  # noqa: S608 - our own names
     for row in connection.execute(query):
-        known = seen.rows.get(row)
+        known = cache.rows.get(row)
         if known is None:
             cell = _cell(row)
             known = cell.summary, cell.identity
-        found[row] = known
-    check_seal(connection, "cells", [identity for _, identity in found.values()])
-    seen.rows = found
-    return [summary for summary, _ in found.values()]
+        checked[row] = known
+    check_seal(connection, "cells", [identity for _, identity in checked.values()])
+    cache.rows = checked
+    return [summary for summary, _ in checked.values()]
 
 
 def matching(
@@ -154,7 +154,7 @@ def matching(
     periods: Iterable[str] | None,
     dimensions: str | None,
 ) -> Iterator[CellRow]:
-    """The cells that are asked for."""
+    """The cells that match, sorted by key."""
     wanted = None if periods is None else set(periods)
     for cell in read(connection):
         key = cell.key

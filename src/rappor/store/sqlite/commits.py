@@ -1,4 +1,4 @@
-"""The number of commits, in the store and in a small file next to it: a log that is lost is missed.
+"""Counts commits in the store and in a small file next to it, to notice a lost write-ahead log.
 
 Each transaction that writes adds one to the number in the store, which is then in the write-ahead
 log. After the commit the number is written into the record, a file that no log has to be read for.
@@ -23,32 +23,32 @@ from rappor.store.sqlite.connection import Connection
 from rappor.store.sqlite.seals import SIZE, checksum, typed
 
 ENDING = "-commits"
-SYNC_SECONDS = 5.0  # between two syncs of the record, at least
-_SLOTS = 8  # the latest numbers: one that is torn, or late, leaves the others
+SYNC_SECONDS = 5.0  # the shortest time between two syncs of the record
+_SLOTS = 8  # for the latest numbers: if one write is torn or late, the others remain
 _SLOT_BYTES = 8 + SIZE
 _NUMBER_BYTES = _SLOTS * _SLOT_BYTES  # then the name of the store and its checksum
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
-class Commits(NamedTuple):
+class CommitRow(NamedTuple):
     """The row of `commits`.
 
     Attributes:
-        number: transactions that were committed, this one included.
-        unfinished: whether somebody may be writing; False after an orderly end of the last one.
+        number: the number of committed transactions, including this one.
+        unfinished: whether somebody may be writing; False after the last writer closed in order.
     """
 
     number: int
     unfinished: bool
 
 
-def read(connection: Connection) -> Commits:
-    """The row, or StoreError where it was changed or is gone."""
+def read(connection: Connection) -> CommitRow:
+    """The row, or StoreError if it was changed or is missing."""
     row = connection.execute("SELECT number, unfinished, checksum FROM commits").fetchone()
     number, unfinished, sealed = typed(row, "iib", "the number of commits")
     if checksum("commits", number, unfinished) != sealed and (number or unfinished or any(sealed)):
         raise StoreError("the number of commits: damaged (checksum)")
-    return Commits(number, bool(unfinished))
+    return CommitRow(number, bool(unfinished))
 
 
 def name_of(connection: Connection) -> bytes | None:
@@ -57,21 +57,21 @@ def name_of(connection: Connection) -> bytes | None:
     return None if row is None else bytes(typed(row, "b", "the audit log")[0])
 
 
-def count(connection: Connection, *, unfinished: bool) -> tuple[Commits, Commits]:
+def count(connection: Connection, *, unfinished: bool) -> tuple[CommitRow, CommitRow]:
     """Count the open transaction; the row before it and with it."""
     before = read(connection)
-    after = Commits(before.number + 1, unfinished)
+    after = CommitRow(before.number + 1, unfinished)
     _write(connection, after)
     return before, after
 
 
 def finish(connection: Connection) -> None:
-    """Say of a copy that nobody is writing to it."""
+    """Mark a copy: nobody writes to it."""
     number, _ = read(connection)
-    _write(connection, Commits(number, False))
+    _write(connection, CommitRow(number, False))
 
 
-def _write(connection: Connection, row: Commits) -> None:
+def _write(connection: Connection, row: CommitRow) -> None:
     unfinished = int(row.unfinished)
     connection.execute(
         "UPDATE commits SET number=?, unfinished=?, checksum=?",
@@ -79,8 +79,8 @@ def _write(connection: Connection, row: Commits) -> None:
     )
 
 
-class Record:
-    """The file next to the store that says how many commits it has, at least.
+class CommitRecord:
+    """The file next to the store with the least number of commits that it must have.
 
     Args:
         path: the store's file.
@@ -105,7 +105,7 @@ class Record:
         self.is_named = True
 
     def note(self, number: int) -> None:
-        """A transaction of this number is on disk."""
+        """Note that the transaction with this number is on disk."""
         if self._descriptor is None:
             return
         self._write(_slot(number), number % _SLOTS * _SLOT_BYTES)
@@ -125,7 +125,7 @@ class Record:
                 raise StoreBroken(f"{self.path}: the disk failed ({error})") from error
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -162,7 +162,7 @@ def _is_sound(slot: bytes) -> bool:
 
 
 class _failing:
-    """Errors of the file system in our words."""
+    """Turns errors of the file system into StoreFull and StoreBroken."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

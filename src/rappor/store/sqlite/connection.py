@@ -1,4 +1,4 @@
-"""A connection to the file, with every setting that durability rests on asked for and verified."""
+"""A connection to the file. All settings that durability depends on are set and verified."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from rappor.errors import StoreBroken, StoreBusy, StoreError, StoreFull
 APPLICATION_ID = 0x52505231  # "RPR1"
 BUSY_MS = 10_000
 
-# What each connection is told, and what it must answer when asked.
+# The settings of each connection, and what SQLite must answer when asked for them.
 _SETTINGS: dict[str, tuple[str, object]] = {
     "journal_mode": ("WAL", "wal"),
     "synchronous": ("FULL", 2),  # a commit is on disk before it returns
     "foreign_keys": ("ON", 1),
-    "secure_delete": ("ON", 1),  # what is deleted is overwritten
+    "secure_delete": ("ON", 1),  # deleted rows are overwritten
     "busy_timeout": (str(BUSY_MS), BUSY_MS),
-    "wal_autocheckpoint": ("0", 0),  # we truncate the log ourselves: it holds the order of arrival
+    "wal_autocheckpoint": (
+        "0",
+        0,
+    ),  # we empty the log, which has the order of arrival
     "fullfsync": ("ON", 1),
     "checkpoint_fullfsync": ("ON", 1),
     "cell_size_check": ("ON", 1),
@@ -30,17 +33,17 @@ _SETTINGS: dict[str, tuple[str, object]] = {
     "mmap_size": ("0", 0),  # a damaged page must be an error, not a signal
     "cache_size": ("-32768", -32768),
 }
-# What SQLite raises; the second where it cannot even say what is wrong, because that is damaged.
+# What SQLite raises; UnicodeDecodeError if even its message comes from damaged bytes.
 FAILURES = (sqlite3.Error, UnicodeDecodeError)
-_IOERR_SHMSIZE = 10 | 19 << 8  # how a full disk shows when the log's index has to grow
+_IOERR_SHMSIZE = 10 | 19 << 8  # a full disk when the log's index has to grow
 
 
 class Cursor(Protocol):
-    """What we use of a cursor."""
+    """The part of a cursor that we use."""
 
     @property
     def rowcount(self) -> int:
-        """Rows that the statement changed."""
+        """The number of rows that the statement changed."""
         ...
 
     def fetchone(self) -> Any:
@@ -48,14 +51,14 @@ class Cursor(Protocol):
         ...
 
     def fetchall(self) -> list[Any]:
-        """All rows that are left."""
+        """All remaining rows."""
         ...
 
     def __iter__(self) -> Iterator[Any]: ...
 
 
 class Connection(Protocol):
-    """What we use of a connection; tests put one with a file system of their own here."""
+    """The part of a connection that we use. Tests use one with their own file system."""
 
     @property
     def in_transaction(self) -> bool:
@@ -71,12 +74,12 @@ class Connection(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         ...
 
 
 class Connect(Protocol):
-    """How a connection is made."""
+    """Opens a connection."""
 
     def __call__(self, path: Path, read_only: bool) -> Connection:
         """Open an existing file."""
@@ -84,9 +87,9 @@ class Connect(Protocol):
 
 
 def connect(path: Path, read_only: bool, mode: str = "") -> sqlite3.Connection:
-    """The standard library's connection; transactions are ours to begin and end.
+    """The standard library's connection, without automatic transactions.
 
-    Without a `mode`, whoever reads may fold in the log that a dead process has left, and empty it.
+    Without a `mode`, also a reader may move the log of a dead process into the file and empty it.
     """
     mode = mode or ("ro" if read_only and not os.access(path, os.W_OK) else "rw")
     return sqlite3.connect(
@@ -99,7 +102,7 @@ def connect(path: Path, read_only: bool, mode: str = "") -> sqlite3.Connection:
 
 
 def prepare(connection: Connection, read_only: bool) -> None:
-    """Ask for all settings and verify each of them, or raise StoreError."""
+    """Set all settings and verify each of them, or raise StoreError."""
     for name, (wanted, answer) in _SETTINGS.items():
         if name == "journal_mode" and read_only:
             continue
@@ -112,7 +115,7 @@ def prepare(connection: Connection, read_only: bool) -> None:
 
 
 def translated(error: Exception, path: Path) -> StoreError:
-    """What an error of SQLite means to a caller."""
+    """Our error for an error of SQLite."""
     code = getattr(error, "sqlite_errorcode", None) or 0
     match code & 0xFF:
         case sqlite3.SQLITE_FULL:
@@ -133,7 +136,7 @@ def translated(error: Exception, path: Path) -> StoreError:
 
 @contextmanager
 def translating(path: Path) -> Iterator[None]:
-    """Turn whatever SQLite raises into StoreError."""
+    """Turn the errors of SQLite into StoreError."""
     try:
         yield
     except FAILURES as error:
@@ -141,7 +144,7 @@ def translating(path: Path) -> Iterator[None]:
 
 
 def roll_back(connection: Connection) -> None:
-    """End a transaction without effect; SQLite may have done it already."""
+    """Roll back a transaction, unless SQLite has done it already."""
     with suppress(*FAILURES):
         if connection.in_transaction:
             connection.execute("ROLLBACK")

@@ -1,4 +1,4 @@
-"""Collections' definitions, as TOML by version: what every number in the store is about."""
+"""The saved definitions of collections: one TOML text for each version."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from rappor.collection import Collection, check_period
 from rappor.errors import ParamsError, StoreError
-from rappor.store.cells import CellKey
+from rappor.store.cell_key import CellKey
+from rappor.store.contract import Definition
 from rappor.store.sqlite.connection import Connection
 from rappor.store.sqlite.seals import check_seal, checksum, reseal, typed
-from rappor.store.types import Definition
 
 
-class Expected(NamedTuple):
-    """What a definition says about the reports of a cell."""
+class ExpectedParams(NamedTuple):
+    """The parameters of a cell's reports by its definition."""
 
     params_digest: str
     k: int
@@ -22,21 +22,21 @@ class Expected(NamedTuple):
 
 
 def read(connection: Connection) -> list[Definition]:
-    """All definitions, or StoreError where one was changed or is gone."""
-    found, sealed = [], []
+    """All definitions, or StoreError if one was changed or is missing."""
+    saved, sealed = [], []
     query = "SELECT collection, version, toml, checksum FROM definitions"
     for row in connection.execute(query):
         *fields, seal = typed(row, "sisb", "definitions")
         if checksum("definitions", *fields) != seal:
             raise StoreError(f"the definition of {fields[0][:80]!r}: damaged (checksum)")
-        found.append(Definition(*fields))
+        saved.append(Definition(*fields))
         sealed.append(seal)
     check_seal(connection, "definitions", sealed)
-    return sorted(found)
+    return sorted(saved)
 
 
 def parse(toml: str) -> Collection:
-    """The collection that a text defines, or StoreError."""
+    """The collection in a TOML text, or StoreError."""
     try:
         return _parsed(toml)
     except ParamsError as error:
@@ -63,13 +63,13 @@ def one(connection: Connection, collection: str, version: int) -> Collection:
 
 
 def save(connection: Connection, toml: str) -> Collection | None:
-    """Keep a definition; None where the same text is there already.
+    """Save a definition; None if the same text is saved already.
 
     Raises:
-        StoreError: no definition, or one that changes what a saved version means.
+        StoreError: not a definition, or one that changes the meaning of a saved version.
     """
     new = parse(toml)
-    known = {(each.collection, each.version): each.toml for each in read(connection)}
+    known = {(saved.collection, saved.version): saved.toml for saved in read(connection)}
     old = known.get((new.name, new.version))
     if old == toml:
         return None
@@ -91,19 +91,19 @@ def save(connection: Connection, toml: str) -> Collection | None:
 
 
 def _check_change(old: Collection, new: Collection) -> None:
-    """Editing a live collection is refused: a new version is made, and charged (SECURITY)."""
+    """StoreError unless the change is allowed within a version: others need a new version."""
     from rappor.collection import diff
 
-    found = diff(old, new)
-    if not found.allowed:
+    change = diff(old, new)
+    if not change.allowed:
         raise StoreError(
             f"{new.name} v{new.version} is in use with another definition, and the change needs a "
-            f"new version: {found.cost}"
+            f"new version: {change.cost}"
         )
 
 
-def expected(connection: Connection, key: CellKey) -> Expected:
-    """What the definition says about a cell, or StoreError where there can be no such cell."""
+def expected(connection: Connection, key: CellKey) -> ExpectedParams:
+    """The parameters of a cell by its definition, or StoreError if it does not allow the cell."""
     definition = one(connection, key.collection, key.version)
     try:
         check_period(definition.period, key.period)
@@ -112,4 +112,4 @@ def expected(connection: Connection, key: CellKey) -> Expected:
     if definition.cell(dict(key.pairs)) != key.pairs:
         raise StoreError(f"{key}: dimensions that its definition does not declare")
     params = definition.params_for(key.period)
-    return Expected(params.digest, params.k, params.m)
+    return ExpectedParams(params.digest, params.k, params.m)

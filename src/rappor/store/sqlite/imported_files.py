@@ -1,4 +1,4 @@
-"""Files that were imported: each one exactly once, for ever."""
+"""Imported files: each file is imported once, permanently."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rappor.store.sqlite.seals import check_seal, checksum, reseal, typed
 
 
 def insert(connection: Connection, digest: bytes, detail: str) -> bool:
-    """Remember a file by its digest; whether it was new."""
+    """Save the digest of a file; return whether it was new."""
     known = connection.execute("SELECT 1 FROM imports WHERE digest=?", (digest,)).fetchone()
     if known is not None:
         return False
@@ -19,7 +19,7 @@ def insert(connection: Connection, digest: bytes, detail: str) -> bool:
 
 
 def verify(connection: Connection) -> None:
-    """StoreError where one was changed or is gone."""
+    """StoreError if one was changed or is missing."""
     sealed = []
     for row in connection.execute("SELECT digest, detail, checksum FROM imports"):
         digest, detail, seal = typed(row, "bsb", "imports")

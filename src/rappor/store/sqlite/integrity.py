@@ -1,4 +1,4 @@
-"""Read everything and say each thing that is wrong (B4)."""
+"""Reads everything in a store and lists what is wrong."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from rappor.errors import StoreError
 from rappor.store.sqlite import (
     audit,
     cell_rows,
-    chunks,
     commits,
+    count_rows,
     definitions,
-    folds,
     imported_files,
+    report_chunks,
     schema,
-    tokens,
+    token_rows,
 )
 from rappor.store.sqlite.connection import FAILURES, Connection
 
-_MOST = 100
+_MAX_PROBLEMS = 100
 
 
 def problems(connection: Connection) -> list[str]:
-    """All that is wrong with what is in the file, at most 100 things."""
+    """Everything that is wrong in the file, at most 100 items."""
     found: list[str] = []
 
-    def attempt(what: Callable[[], object]) -> None:
+    def attempt(check: Callable[[], object]) -> None:
         try:
-            what()
+            check()
         except StoreError as error:
             found.append(str(error))
         except FAILURES as error:
@@ -38,33 +38,33 @@ def problems(connection: Connection) -> list[str]:
     attempt(lambda: schema.verify(connection))
     attempt(lambda: _definitions(connection))
     attempt(lambda: _cells(connection, attempt))
-    attempt(lambda: found.extend(tokens.problems(connection)))
+    attempt(lambda: found.extend(token_rows.problems(connection)))
     attempt(lambda: commits.read(connection))
     attempt(lambda: imported_files.verify(connection))
     attempt(lambda: audit.read(connection))
-    return list(dict.fromkeys(found))[:_MOST]
+    return list(dict.fromkeys(found))[:_MAX_PROBLEMS]
 
 
 def _sqlite(connection: Connection) -> list[str]:
-    """What SQLite itself finds."""
-    said = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({_MOST})")]
+    """What SQLite's own checks find."""
+    said = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({_MAX_PROBLEMS})")]
     lost = connection.execute("PRAGMA foreign_key_check").fetchall()
     wrong = [f"SQLite: {line}" for line in said if line != "ok"]
     return wrong + [f"SQLite: a row of {row[0]} refers to one that is not there" for row in lost]
 
 
 def _definitions(connection: Connection) -> None:
-    for each in definitions.read(connection):
-        found = definitions.parse(each.toml)
-        if (found.name, found.version) != (each.collection, each.version):
-            raise StoreError(f"the definition of {each.collection} v{each.version} is another's")
+    for saved in definitions.read(connection):
+        parsed = definitions.parse(saved.toml)
+        if (parsed.name, parsed.version) != (saved.collection, saved.version):
+            raise StoreError(f"the definition of {saved.collection} v{saved.version} is another's")
 
 
 def _cells(connection: Connection, attempt: Callable[[Callable[[], object]], None]) -> None:
     cells = cell_rows.read(connection)
     for cell in cells:
-        attempt(partial(folds.read, connection, cell))
-        attempt(partial(chunks.read, connection, cell))
+        attempt(partial(count_rows.read, connection, cell))
+        attempt(partial(report_chunks.read, connection, cell))
         attempt(partial(_agrees, connection, cell))
     for table, wanted in (
         ("counts", sum(cell.cohorts for cell in cells)),
@@ -76,7 +76,7 @@ def _cells(connection: Connection, attempt: Callable[[Callable[[], object]], Non
 
 
 def _agrees(connection: Connection, cell: cell_rows.CellRow) -> None:
-    """StoreError unless a cell is what its definition says."""
+    """StoreError unless a cell has the parameters of its definition."""
     wanted = definitions.expected(connection, cell.key)
     if (cell.params_digest, cell.k, cell.m) != tuple(wanted):
         raise StoreError(f"{cell.key}: made with other parameters than its definition says")

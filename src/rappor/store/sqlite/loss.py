@@ -1,7 +1,7 @@
-"""Whether acknowledged transactions are missing from a store that nobody has open.
+"""Finds out whether acknowledged transactions are missing from a store that nobody has open.
 
-Three witnesses are asked: the log's own checksums and its index (`wal`), the record of commits
-(`commits`), and the store's word on whether its last writer has ended in order.
+There are three sources: the checksums and the index of the write-ahead log (`wal`), the record of
+commits (`commits`), and the mark in the store that tells whether its last writer closed in order.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _ADVICE = (
 
 
 class LossFinding(NamedTuple):
-    """What there is to write down about a store.
+    """What was found, for the audit log.
 
     Attributes:
         note: that an unfinished transaction was dropped, or None.
-        doubt: why nobody can say whether something is missing, or None.
-        accepted: what is missing, where the operator goes on without it, or None.
+        doubt: why it cannot be known whether something is missing, or None.
+        accepted: what is missing, if the operator accepts the loss, or None.
     """
 
     note: str | None = None
@@ -35,14 +35,14 @@ class LossFinding(NamedTuple):
 
 
 def inspect(path: Path, *, accept: bool = False) -> LossFinding:
-    """Look at a store before it is opened.
+    """Inspect a store before it is opened.
 
     Args:
         path: its file.
-        accept: go on with what is there.
+        accept: go on with what is left.
 
     Raises:
-        StoreLost: transactions that were acknowledged are missing; nothing is changed then.
+        StoreLost: acknowledged transactions are missing; nothing is changed then.
     """
     try:
         finding = _inspect(path)
@@ -51,7 +51,7 @@ def inspect(path: Path, *, accept: bool = False) -> LossFinding:
             raise StoreLost(f"{error}; {_ADVICE}") from error.__cause__
         finding = LossFinding(accepted=str(error))
     if accept:
-        Path(f"{path}{commits.ENDING}").unlink(missing_ok=True)  # it begins again with this
+        Path(f"{path}{commits.ENDING}").unlink(missing_ok=True)  # it starts again from here
         return finding._replace(accepted=finding.accepted or finding.doubt, doubt=None)
     return finding
 
@@ -87,12 +87,12 @@ def _inspect(path: Path) -> LossFinding:
     return LossFinding(log.note, doubt)
 
 
-def _commits(path: Path) -> tuple[commits.Commits | None, bytes | None]:
+def _commits(path: Path) -> tuple[commits.CommitRow | None, bytes | None]:
     """The number of commits in the file and its log, and whose they are.
 
     None in a store that does not count them, or has no name yet.
 
-    SQLite opens the file for reading, which neither folds in nor deletes the log.
+    SQLite opens the file for reading only, which leaves the log as it is.
     """
     if not _size(path):
         return None, None
@@ -104,8 +104,8 @@ def _commits(path: Path) -> tuple[commits.Commits | None, bytes | None]:
                 return None, None
             return commits.read(connection), commits.name_of(connection)
     finally:
-        for each in missing:  # SQLite may have made them, empty
-            each.unlink(missing_ok=True)
+        for log in missing:  # SQLite may have made them, empty
+            log.unlink(missing_ok=True)
 
 
 def _size(path: Path) -> int:
@@ -113,13 +113,13 @@ def _size(path: Path) -> int:
 
 
 def check_nothing_left(path: Path) -> None:
-    """StoreError where a store that is not there has left files: it is not to be made anew."""
+    """StoreError if there is no store, but files of one: a new store must not replace it."""
     log = Path(f"{path}-wal")
     left = f"{path.name}{commits.ENDING}" if commits.recorded(path) else ""
     if _size(log):
         left = log.name
     if left:
         raise StoreError(
-            f"{path}: there is no store, though {left} is there: the store was deleted or moved; "
-            f"put it back, restore a backup, or move {path.name}* away to begin anew"
+            f"{path}: there is no store, but {left} exists: the store was deleted or moved; "
+            f"put it back, restore a backup, or move {path.name}* away to start a new one"
         )

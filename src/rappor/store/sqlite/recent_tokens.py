@@ -1,9 +1,10 @@
-"""Tokens of the latest commits, in a few rows of their own: a commit then writes one page of them.
+"""Tokens of the latest commits, many in a row, so that a commit writes one page of tokens.
 
-A random token has a page of the big table to itself, so sixty of them in a commit would be sixty
-pages to write and sync. New tokens are mixed into a row of `fresh_tokens` instead. Of many such
-rows, rows of neighbours are made, which follow into `tokens` bit by bit, a page for many of them. A
-token is in one of the two tables at any time, and `token_days` counts both (ADR 011).
+In the large table `tokens`, each random token is on another page: a commit of sixty would write and
+sync sixty pages. So new tokens first go into rows of `fresh_tokens`. When there are many, they are
+sorted into rows of neighbours, and these move to `tokens` little by little, many tokens to a page.
+A token is in one of the two tables at any time, and `token_days` counts both
+(docs/adr/011-fresh-tokens.md).
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from rappor.store.sqlite.row_ids import new_id
 from rappor.store.sqlite.seals import checksum, typed
 from rappor.wire.protocol import TOKEN_BYTES
 
-FULL = 192  # tokens in a row that takes no more
-BLOCK = 248  # neighbours in a row: with all that belongs to it, a page
-MOST = 131_072  # tokens that wait, before rows of neighbours are made of them
-PACE = 2  # tokens that follow into the big table, for each that comes
-SECONDS = 60.0  # that rows may tell which tokens came together, while more and more come
+FULL = 192  # tokens in a full row
+BLOCK = 248  # neighbours in a row, which then fills a page
+MAX_TOKENS = 131_072  # before they are sorted into rows of neighbours
+PACE = 2  # tokens that move to the large table for each new one
+SECONDS = 60.0  # the longest time in which rows tell which tokens came together
 
-# Where each token of a blob begins: all of them in one statement, which lets other threads run.
+# The offset of each token of a blob: one statement for all, which lets other threads run.
 EACH = (
     "WITH RECURSIVE at (i) AS (SELECT 1 WHERE length(:data) > 0 UNION ALL "
     "SELECT i + 16 FROM at WHERE i + 16 <= length(:data)) "
@@ -41,8 +42,8 @@ class TokenRow(NamedTuple):
     data: bytes
 
 
-class Last(NamedTuple):
-    """The row that takes more, with its tokens in their order."""
+class OpenRow(NamedTuple):
+    """The row that is not full, with its tokens sorted."""
 
     id: int
     day: int
@@ -50,53 +51,53 @@ class Last(NamedTuple):
 
 
 class RecentTokens:
-    """What one process knows of these rows, so that it need not read them for each commit.
+    """These rows in memory, so that they need not be read for each commit.
 
-    To be used within a transaction that writes. What is known is true as long as nobody else writes
-    and nothing is rolled back; `SqliteStore` has it read again then.
+    To be used within a transaction that writes. The copy is valid until another process writes or a
+    transaction is rolled back; `SqliteStore` calls `read_again` then.
     """
 
     def __init__(self) -> None:
         self.tokens: set[bytes] = set()
-        self._last: Last | None = None
-        self._neighbours: list[TokenRow] = []  # to follow, the last one first
+        self._last: OpenRow | None = None
+        self._neighbours: list[TokenRow] = []  # to be moved, the last one first
         self._arranged_at = time.monotonic()
 
     def read_again(self, connection: Connection) -> None:
-        """Read the rows: they may have changed."""
+        """Read the rows, which may have changed."""
         self.tokens = {token for row in read(connection) for token in split(row.data)}
         self._last, self._neighbours = None, []
 
     def add(self, connection: Connection, tokens: Sequence[bytes], day: int) -> None:
-        """Write tokens that are new."""
+        """Add new tokens."""
         last = self._last
         if last is None or last.day != day:
-            last = Last(new_id(connection, "fresh_tokens"), day, [])
+            last = OpenRow(new_id(connection, "fresh_tokens"), day, [])
         last.tokens.extend(tokens)
         last.tokens.sort()
         _write(connection, TokenRow(last.id, day, b"".join(last.tokens)))
         self._last = last if len(last.tokens) < FULL else None
         self.tokens.update(tokens)
         if self._neighbours:
-            self._follow(connection, PACE * len(tokens))
-        many = len(self.tokens) >= MOST and not self._neighbours
+            self._move_some(connection, PACE * len(tokens))
+        many = len(self.tokens) >= MAX_TOKENS and not self._neighbours
         if many or time.monotonic() - self._arranged_at >= SECONDS:
             self.arrange(connection)
 
     def arrange(self, connection: Connection) -> None:
-        """Put all tokens into rows of neighbours: nothing tells any more which came together."""
-        every = _by_day(read(connection))
+        """Sort all tokens into rows of neighbours, which do not tell which tokens came together."""
+        days = _by_day(read(connection))
         connection.execute("DELETE FROM fresh_tokens")
         size, made = BLOCK * TOKEN_BYTES, []
-        for day, data in every.items():
+        for day, data in days.items():
             for at in range(0, len(data), size):
                 made.append(TokenRow(new_id(connection, "fresh_tokens"), day, data[at : at + size]))
                 _write(connection, made[-1])
         self._last, self._neighbours = None, made
         self._arranged_at = time.monotonic()
 
-    def _follow(self, connection: Connection, wanted: int) -> None:
-        """Move so many tokens, or some more, to where they stay."""
+    def _move_some(self, connection: Connection, wanted: int) -> None:
+        """Move at least this many tokens to the large table."""
         while wanted > 0 and self._neighbours:
             row = self._neighbours.pop()
             connection.execute("DELETE FROM fresh_tokens WHERE id=?", (row.id,))
@@ -105,7 +106,7 @@ class RecentTokens:
             wanted -= len(row.data) // TOKEN_BYTES
 
     def merge(self, connection: Connection) -> bool:
-        """Move all tokens to where they stay; whether there were any."""
+        """Move all tokens to the large table; return whether there were any."""
         if not self.tokens:
             return False
         for day, data in _by_day(read(connection)).items():
@@ -127,7 +128,7 @@ def split(data: bytes) -> list[bytes]:
 
 
 def read(connection: Connection) -> Iterator[TokenRow]:
-    """All rows, or StoreError where one was changed; `token_days` tells where one is gone."""
+    """All rows, or StoreError if one was changed. `token_days` shows whether one is missing."""
     for row in connection.execute("SELECT id, day, data, checksum FROM fresh_tokens"):
         number, day, data, seal = typed(row, "iibb", "fresh tokens")
         if checksum("fresh", number, day, data) != seal or len(data) % TOKEN_BYTES:
@@ -144,15 +145,15 @@ def _write(connection: Connection, row: TokenRow) -> None:
 
 
 def _by_day(rows: Iterator[TokenRow]) -> dict[int, bytes]:
-    """The tokens of each day, neighbours in the big table beside each other."""
-    found: dict[int, list[bytes]] = {}
+    """The tokens of each day, sorted as in the large table."""
+    days: dict[int, list[bytes]] = {}
     for row in rows:
-        found.setdefault(row.day, []).append(row.data)
-    return {day: _sorted(b"".join(parts)) for day, parts in sorted(found.items())}
+        days.setdefault(row.day, []).append(row.data)
+    return {day: _sorted(b"".join(parts)) for day, parts in sorted(days.items())}
 
 
 def _sorted(data: bytes) -> bytes:
-    """Tokens in their order.
+    """Sort tokens.
 
     >>> _sorted(b"b" * 16 + b"a" * 15 + b"c" + b"a" * 16) == b"a" * 31 + b"c" + b"b" * 16
     True
@@ -163,6 +164,6 @@ def _sorted(data: bytes) -> bytes:
 
 
 def _move(connection: Connection, day: int, data: bytes) -> None:
-    """Write tokens to where they stay; one that is there already is damage, and an error."""
+    """Insert tokens into the large table; SQLite raises if one is there already."""
     query = "INSERT INTO tokens (token, day) SELECT substr(:data, i, 16), :day FROM at"
     connection.execute(EACH + query, {"data": data, "day": day})

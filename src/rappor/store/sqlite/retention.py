@@ -1,4 +1,4 @@
-"""Retention: what is too old is removed, so that its bytes are gone (R19; SECURITY)."""
+"""Retention: removes what is too old, so that its bytes are gone from the disk."""
 
 from __future__ import annotations
 
@@ -7,15 +7,22 @@ from typing import NamedTuple
 
 from rappor.collection import Collection, Registry, days_of
 from rappor.errors import ParamsError
-from rappor.store.cells import CellKey
-from rappor.store.sqlite import cell_rows, chunks, definitions, folds, pages, tokens
+from rappor.store.cell_key import CellKey
+from rappor.store.contract import RetentionResult
+from rappor.store.sqlite import (
+    cell_rows,
+    count_rows,
+    definitions,
+    page_layout,
+    report_chunks,
+    token_rows,
+)
 from rappor.store.sqlite.cell_rows import CellRow
 from rappor.store.sqlite.connection import Connection
-from rappor.store.types import Retained
 
 
 class RetentionPlan(NamedTuple):
-    """What is to go."""
+    """What is to be removed: cells of reports and of counts, and the number of tokens."""
 
     reports: list[CellRow]
     counts: list[CellRow]
@@ -25,23 +32,23 @@ class RetentionPlan(NamedTuple):
 
 
 def plan(connection: Connection, today: date, registry: Registry | None) -> RetentionPlan:
-    """What is too old today: by the registry, else by the definitions in the store."""
+    """What is too old today, by the registry or else by the saved definitions."""
     saved = {
-        (each.collection, each.version): definitions.parse(each.toml)
-        for each in definitions.read(connection)
+        (definition.collection, definition.version): definitions.parse(definition.toml)
+        for definition in definitions.read(connection)
     }
-    every = [*saved.values(), *(() if registry is None else registry)]
-    weekly = any(each.period == "week" for each in every)
-    found = RetentionPlan([], [], [], tokens.expired(connection, today, weekly), weekly)
+    collections = [*saved.values(), *(() if registry is None else registry)]
+    weekly = any(collection.period == "week" for collection in collections)
+    planned = RetentionPlan([], [], [], token_rows.expired(connection, today, weekly), weekly)
     for cell in cell_rows.read(connection):
         definition = _definition(cell.key, registry, saved)
         if definition is None:
-            found.unknown.append(f"{cell.key.collection} v{cell.key.version}")
+            planned.unknown.append(f"{cell.key.collection} v{cell.key.version}")
         elif definition.expires is not None and definition.expires <= today:
-            found.counts.append(cell)
+            planned.counts.append(cell)
         elif cell.kept and _last_day(cell.key, definition) < today:
-            found.reports.append(cell)
-    return found
+            planned.reports.append(cell)
+    return planned
 
 
 def _definition(
@@ -56,35 +63,35 @@ def _definition(
 
 
 def _last_day(key: CellKey, definition: Collection) -> date:
-    """The last day on which a cell's reports are kept: keep_reports_days after its period's end."""
+    """The last day on which reports are kept: `keep_reports_days` after the period's end."""
     return days_of(key.period)[1] + timedelta(days=definition.keep_reports_days)
 
 
-def summary(found: RetentionPlan, today: date, dry_run: bool) -> Retained:
-    """The plan as the outside sees it."""
-    gone = [*found.reports, *found.counts]
-    return Retained(
+def summary(planned: RetentionPlan, today: date, dry_run: bool) -> RetentionResult:
+    """The plan as `Store.retain` returns it."""
+    gone = [*planned.reports, *planned.counts]
+    return RetentionResult(
         today=today,
         reports=sum(cell.kept for cell in gone),
         report_cells=tuple(cell.key for cell in gone if cell.kept),
-        count_cells=tuple(cell.key for cell in found.counts),
-        counted=sum(cell.reports for cell in found.counts),
-        tokens=found.tokens,
-        unknown=tuple(sorted(set(found.unknown))),
+        count_cells=tuple(cell.key for cell in planned.counts),
+        counted=sum(cell.reports for cell in planned.counts),
+        tokens=planned.tokens,
+        unknown=tuple(sorted(set(planned.unknown))),
         dry_run=dry_run,
     )
 
 
-def execute(connection: Connection, found: RetentionPlan, today: date) -> None:
-    """Remove all of it, in an open transaction."""
-    for cell in found.counts:
-        folds.remove(connection, cell)
-    for cell in found.reports:
-        chunks.remove(connection, cell)
+def execute(connection: Connection, planned: RetentionPlan, today: date) -> None:
+    """Remove what was planned, within a transaction."""
+    for cell in planned.counts:
+        count_rows.remove(connection, cell)
+    for cell in planned.reports:
+        report_chunks.remove(connection, cell)
         cell.save(connection)
-    if found.counts or found.reports:
-        pages.rewrite(connection, "reports")
-    if found.counts:
-        pages.rewrite(connection, "counts")
-    if found.tokens:
-        tokens.forget(connection, today, found.weekly)
+    if planned.counts or planned.reports:
+        page_layout.rewrite(connection, "reports")
+    if planned.counts:
+        page_layout.rewrite(connection, "counts")
+    if planned.tokens:
+        token_rows.forget(connection, today, planned.weekly)

@@ -1,44 +1,44 @@
-"""Cells and counts as they were written last, so that a commit need not read and verify them again.
+"""Cells and counts that were written last, so that a commit need not read and verify them again.
 
-To be used within a transaction that writes. What is known is true as long as nobody else writes and
-nothing is rolled back; `SqliteStore` forgets it then.
+To be used within a transaction that writes. The cache is valid until another process writes or a
+transaction is rolled back; `SqliteStore` clears it then.
 """
 
 from __future__ import annotations
 
-from rappor.store.cells import CellKey
+from rappor.store.cell_key import CellKey
 from rappor.store.sqlite.cell_rows import CellRow
 
-MOST_BYTES = 16 * 2**20  # of counts; then it begins anew
+MAX_BYTES = 16 * 2**20  # of counts; above, the cache is cleared
 
 
-class Known:
-    """What one process knows of some rows.
+class RowCache:
+    """Rows that this process has read or written.
 
     Attributes:
-        cells: by key.
-        counts: bytes and checksum, by the row's number.
+        cells: cells by key.
+        counts: bytes and checksum of rows of counts, by row number.
     """
 
     def __init__(self) -> None:
-        """Nothing is known."""
+        """Start empty."""
         self.cells: dict[CellKey, CellRow] = {}
         self.counts: dict[int, tuple[bytes, bytes]] = {}
         self._bytes = 0
 
     def forget(self) -> None:
-        """Somebody else may have written."""
+        """Clear the cache."""
         self.cells.clear()
         self.counts.clear()
         self._bytes = 0
 
     def learn(self, slot: int, data: bytes, seal: bytes) -> None:
-        """A row of counts is now this."""
+        """Save the present bytes and checksum of a row of counts."""
         if slot not in self.counts:
             self._bytes += len(data)
         self.counts[slot] = data, seal
 
     def shrink(self) -> None:
-        """Begin anew where it has become too much."""
-        if self._bytes > MOST_BYTES:
+        """Clear the cache if it is too large."""
+        if self._bytes > MAX_BYTES:
             self.forget()

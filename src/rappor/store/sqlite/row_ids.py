@@ -1,4 +1,4 @@
-"""Numbers of rows that say nothing about who came first (SECURITY, "Shuffle")."""
+"""Random row numbers, which tell nothing about the order of arrival."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BITS = 62
 
 
 def new_id(connection: Connection, table: str) -> int:
-    """A random number that no row of a table has."""
+    """A random number that no row of a table has yet."""
     query = f"SELECT 1 FROM {table} WHERE id=?"  # noqa: S608 - a name of ours
     while True:
         number = int.from_bytes(os.urandom(8), "little") >> (64 - _BITS)

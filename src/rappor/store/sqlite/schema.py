@@ -1,4 +1,4 @@
-"""The tables, as a list of migrations: docs/data-model.md narrates each of them."""
+"""The tables, as a list of migrations. docs/data-model.md describes each table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from rappor.errors import StoreError
-from rappor.store.sqlite import chunks, schema_upgrade
+from rappor.store.sqlite import report_chunks, schema_upgrade
 from rappor.store.sqlite.connection import APPLICATION_ID, Connection
 from rappor.store.sqlite.schema_upgrade import Migration
 
@@ -56,37 +56,39 @@ MIGRATIONS: tuple[Migration, ...] = (
         " unfinished INTEGER NOT NULL, checksum BLOB NOT NULL)",
         f"INSERT INTO commits VALUES (1, 0, 0, {_NONE})",  # noqa: S608 - our own names
     ),
-    (chunks.mix_again,),  # 5: kept reports in one order for a whole cohort, on pages of their own
+    (
+        report_chunks.mix_again,
+    ),  # 5: kept reports in one order for a whole cohort, on pages of their own
 )
 
 
-COUNTS_COMMITS = 4  # the first schema that does
+COUNTS_COMMITS = 4  # the first schema that counts commits
 
 
 def version_of(connection: Connection) -> int:
-    """The schema's version; 0 where there is none yet. StoreError where it is not ours."""
+    """The schema's version; 0 for an empty file. StoreError if the file is not a store."""
     return schema_upgrade.version_of(connection, APPLICATION_ID, "a store of rappor")
 
 
 def migrate(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> bool:
-    """Bring a file to the newest schema, and verify it; whether there was anything to do."""
+    """Upgrade a file to the newest schema and verify it; return whether it was older."""
     done = schema_upgrade.migrate(connection, migrations, APPLICATION_ID, "a store of rappor")
     verify(connection, migrations)
     return done
 
 
 def verify(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """StoreError unless the schema is, letter by letter, that of this version of rappor."""
+    """StoreError unless the schema is exactly that of this version of rappor."""
     version = version_of(connection)
     schema_upgrade.check_not_newer(version, migrations, "a store")
     if version < len(migrations):
         raise StoreError(
-            f"a store of schema {version}: open it once for writing (rappor retain) to bring it to "
-            f"{len(migrations)}"
+            f"a store of schema {version}: open it once for writing (rappor retain) to upgrade "
+            f"it to {len(migrations)}"
         )
     wanted = sqlite3.connect(":memory:")
     try:
-        for step in (each for migration in migrations for each in migration):
+        for step in (step for migration in migrations for step in migration):
             schema_upgrade.run(wanted, step)
         expected = _statements(wanted)
     finally:

@@ -1,4 +1,4 @@
-"""Bring a file of ours to its newest schema; a migration is one transaction (B8)."""
+"""Upgrades an SQLite file of ours to its newest schema. A migration is one transaction."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from rappor.errors import StoreError
 from rappor.store.sqlite.connection import Connection, roll_back
 
-Step = str | Callable[[Connection], None]  # a statement, or what takes more than one
+Step = str | Callable[[Connection], None]  # one statement, or a function
 Migration = tuple[Step, ...]
 
 
 def version_of(connection: Connection, application_id: int, what: str) -> int:
-    """The schema's version; 0 where there is none yet. StoreError where it is not `what`."""
+    """The schema's version; 0 for an empty file. StoreError if the file is not `what`."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -26,15 +26,15 @@ def version_of(connection: Connection, application_id: int, what: str) -> int:
 def migrate(
     connection: Connection, migrations: Sequence[Migration], application_id: int, what: str
 ) -> bool:
-    """Make the migrations that are missing; whether there were any.
+    """Run the missing migrations; return whether there were any.
 
-    Whoever is killed in the middle of one leaves the schema before it.
+    If the process is killed during a migration, the file keeps the schema before it.
     """
     done = False
     while True:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            # Within the transaction: another may have done it.
+            # Within the transaction, because another process may have done it.
             version = version_of(connection, application_id, what)
             if version >= len(migrations):
                 connection.execute("ROLLBACK")
@@ -51,7 +51,7 @@ def migrate(
 
 
 def run(connection: Connection, step: Step) -> None:
-    """One step of a migration, within its transaction."""
+    """Run one step of a migration within its transaction."""
     if callable(step):
         step(connection)
     else:
@@ -59,7 +59,7 @@ def run(connection: Connection, step: Step) -> None:
 
 
 def check_not_newer(version: int, migrations: Sequence[Migration], what: str) -> None:
-    """StoreError where a file is of a schema that is not known here."""
+    """StoreError if a file has a newer schema than this rappor knows."""
     if version > len(migrations):
         raise StoreError(
             f"{what} of schema {version}, written by a newer rappor; this one knows "

@@ -1,7 +1,7 @@
-"""Checksums of rows, and seals that tell when a row is gone.
+"""Checksums of rows, and seals that show when a row is missing.
 
-SQLite's own check passes most flipped bits (SECURITY, 8). So each row carries a checksum of all
-that is in it, and whatever holds rows together carries their number and the XOR of their checksums.
+SQLite's own check misses most flipped bits. So each row has a checksum of all its fields, and each
+set of rows has a seal: the number of rows and the XOR of their checksums.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def checksum(table: str, *fields: Field) -> bytes:
 
 
 def xor(one: bytes, other: bytes) -> bytes:
-    """The two combined; combining again takes it out.
+    """The XOR of two checksums; applying it again removes one.
 
     >>> xor(xor(b"ab", b"xy"), b"xy")
     b'ab'
@@ -43,7 +43,7 @@ def xor(one: bytes, other: bytes) -> bytes:
 
 
 def typed(row: Any, types: str, what: str) -> tuple[Any, ...]:
-    """The row, if its fields have the types that the schema says: s, i or b for each."""
+    """The row, or StoreError unless its fields have these types: s, i or b for each."""
     kinds = {"s": str, "i": int, "b": bytes}
     if (
         row is None
@@ -55,14 +55,14 @@ def typed(row: Any, types: str, what: str) -> tuple[Any, ...]:
 
 
 def read_seal(connection: Connection, name: str) -> tuple[int, bytes]:
-    """How many rows there are to be, and the XOR of their checksums."""
+    """The number of rows that there must be, and the XOR of their checksums."""
     row = connection.execute("SELECT size, parity FROM seals WHERE name=?", (name,)).fetchone()
     size, parity = typed(row, "ib", f"the seal of {name}")
     return size, parity
 
 
 def write_seal(connection: Connection, name: str, size: int, parity: bytes) -> None:
-    """Set a seal."""
+    """Write a seal."""
     done = connection.execute(
         "UPDATE seals SET size=?, parity=? WHERE name=?", (size, parity, name)
     )
@@ -71,20 +71,20 @@ def write_seal(connection: Connection, name: str, size: int, parity: bytes) -> N
 
 
 def reseal(connection: Connection, name: str, change: int, *checksums: bytes) -> None:
-    """Put checksums into a seal or take them out of it."""
+    """Add checksums to a seal, or remove them from it."""
     size, parity = read_seal(connection, name)
-    for each in checksums:
-        parity = xor(parity, each)
+    for changed in checksums:
+        parity = xor(parity, changed)
     write_seal(connection, name, size + change, parity)
 
 
 def check_seal(connection: Connection, name: str, checksums: list[bytes]) -> None:
-    """StoreError unless exactly these rows are sealed."""
+    """StoreError unless the seal is that of these rows."""
     size, parity = read_seal(connection, name)
-    found = NONE
-    for each in checksums:
-        found = xor(found, each)
-    if size != len(checksums) or parity != found:
+    expected = NONE
+    for row_checksum in checksums:
+        expected = xor(expected, row_checksum)
+    if size != len(checksums) or parity != expected:
         raise StoreError(
             f"{name}: damaged ({len(checksums)} rows are there, {size} were written, or one was "
             "changed)"

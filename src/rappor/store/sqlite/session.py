@@ -1,4 +1,4 @@
-"""The open file: a connection that writes, one that reads, and the rules of their use."""
+"""The open file: one connection that writes, one that reads, and their transactions."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from rappor.store.sqlite.connection import (
     translated,
     translating,
 )
-from rappor.store.sqlite.lock import FolderLock
+from rappor.store.sqlite.store_lock import StoreLock
 
-FOLD_COMMITS = 256  # so many are folded into the file, and the log is written again from its start
+FOLD_COMMITS = 256  # after this many, the log is moved into the file and written from its start
 LOG_BYTES = 16 * 2**20  # a longer log is emptied
-LOG_SECONDS = 60.0  # and so is an older one: it holds the order in which reports came
+LOG_SECONDS = 60.0  # so is an older one, because it has the order of arrival
 _QUICK_MS = 100
 
 
 class Session:
     """Transactions on one file. Thread-safe: writers wait for each other, readers do not wait.
 
-    After the disk has failed once, everything raises StoreBroken: what a failed sync left on disk
-    is not known, so nothing is tried again.
+    After the disk has failed once, every call raises StoreBroken. It is not known what a failed
+    sync left on the disk, so nothing is tried again.
     """
 
     def __init__(
@@ -51,28 +51,28 @@ class Session:
         self._try_again_above = LOG_BYTES
         self._unfolded = 0  # commits
         self._has_written = False
-        self.rollbacks = 0  # transactions of which nothing is left
+        self.rollbacks = 0  # the number of transactions that were rolled back
         self._settled_at = time.monotonic()
-        self._record: commits.Record | None = None
+        self._record: commits.CommitRecord | None = None
         self._identities: dict[Path, tuple[int, int]] = {}
         if read_only and not path.is_file():
             raise StoreError(f"{path}: there is no store")
         if not read_only:
             _make_file(path)
-        self._lock = FolderLock(path.with_suffix(".lock"), read_only)
+        self._lock = StoreLock(path.with_suffix(".lock"), read_only)
         self._open: list[Connection] = []
         try:
             with translating(path):
                 if self._lock.alone():
                     self.finding = loss.inspect(path, accept=accept_loss)
-                else:  # whoever came first has looked
+                else:  # the process that opened it first has inspected it
                     self._lock.share()
                 if not read_only:
-                    self._record = commits.Record(path)
+                    self._record = commits.CommitRecord(path)
                     sync_folder(path.parent)
                     if _size(self._log):
-                        # What a process has written, and not synced when it was killed, is about to
-                        # count as stored.
+                        # A killed process may have written this without syncing it. From now on it
+                        # counts as stored.
                         sync_file(self._log)
                 self._writer = self._connected(connect, read_only)
                 if read_only:
@@ -81,7 +81,7 @@ class Session:
                     self._read_lock = self._write_lock
                 elif self._record is not None:
                     schema.migrate(self._writer)
-                    if _size(self._log):  # of one that was killed: it may have no room for more
+                    if _size(self._log):  # of a killed process; it may be too long
                         self._settle(_QUICK_MS)
                     self._reader = self._connected(connect, True)
                     self._note(commits.read(self._writer).number)
@@ -112,12 +112,12 @@ class Session:
 
     @property
     def usable(self) -> bool:
-        """Whether it can be written to."""
+        """Whether the store can be written to."""
         return not self._broken and not self._closed and not self.read_only
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """One durable transaction: all of what happens in it, or nothing."""
+        """One durable transaction: all of its changes or none."""
         with self._write_lock:
             self._check_usable()
             if self.read_only:
@@ -126,7 +126,7 @@ class Session:
                 try:
                     self._writer.execute("BEGIN IMMEDIATE")
                     yield self._writer
-                    if self._writer.in_transaction:  # else the caller has thought better of it
+                    if self._writer.in_transaction:  # else the caller has rolled back
                         self._commit(unfinished=True)
                 except BaseException:
                     self.rollbacks += 1
@@ -135,13 +135,13 @@ class Session:
                 self._settle_if_due()
 
     def _commit(self, *, unfinished: bool) -> None:
-        """Commit durably, and count it where a lost log does not reach."""
+        """Commit durably, and count the commit in the store and in the record."""
         before, now = commits.count(self._writer, unfinished=unfinished)
         self._writer.execute("COMMIT")
         self._has_written = True
         self._note(now.number)
         if now.unfinished and not before.unfinished:
-            self._settle(_QUICK_MS, "PASSIVE")  # the file says so by itself, without its log
+            self._settle(_QUICK_MS, "PASSIVE")  # so that also the file without its log says so
         self.check_in_place()
 
     def _note(self, number: int) -> None:
@@ -153,9 +153,9 @@ class Session:
         self._record.note(number)
 
     def check_in_place(self) -> None:
-        """StoreBroken where the open files are no longer those in the folder.
+        """StoreBroken if the open files are no longer those in the folder.
 
-        What is written to a file that was deleted is gone when the process ends.
+        What is written to a deleted file is lost when the process ends.
         """
         if not self.is_in_place:
             self._broken = f"{self.path}: deleted or replaced while it was open"
@@ -163,7 +163,7 @@ class Session:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the open files are still those in the folder. For any thread, at any time."""
+        """Whether the open files are still those in the folder. Any thread may ask."""
         try:
             return all(_identity(path) == known for path, known in self._identities.items())
         except OSError:
@@ -171,7 +171,7 @@ class Session:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A snapshot: what others write meanwhile is not seen."""
+        """A snapshot: it does not change while others write."""
         with self._read_lock:
             self._check_usable()
             with self._failing():
@@ -183,19 +183,22 @@ class Session:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """Errors in our words; a broken disk is remembered."""
+        """Translate errors of SQLite, and remember a broken disk."""
         try:
             yield
         except FAILURES as error:
-            meant = translated(error, self.path)
-            if type(meant) is StoreError and _is_unwritable(error):
-                meant = StoreBroken(f"{self.path}: can no longer be written ({error})")
-            if isinstance(meant, StoreBroken):
-                self._broken = str(meant)
-            raise meant from error
+            ours = translated(error, self.path)
+            if type(ours) is StoreError and _is_unwritable(error):
+                ours = StoreBroken(f"{self.path}: can no longer be written ({error})")
+            if isinstance(ours, StoreBroken):
+                self._broken = str(ours)
+            raise ours from error
 
     def _settle_if_due(self) -> None:
-        """Under load the log keeps its length: to sync a file that grows takes twice as long."""
+        """Empty a log that is too long or too old.
+
+        Under load the log keeps its length, because syncing a file that grows takes twice as long.
+        """
         self._unfolded += 1
         size = _size(self._log)
         now = time.monotonic()
@@ -205,11 +208,11 @@ class Session:
             return
         self._settled_at = now
         done = self._settle(_QUICK_MS)
-        # A reader is in the way: try again when the log has grown some more, or a minute later.
+        # If a reader blocks it: try again when the log has grown, or a minute later.
         self._try_again_above = LOG_BYTES if done else size + LOG_BYTES
 
     def settle(self, patience: int = _QUICK_MS) -> bool:
-        """Fold the log into the file and empty it; False where a reader is in the way so long."""
+        """Move the log into the file and empty it; False if a reader blocks it for too long."""
         with self._write_lock:
             self._check_usable()
             with self._failing():
@@ -224,25 +227,25 @@ class Session:
         except sqlite3.OperationalError as error:
             code = getattr(error, "sqlite_errorcode", None) or 0
             if code & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY):
-                return False  # the log keeps what is committed until there is room
+                return False  # the log keeps the commits until there is room
             raise
         finally:
             self._writer.execute(f"PRAGMA busy_timeout={BUSY_MS}").fetchall()
 
     def close(self) -> None:
-        """Let go of everything; the last one to leave folds the log into the file."""
+        """Close everything; the last process to close moves the log into the file."""
         with self._write_lock, self._read_lock:
             if self._closed:
                 return
             if self._has_written and self.usable and self._lock.alone():
-                with suppress(StoreError, *FAILURES):  # else it is found as after a crash
+                with suppress(StoreError, *FAILURES):  # as after a crash
                     self._writer.execute("BEGIN IMMEDIATE")
                     self._commit(unfinished=False)
                 roll_back(self._writer)
             self._abandon()
 
     def _abandon(self) -> None:
-        """Let go of everything as it is."""
+        """Close everything as it is."""
         self._closed = True
         for connection in reversed(self._open):
             with suppress(sqlite3.Error):
@@ -253,18 +256,18 @@ class Session:
 
 
 def _is_unwritable(error: Exception) -> bool:
-    """Whether SQLite says that a file which could be written cannot be written any more."""
+    """Whether SQLite says that the file cannot be written any more."""
     code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
     return code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def _identities(*paths: Path) -> dict[Path, tuple[int, int]]:
-    """What tells the files that are open from others of the same name, where names have that."""
+    """Device and inode of files, to tell them from others of the same name; POSIX only."""
     return {path: _identity(path) for path in paths} if os.name == "posix" else {}
 
 
@@ -276,7 +279,7 @@ def _size(path: Path) -> int:
 
 
 def sync_file(path: Path) -> None:
-    """Make sure that what is in a file is on disk."""
+    """Sync a file's content to the disk."""
     descriptor = os.open(path, os.O_RDWR)
     try:
         os.fsync(descriptor)
@@ -287,7 +290,7 @@ def sync_file(path: Path) -> None:
 
 
 def _make_file(path: Path) -> None:
-    """An empty file that only its owner can read, and its name on disk."""
+    """Make an empty file for its owner only, and sync its name."""
     if path.exists():
         return
     loss.check_nothing_left(path)
@@ -298,7 +301,7 @@ def _make_file(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make sure that the names in a folder are on disk."""
+    """Sync the names in a folder to the disk."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)

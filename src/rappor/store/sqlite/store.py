@@ -1,4 +1,4 @@
-"""SqliteStore: the store in one file, each public method one transaction."""
+"""SqliteStore: the store in one file. Each public method is one transaction."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from types import TracebackType
 
 from rappor.collection import Registry
 from rappor.errors import StoreError
-from rappor.store.cells import CellKey
-from rappor.store.released import Released
+from rappor.store.cell_key import CellKey
+from rappor.store.contract import (
+    AuditEntry,
+    CellCache,
+    CellSummary,
+    Definition,
+    Fold,
+    RetentionResult,
+    StoredCounts,
+)
+from rappor.store.released import ReleasedCounts
 from rappor.store.sqlite import (
     audit,
     backup,
     cell_rows,
-    chunks,
+    count_rows,
     definitions,
     imported_files,
     integrity,
+    report_chunks,
     retention,
+    token_rows,
 )
-from rappor.store.sqlite import folds as folding
-from rappor.store.sqlite import tokens as remembering
 from rappor.store.sqlite.connection import Connect, Connection, connect
 from rappor.store.sqlite.recent_tokens import RecentTokens
-from rappor.store.sqlite.row_cache import Known
+from rappor.store.sqlite.row_cache import RowCache
 from rappor.store.sqlite.session import Session
-from rappor.store.types import (
-    AuditEntry,
-    CellSummary,
-    Definition,
-    Fold,
-    Retained,
-    SeenCells,
-    StoredCounts,
-)
 
 POSSIBLE_LOSS, ACCEPT_LOSS = "possible-loss", "accept-loss"  # in the audit log
-_PATIENCE_MS = 2_000  # with readers, before retention leaves the log to the next one
+_PATIENCE_MS = 2_000  # to wait for readers before retention gives up emptying the log
 
 
 def _utc_now() -> datetime:
@@ -52,10 +52,10 @@ class SqliteStore:
     """See `rappor.store.Store` for what each method does.
 
     Args:
-        path: the file; made, with its folder, where it is missing and not `read_only`.
-        read_only: only look.
-        accept_loss: who goes on without acknowledged transactions that are missing; None: nobody.
-        connect: how a connection is made.
+        path: the file; it is made with its folder if it is missing, unless `read_only`.
+        read_only: open for reading only.
+        accept_loss: who accepts that acknowledged transactions are missing; None: nobody.
+        connect: opens a connection.
         now: the clock of the audit log.
     """
 
@@ -71,8 +71,8 @@ class SqliteStore:
         self.path = path
         self._now = now
         self._session = Session(path, connect, read_only, accept_loss is not None)
-        self._fresh, self._known = RecentTokens(), Known()
-        self._as_of: tuple[int, int] | None = None  # these two
+        self._recent_tokens, self._row_cache = RecentTokens(), RowCache()
+        self._as_of: tuple[int, int] | None = None  # the state of the file that these two describe
         self.accepted: str | None = None
         if read_only:
             return
@@ -95,34 +95,34 @@ class SqliteStore:
     ) -> list[bool]:
         """Count batches exactly once; see `Store.add`."""
         given = list(tokens)
-        remembering.check_tokens(given)
+        token_rows.check_tokens(given)
         with self._session.writing() as connection:
             self._catch_up(connection)
-            new = remembering.insert(connection, self._fresh, given, day)
+            new = token_rows.insert(connection, self._recent_tokens, given, day)
             indices = [index for index, is_new in enumerate(new) if is_new]
             if indices:
-                folding.apply(connection, fold(indices), self._known)
+                count_rows.apply(connection, fold(indices), self._row_cache)
             else:
-                connection.execute("ROLLBACK")  # nothing to write, so nothing to sync
+                connection.execute("ROLLBACK")  # nothing to write or sync
         return new
 
     def _catch_up(self, connection: Connection) -> None:
-        """Learn anew where it may have changed: another's commit, or our own roll-back."""
+        """Refresh what is in memory after another process's commit or our own roll-back."""
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         as_of = (version, self._session.rollbacks)
         if self._as_of != as_of:
             self._as_of = None
-            self._known.forget()
-            self._fresh.read_again(connection)
+            self._row_cache.forget()
+            self._recent_tokens.read_again(connection)
             self._as_of = as_of
 
     def add_file(self, digest: bytes, folds: Iterable[Fold], *, actor: str, detail: str) -> bool:
-        """Count a file of reports exactly once, for ever; whether it was new."""
+        """Count a file of reports exactly once; see `Store.add_file`."""
         with self._session.writing() as connection:
             if not imported_files.insert(connection, digest, detail):
                 return False
             self._catch_up(connection)
-            added = folding.apply(connection, folds, self._known)
+            added = count_rows.apply(connection, folds, self._row_cache)
             entry = self._entry(actor, "import", f"{detail}: {added} reports")
             audit.append(connection, entry)
         return True
@@ -135,21 +135,21 @@ class SqliteStore:
         periods: Iterable[str] | None = None,
         dimensions: str | None = None,
     ) -> list[StoredCounts]:
-        """The counts of all cells that match, by version, period and dimensions."""
+        """The counts of all matching cells, sorted by version, period and dimensions."""
         with self._session.reading() as connection:
             wanted = cell_rows.matching(connection, collection, version, periods, dimensions)
-            return [folding.read(connection, cell) for cell in wanted]
+            return [count_rows.read(connection, cell) for cell in wanted]
 
     def counts_of(self, cells: Iterable[CellKey]) -> list[StoredCounts]:
-        """The counts of these cells, in this order; those that are gone are left out."""
+        """The counts of these cells, in this order, without those that do not exist."""
         with self._session.reading() as connection:
             found = [cell_rows.find(connection, key) for key in cells]
-            return [folding.read(connection, cell) for cell in found if cell is not None]
+            return [count_rows.read(connection, cell) for cell in found if cell is not None]
 
-    def cells(self, seen: SeenCells | None = None) -> list[CellSummary]:
-        """All cells, by key."""
+    def cells(self, cache: CellCache | None = None) -> list[CellSummary]:
+        """All cells, sorted by key."""
         with self._session.reading() as connection:
-            return cell_rows.summaries(connection, SeenCells() if seen is None else seen)
+            return cell_rows.summaries(connection, CellCache() if cache is None else cache)
 
     def reports(
         self,
@@ -159,18 +159,18 @@ class SqliteStore:
         periods: Iterable[str] | None = None,
         dimensions: str | None = None,
     ) -> Iterator[tuple[CellKey, int, bytes]]:
-        """The kept reports of each cell and cohort, packed, in an order drawn anew."""
+        """The kept reports of each cell and cohort, packed, in a new random order."""
         with self._session.reading() as connection:
             wanted = list(cell_rows.matching(connection, collection, version, periods, dimensions))
         for cell in wanted:
-            with self._session.reading() as connection:  # not held while the caller is at work
+            with self._session.reading() as connection:  # not open while the caller works
                 found = cell_rows.find(connection, cell.key)
-                kept = {} if found is None else chunks.read(connection, found)
+                kept = {} if found is None else report_chunks.read(connection, found)
             for cohort, reports in kept.items():
                 yield cell.key, cohort, reports
 
     def save_definition(self, toml: str, *, actor: str) -> bool:
-        """Keep a collection's definition; whether it is new or changed."""
+        """Save a collection's definition; return whether it is new or changed."""
         with self._session.writing() as connection:
             saved = definitions.save(connection, toml)
             if saved is None:
@@ -181,12 +181,12 @@ class SqliteStore:
         return True
 
     def definitions(self) -> list[Definition]:
-        """All saved definitions, by collection and version."""
+        """All saved definitions, sorted by collection and version."""
         with self._session.reading() as connection:
             return definitions.read(connection)
 
     def audit(self, actor: str, action: str, detail: str) -> None:
-        """Write down who did what."""
+        """Append an entry to the audit log."""
         with self._session.writing() as connection:
             audit.append(connection, self._entry(actor, action, detail))
 
@@ -195,7 +195,7 @@ class SqliteStore:
         return AuditEntry(when, actor, action, detail)
 
     def audit_log(self) -> list[AuditEntry]:
-        """Everything that was written down, oldest first."""
+        """The audit log, oldest entry first."""
         with self._session.reading() as connection:
             return audit.read(connection)
 
@@ -206,8 +206,8 @@ class SqliteStore:
         *,
         dry_run: bool = False,
         actor: str = "store",
-    ) -> Retained:
-        """Remove what is too old, so that its bytes are gone."""
+    ) -> RetentionResult:
+        """Remove what is too old; see `Store.retain`."""
         if dry_run:
             with self._session.reading() as connection:
                 found = retention.plan(connection, today, registry)
@@ -216,35 +216,35 @@ class SqliteStore:
             found = retention.plan(connection, today, registry)
             done = retention.summary(found, today, dry_run=False)
             self._catch_up(connection)
-            self._fresh.merge(connection)
+            self._recent_tokens.merge(connection)
             retention.execute(connection, found, today)
-            self._known.forget()
-            audit.append(connection, self._entry(actor, "retain", _said(done)))
-        Released(self.path.parent).forget(each.cell for each in self.cells())
+            self._row_cache.forget()
+            audit.append(connection, self._entry(actor, "retain", _retention_detail(done)))
+        ReleasedCounts(self.path.parent).forget(cell.cell for cell in self.cells())
         return replace(done, settled=self._session.settle(_PATIENCE_MS))
 
     def settle(self) -> None:
-        """Move everything to its final place: no trace of the order of arrival is left."""
+        """Move everything to its final place; see `Store.settle`."""
         self._merge()
         self._session.settle()
 
     def _merge(self) -> None:
-        """Move the latest tokens to where they stay."""
+        """Move the recent tokens to the large table."""
         with self._session.writing() as connection:
             self._catch_up(connection)
-            if not self._fresh.merge(connection):
+            if not self._recent_tokens.merge(connection):
                 connection.execute("ROLLBACK")
 
     def check(self) -> list[str]:
-        """Read everything, and say each thing that is wrong; an empty list where nothing is."""
+        """Read everything and return what is wrong; an empty list if nothing is."""
         with self._session.reading() as connection:
             found = integrity.problems(connection)
-        with suppress(StoreError):  # a damaged audit log is among the problems
+        with suppress(StoreError):  # a damaged audit log is in the list already
             found += self.losses()
         return found
 
     def losses(self) -> list[str]:
-        """What is missing, or may be, and nobody has accepted yet."""
+        """Possible losses that nobody has accepted yet."""
         found: list[str] = []
         for entry in self.audit_log():
             if entry.action == ACCEPT_LOSS:
@@ -252,7 +252,7 @@ class SqliteStore:
             elif entry.action == POSSIBLE_LOSS:
                 found.append(f"{entry.detail} (noticed {entry.when})")
         doubt = self._session.finding.doubt
-        if doubt is not None and self._session.read_only:  # else it is in the audit log
+        if doubt is not None and self._session.read_only:  # otherwise it is in the audit log
             found.append(doubt)
         return found
 
@@ -262,13 +262,13 @@ class SqliteStore:
         return self._session.is_in_place
 
     def backup(self, path: str | PathLike[str]) -> None:
-        """Write a whole, verified and synced copy, also while others write."""
+        """Write a complete, verified and synced copy, even while others write."""
         backup.backup(self.path, Path(path).expanduser())
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         if self._session.usable:
-            with suppress(StoreError):  # all of it is on disk: whoever opens it next goes on
+            with suppress(StoreError):  # everything is on disk already
                 self._merge()
         self._session.close()
 
@@ -284,7 +284,7 @@ class SqliteStore:
         self.close()
 
 
-def _said(done: Retained) -> str:
+def _retention_detail(done: RetentionResult) -> str:
     return (
         f"{done.reports} kept reports, {len(done.count_cells)} cells of expired collections with "
         f"{done.counted} counted reports, {done.tokens} tokens"

@@ -1,9 +1,9 @@
-"""What SQLite would pass over in silence: damage in the write-ahead log.
+"""Finds damage in the write-ahead log that SQLite ignores without a message.
 
-At the first frame whose checksum is wrong, recovery stops and drops all that follows: right after a
-power cut, where nothing that follows was acknowledged, and wrong where a disk has damaged
-transactions that were. Two witnesses tell: commits that others followed had been synced, and the
-log's index (-shm) says how far the log was valid. A third does not need either (see `commits`).
+SQLite's recovery stops at the first frame with a wrong checksum and drops everything after it. This
+is right after a power cut, when nothing after it was acknowledged. It is wrong if the disk has
+damaged acknowledged transactions. Two things tell them apart: a commit that others follow had been
+synced, and the log's index (-shm) says how far the log was valid. `commits` has a third.
 Format: sqlite.org/fileformat2.html, section 4.
 """
 
@@ -24,21 +24,21 @@ from rappor.errors import StoreLost
 Words = NDArray[np.uint32]
 
 _HEADER, _FRAME = 32, 24
-_INDEX_BYTES = 100  # two copies of its header, and how many frames are folded into the file
-_MAGIC = 0x377F0682  # the last bit: checksums over big-endian words
+_INDEX_BYTES = 100  # two copies of its header, and the number of frames that are in the file
+_MAGIC = 0x377F0682  # with the last bit set, checksums are over big-endian words
 _MASK = 2**32 - 1
-_ROUNDS = 2**16  # of a log that was written again from its start, each with a salt of its own
+_ROUNDS = 2**16  # each time the log is written from its start it gets a new salt
 
 
-class Log(NamedTuple):
-    """What a log holds.
+class WalContent(NamedTuple):
+    """The content of a log.
 
     Attributes:
-        committed: frames up to the last valid commit.
-        later: commits after that, by the look of them.
-        left: bytes after that, without what an earlier round has left at the end of the file.
-        salt: what marks the frames of this log.
-        is_valid: whether its header is what SQLite wrote.
+        committed: the number of frames up to the last valid commit.
+        later: the number of frames after that which look like commits.
+        left: the bytes after the last valid commit, without those of an earlier round.
+        salt: the mark of the frames of this round.
+        is_valid: whether the header is valid.
     """
 
     committed: int
@@ -48,16 +48,16 @@ class Log(NamedTuple):
     is_valid: bool = False
 
 
-class Index(NamedTuple):
-    """What the index of a log says: valid frames, how many are in the file too, their salt."""
+class WalIndex(NamedTuple):
+    """The index of a log: the valid frames, those that are in the file too, and the salt."""
 
     frames: int
     folded: int
     salt: bytes
 
 
-class LogFinding(NamedTuple):
-    """What there is to say about a log.
+class WalFinding(NamedTuple):
+    """What the inspection of a log has found.
 
     Attributes:
         note: what an unfinished transaction has left in it, or None.
@@ -69,16 +69,16 @@ class LogFinding(NamedTuple):
     lost: str | None = None
 
 
-def inspect(path: Path) -> LogFinding:
-    """Look at the log of a file that nobody has open.
+def inspect(path: Path) -> WalFinding:
+    """Inspect the log of a file that nobody has open.
 
     Raises:
-        StoreLost: transactions that were acknowledged are damaged.
+        StoreLost: acknowledged transactions are damaged.
     """
     wal, shm = Path(f"{path}-wal"), Path(f"{path}-shm")
     index = _index(shm.read_bytes()[:_INDEX_BYTES]) if shm.exists() else None
     data = wal.read_bytes() if wal.exists() else b""
-    log = read_log(data) if data else Log(0, 0, 0, b"")
+    log = read_log(data) if data else WalContent(0, 0, 0, b"")
     promised = 0 if index is None else index.frames
     same_round = index is not None and index.salt == log.salt
     if log.later > 1 or (same_round and promised > log.committed):
@@ -97,7 +97,7 @@ def inspect(path: Path) -> LogFinding:
         index is not None
         and promised > index.folded
         and not same_round
-        # A log of a later round than the index knows is what a power cut leaves.
+        # After a power cut, the log may be of a later round than the index.
         and not (log.is_valid and _is_older(index.salt, log.salt))
     ):
         lost = (
@@ -106,11 +106,11 @@ def inspect(path: Path) -> LogFinding:
         )
     if log.left:
         note = f"the write-ahead log ended with {log.left} bytes of an unfinished transaction"
-    return LogFinding(note, lost)
+    return WalFinding(note, lost)
 
 
-def read_log(data: bytes) -> Log:
-    """The valid and the other frames of a log."""
+def read_log(data: bytes) -> WalContent:
+    """Parse a log, valid or not."""
     size = int.from_bytes(data[8:12], "big")
     big = bool(data[3] & 1) if len(data) > 3 else False
     state = _checksum(_words(data[:24], big)) if len(data) >= _HEADER else (0, 0)
@@ -136,18 +136,18 @@ def read_log(data: bytes) -> Log:
         if not _is_older(frame[8:16], salt):
             last = number
     torn = max(len(data) - _HEADER - number * (_FRAME + size), 0) if last == number else 0
-    return Log(committed, later, (last - committed) * (_FRAME + size) + torn, salt, is_valid)
+    return WalContent(committed, later, (last - committed) * (_FRAME + size) + torn, salt, is_valid)
 
 
 def _usual_salt(data: bytes, size: int) -> bytes:
-    """What marks most frames of a log whose header is damaged."""
+    """The salt of most frames, for a log whose header is damaged."""
     salts = Counter(frame[8:16] for frame, _ in _frames(data, size))
     salts.pop(bytes(8), None)
     return salts.most_common(1)[0][0] if salts else bytes(8)
 
 
 def _is_older(salt: bytes, than: bytes) -> bool:
-    """Whether a frame is of an earlier round: each begins with a number one higher."""
+    """Whether a frame is of an earlier round: each round adds one to the salt's first half."""
     rounds = int.from_bytes(than[:4], "big") - int.from_bytes(salt[:4], "big")
     return 0 < rounds & _MASK <= _ROUNDS
 
@@ -162,7 +162,7 @@ def _words(data: bytes, big: bool) -> Words:
 
 
 def _checksum(words: Words, state: tuple[int, int] = (0, 0)) -> tuple[int, int]:
-    """s0 += x0 + s1; s1 += x1 + s0 over all pairs, mod 2^32: linear, so a weighted sum."""
+    """s0 += x0 + s1; s1 += x1 + s0 over all pairs, mod 2^32. It is linear: a weighted sum."""
     weights, power = _weights(len(words) // 2)
     sums = (weights * words).sum(axis=1, dtype=np.uint32)
     first = power[0] * state[0] + power[1] * state[1] + int(sums[0])
@@ -182,11 +182,11 @@ def _weights(pairs: int) -> tuple[Words, tuple[int, int, int, int]]:
     return table, (a, b, c, d)
 
 
-def _index(data: bytes) -> Index | None:
-    """What the index of the log says; None if unsure."""
+def _index(data: bytes) -> WalIndex | None:
+    """Parse the index of a log; None if it is not valid."""
     if len(data) < _INDEX_BYTES or data[:48] != data[48:96] or data[12] != 1:
         return None
     native = np.frombuffer(data[:_INDEX_BYTES], np.uint32)
     if _checksum(native[:10]) != struct.unpack("=II", data[40:48]):
         return None
-    return Index(int(native[4]), int(native[24]), data[32:40])
+    return WalIndex(int(native[4]), int(native[24]), data[32:40])

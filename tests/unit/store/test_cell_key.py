@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rappor.errors import StoreError
 from rappor.store import CellKey, dimensions_pairs, dimensions_text
-from rappor.store.cells import cell_id, key_bytes
+from rappor.store.cell_key import cell_id, key_bytes
 
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=10)
 

@@ -1,4 +1,4 @@
-"""Folds into cells: only the cohorts that a batch touches are written (R20, R35)."""
+"""Rows of counts, one for each cell and cohort. A commit writes only the rows that it changes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from rappor.checks import is_whole
 from rappor.errors import StoreError
-from rappor.store.cells import COHORT_BITS, CellKey
-from rappor.store.sqlite import cell_rows, chunks, definitions
+from rappor.store.cell_key import COHORT_BITS, CellKey
+from rappor.store.contract import Fold, StoredCounts
+from rappor.store.sqlite import cell_rows, definitions, report_chunks
 from rappor.store.sqlite.cell_rows import CellRow
 from rappor.store.sqlite.connection import Connection
-from rappor.store.sqlite.row_cache import Known
+from rappor.store.sqlite.row_cache import RowCache
 from rappor.store.sqlite.seals import SIZE, typed, xor
-from rappor.store.types import Fold, StoredCounts
 from rappor.typing import IntArray
 
 Words = NDArray[np.uint64]
@@ -26,22 +26,22 @@ Seal = Callable[[int, bytes], bytes]
 
 _WORD = np.dtype("<u8")
 _LARGEST = 2**63 - 1
-_AT_ONCE = 4096  # folds: with their bytes, bounds the memory of an import or a commit
+_AT_ONCE = 4096  # folds; with the next line, limits the memory of an import or a commit
 _BYTES_AT_ONCE = 4 * 2**20
-_FEW = 4  # of up to a quarter of the cohorts, each is looked up by itself
+_FEW = 4  # up to a quarter of the cohorts are looked up one by one
 
 
-def apply(connection: Connection, folds: Iterable[Fold], known: Known) -> int:
-    """Add folds to their cells within an open transaction; how many reports that were."""
-    coming, added = iter(folds), 0
-    while some := _next(coming):
-        added += _apply(connection, some, known)
-        known.shrink()
+def apply(connection: Connection, folds: Iterable[Fold], cache: RowCache) -> int:
+    """Add folds to their cells within a transaction; return their number of reports."""
+    remaining, added = iter(folds), 0
+    while some := _next(remaining):
+        added += _apply(connection, some, cache)
+        cache.shrink()
     return added
 
 
 def _next(folds: Iterator[Fold]) -> list[Fold]:
-    """The next folds, as many as are held in memory at once."""
+    """The next folds, at most the number that memory allows."""
     taken: list[Fold] = []
     size = 0
     for fold in folds:
@@ -52,20 +52,20 @@ def _next(folds: Iterator[Fold]) -> list[Fold]:
     return taken
 
 
-def _apply(connection: Connection, folds: Iterable[Fold], known: Known) -> int:
+def _apply(connection: Connection, folds: Iterable[Fold], cache: RowCache) -> int:
     grouped: dict[CellKey, list[Fold]] = {}
     for fold in folds:
         grouped.setdefault(fold.cell, []).append(fold)
     added = 0
     for key, group in grouped.items():
-        cell = known.cells.get(key) or _cell_of(connection, key)
-        known.cells[key] = cell
+        cell = cache.cells.get(key) or _cell_of(connection, key)
+        cache.cells[key] = cell
         for fold in group:
             _check(fold, cell)
         filled = [fold for fold in group if fold.total]
         if filled:
-            _add_counts(connection, cell, filled, known)
-            chunks.add(connection, cell, filled)
+            _add_counts(connection, cell, filled, cache)
+            report_chunks.add(connection, cell, filled)
         cell.save(connection)
         added += sum(fold.total for fold in filled)
     return added
@@ -80,7 +80,7 @@ def _cell_of(connection: Connection, key: CellKey) -> CellRow:
 
 
 def _check(fold: Fold, cell: CellRow) -> None:
-    """StoreError unless the fold is what its cell's definition asks for."""
+    """StoreError unless the fold fits its cell's definition."""
     wrong = ""
     if fold.params_digest != cell.params_digest:
         wrong = "reports made with other parameters than its definition's"
@@ -92,22 +92,24 @@ def _check(fold: Fold, cell: CellRow) -> None:
         wrong = f"ones must have the shape ({cell.k},)"
     elif fold.ones.dtype.kind not in "iu":
         wrong = f"ones must be whole numbers, got {fold.ones.dtype}"
-    elif fold.reports is not None and len(fold.reports) != fold.total * chunks.width(cell.k):
+    elif fold.reports is not None and len(fold.reports) != fold.total * report_chunks.width(cell.k):
         wrong = f"{len(fold.reports)} bytes are not {fold.total} reports of {cell.k} bits"
     if wrong:
         raise StoreError(f"{fold.cell}: {wrong}")
 
 
-def _add_counts(connection: Connection, cell: CellRow, folds: Sequence[Fold], known: Known) -> None:
+def _add_counts(
+    connection: Connection, cell: CellRow, folds: Sequence[Fold], cache: RowCache
+) -> None:
     given = _tables(cell, folds)
     seal, first = _sealer(cell), cell.slots[0]
-    unknown = [cohort for cohort in given if first + cohort not in known.counts]
+    unknown = [cohort for cohort in given if first + cohort not in cache.counts]
     if unknown:
-        _read_counts(connection, cell, unknown, known)
+        _read_counts(connection, cell, unknown, cache)
     seals, changed = [], []
     for cohort, table in given.items():
         slot = first + cohort
-        before = known.counts.get(slot)
+        before = cache.counts.get(slot)
         if before is not None:
             table += np.frombuffer(before[0], _WORD)
             seals.append(before[1])
@@ -121,47 +123,47 @@ def _add_counts(connection: Connection, cell: CellRow, folds: Sequence[Fold], kn
         changed,
     )
     for row in changed:
-        known.learn(*row)
+        cache.learn(*row)
     cell.cohorts += len(given) - len(seals)
     cell.reports += sum(fold.total for fold in folds)
     cell.parity = xor(cell.parity, _parity([*seals, *(row[2] for row in changed)]))
 
 
 def _tables(cell: CellRow, folds: Sequence[Fold]) -> dict[int, Words]:
-    """By cohort, what folds add: the total, then the k ones."""
+    """What folds add, by cohort: the total, then the k ones."""
     ones = np.stack([fold.ones for fold in folds])
     totals = np.array([fold.total for fold in folds], np.int64)
     if (ones < 0).any() or (ones > totals[:, None]).any():
         raise StoreError(f"{cell.key}: ones must be from 0 to the total")
     table = np.empty((len(folds), cell.k + 1), _WORD)
     table[:, 0], table[:, 1:] = totals, ones
-    found: dict[int, Words] = {}
+    tables: dict[int, Words] = {}
     for fold, numbers in zip(folds, table, strict=True):
         cohort = int(fold.cohort)
-        found[cohort] = numbers if cohort not in found else found[cohort] + numbers
-    return found
+        tables[cohort] = numbers if cohort not in tables else tables[cohort] + numbers
+    return tables
 
 
 def _read_counts(
-    connection: Connection, cell: CellRow, cohorts: Sequence[int], known: Known
+    connection: Connection, cell: CellRow, cohorts: Sequence[int], cache: RowCache
 ) -> None:
-    """Learn what the store has of some cohorts, verified."""
+    """Read and verify the counts of some cohorts into the cache."""
     query = "SELECT id, data, checksum FROM counts WHERE id"
     if _FEW * len(cohorts) < cell.m:
         slots = [cell.slot(cohort) for cohort in cohorts]
-        found = [connection.execute(f"{query}=?", (slot,)).fetchone() for slot in slots]
+        rows = [connection.execute(f"{query}=?", (slot,)).fetchone() for slot in slots]
     else:
-        found = connection.execute(f"{query} BETWEEN ? AND ?", cell.slots).fetchall()
+        rows = connection.execute(f"{query} BETWEEN ? AND ?", cell.slots).fetchall()
     seal, wanted = _sealer(cell), set(cohorts)
-    for row in found:
+    for row in rows:
         if row is not None:
             cohort, table, sum_ = _numbers(cell, row, seal)
             if cohort in wanted:
-                known.learn(cell.slot(cohort), table.tobytes(), sum_)
+                cache.learn(cell.slot(cohort), table.tobytes(), sum_)
 
 
 def _sealer(cell: CellRow) -> Seal:
-    """The checksum of a row of counts: its number and its bytes, and what they were made with."""
+    """The checksum of a row of counts covers its number, its bytes and the parameters."""
     base = blake2b(cell.params_digest.encode(), digest_size=SIZE, person=b"rappor-counts")
 
     def seal(slot: int, data: bytes) -> bytes:
@@ -178,7 +180,7 @@ def _parity(seals: Sequence[bytes]) -> bytes:
 
 
 def _numbers(cell: CellRow, row: object, seal: Seal) -> tuple[int, Words, bytes]:
-    """Cohort, the k + 1 numbers and the checksum of a row, verified."""
+    """Verify a row; its cohort, its k + 1 numbers and its checksum."""
     slot, data, found = typed(row, "ibb", f"{cell.key}: counts")
     cohort = slot & (1 << COHORT_BITS) - 1
     if cohort >= cell.m or len(data) != (cell.k + 1) * _WORD.itemsize or seal(slot, data) != found:
@@ -187,7 +189,7 @@ def _numbers(cell: CellRow, row: object, seal: Seal) -> tuple[int, Words, bytes]
 
 
 def read(connection: Connection, cell: CellRow) -> StoredCounts:
-    """The counts of a cell, or StoreError where any of them was changed or is gone."""
+    """The counts of a cell, or StoreError if any of them was changed or is missing."""
     totals: IntArray = np.zeros(cell.m, np.int64)
     ones: IntArray = np.zeros((cell.m, cell.k), np.int64)
     seals, seal = [], _sealer(cell)
@@ -206,7 +208,7 @@ def read(connection: Connection, cell: CellRow) -> StoredCounts:
 
 
 def remove(connection: Connection, cell: CellRow) -> None:
-    """Take a cell away with all that is in it."""
-    chunks.remove(connection, cell)
+    """Delete a cell with its counts and reports."""
+    report_chunks.remove(connection, cell)
     connection.execute("DELETE FROM counts WHERE id BETWEEN ? AND ?", cell.slots)
     cell.remove(connection)

@@ -1,4 +1,4 @@
-"""The body of a request as bytes: bounded before and after gzip, in bounded time and memory."""
+"""A request's header fields and its body, with limits on size before and after decompression."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Receive = Callable[[], Awaitable[Any]]
 
 _BINARY, _JSON = BINARY.encode(), JSON.encode()
 _DECODERS: dict[bytes, Callable[[bytes], Batch]] = {_BINARY: decode_batch, _JSON: decode_batch_json}
-_DRAINED = 2 * MIB  # a body this much too large still gets to read its answer
+_DRAINED = 2 * MIB  # a larger body is not read to its end, and its sender may miss the answer
 
 
 class Disconnected(Exception):
@@ -22,7 +22,7 @@ class Disconnected(Exception):
 
 
 class Fields(NamedTuple):
-    """The few header fields that mean something here; no other is looked at."""
+    """The header fields that are used; all others are ignored."""
 
     content_type: bytes
     encoding: bytes
@@ -32,14 +32,14 @@ class Fields(NamedTuple):
 
 
 def fields_of(headers: list[tuple[bytes, bytes]]) -> Fields:
-    """Find them; `length` is -1 where the request does not say."""
+    """Find the fields; `length` is -1 if the request does not say."""
     content_type = encoding = authorization = forwarded = b""
     length = -1
     for name, value in headers:
         if name == b"content-type":
             content_type = value
         elif name == b"content-length":
-            # llhttp has refused what is no number; a number without end is too large anyway
+            # llhttp has refused what is not a number; a very long number is too large anyway
             length = int(value) if len(value) < 19 else MAX_BODY + 1
         elif name == b"content-encoding":
             encoding = value
@@ -51,7 +51,7 @@ def fields_of(headers: list[tuple[bytes, bytes]]) -> Fields:
 
 
 async def read_body(fields: Fields, receive: Receive) -> bytes:
-    """The body, or Refusal as soon as it is known to be too large."""
+    """The body, or Refusal as soon as it is too large."""
     if fields.length > MAX_BODY:
         await _drain(fields.length, receive)
         raise Refusal("body-too-large", _LIMIT, close=True)
@@ -76,7 +76,7 @@ async def read_body(fields: Fields, receive: Receive) -> bytes:
 
 
 async def _drain(length: int, receive: Receive) -> None:
-    """Read what little too much there is: closing upon unread bytes resets the connection."""
+    """Read a body that is a little too large: closing with unread bytes resets the connection."""
     left = length if length <= _DRAINED else 0
     while left > 0:
         message = await receive()
@@ -86,9 +86,9 @@ async def _drain(length: int, receive: Receive) -> None:
 
 
 def parse(fields: Fields, body: bytes) -> Batch:
-    """The batch of a body, or Refusal; WireError says what is wrong with its structure."""
+    """The batch in a body; Refusal, or WireError if its structure is wrong."""
     decoder = _DECODERS.get(fields.content_type)
-    if decoder is None:  # not spelled as our own client does
+    if decoder is None:  # not spelled as our client spells it
         decoder = _DECODERS.get(fields.content_type.partition(b";")[0].strip().lower())
         if decoder is None:
             raise Refusal("unsupported-media-type", f"send {BINARY} or {JSON}")

@@ -1,6 +1,6 @@
-"""Batch tokens: which have been seen, by day, with no key to any report (SECURITY, "Exactly once").
+"""The tokens of counted batches, by day. Nothing links a token to a report.
 
-The XOR of a day's tokens is kept beside their number, so that a changed or lost one shows.
+The number and the XOR of a day's tokens are kept too, so that a changed or lost token is noticed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from rappor.store.sqlite.recent_tokens import EACH, RecentTokens, read, split
 from rappor.store.sqlite.seals import NONE, typed, xor
 from rappor.wire.protocol import ACCEPTANCE_DAYS, SKEW_DAYS, TOKEN_BYTES
 
-WEEK_DAYS = 6  # and a week is accepted until its last day is
-CLOCK_DAYS = 3  # a clock that was two days ahead, and a batch that was admitted before midnight
+WEEK_DAYS = 6  # a week is accepted until its last day is too old
+CLOCK_DAYS = 3  # two for a clock that was ahead, one for a commit after midnight
 _AT_ONCE = 100_000
 
 
@@ -30,33 +30,33 @@ def check_tokens(tokens: Sequence[bytes]) -> None:
 
 
 def insert(
-    connection: Connection, fresh: RecentTokens, tokens: Sequence[bytes], day: date
+    connection: Connection, recent: RecentTokens, tokens: Sequence[bytes], day: date
 ) -> list[bool]:
-    """Remember tokens; for each whether it was new."""
+    """Add tokens; return for each whether it was new."""
     seen = _seen(connection, tokens)
-    if not seen and len(set(tokens)) == len(tokens) and fresh.tokens.isdisjoint(tokens):
-        new = [True] * len(tokens)  # as nearly always
+    if not seen and len(set(tokens)) == len(tokens) and recent.tokens.isdisjoint(tokens):
+        new = [True] * len(tokens)  # nearly always
     else:
         new = []
         for token in tokens:
-            new.append(token not in seen and token not in fresh.tokens)
+            new.append(token not in seen and token not in recent.tokens)
             seen.add(token)
-    found = list(compress(tokens, new))
-    if found:
+    added = list(compress(tokens, new))
+    if added:
         number = day.toordinal()
         query = "SELECT tokens, parity FROM token_days WHERE day=?"
         row = connection.execute(query, (number,)).fetchone()
         known, parity = (0, NONE) if row is None else typed(row, "ib", f"the tokens of {day}")
         connection.execute(
             "INSERT OR REPLACE INTO token_days (day, tokens, parity) VALUES (?, ?, ?)",
-            (number, known + len(found), xor(parity, _parity(found))),
+            (number, known + len(added), xor(parity, _parity(added))),
         )
-        fresh.add(connection, found, number)
+        recent.add(connection, added, number)
     return new
 
 
 def _seen(connection: Connection, tokens: Sequence[bytes]) -> set[bytes]:
-    """Those of some tokens that are in the big table."""
+    """Those of some tokens that are in the large table."""
     query = "SELECT token FROM at CROSS JOIN tokens ON token=substr(:data, i, 16)"
     return {row[0] for row in connection.execute(EACH + query, {"data": b"".join(tokens)})}
 
@@ -67,7 +67,7 @@ def _parity(tokens: Sequence[bytes]) -> bytes:
 
 
 def expired(connection: Connection, today: date, weekly: bool) -> int:
-    """How many tokens are too old to matter; `weekly`: whether a collection has weeks."""
+    """The number of tokens that are too old to matter; `weekly` if a collection has weeks."""
     query = "SELECT coalesce(sum(tokens), 0) FROM token_days WHERE day < ?"
     row = connection.execute(query, (_first_kept(today, weekly),)).fetchone()
     (number,) = typed(row, "i", "the days of tokens")
@@ -75,20 +75,20 @@ def expired(connection: Connection, today: date, weekly: bool) -> int:
 
 
 def forget(connection: Connection, today: date, weekly: bool) -> None:
-    """Drop tokens that are too old to matter."""
+    """Delete tokens that are too old to matter."""
     first = _first_kept(today, weekly)
     for table in ("tokens", "token_days"):
         connection.execute(f"DELETE FROM {table} WHERE day < ?", (first,))  # noqa: S608 - our own names
 
 
 def _first_kept(today: date, weekly: bool) -> int:
-    """The first day whose batches could still be accepted again, if their tokens were forgotten."""
+    """The first day whose tokens are kept: batches of that day may still be sent again."""
     window = ACCEPTANCE_DAYS + SKEW_DAYS + (WEEK_DAYS if weekly else 0)
     return today.toordinal() - window - CLOCK_DAYS
 
 
 def problems(connection: Connection) -> list[str]:
-    """Days whose tokens are not what was written."""
+    """Days whose tokens are not those that were written."""
     found: dict[int, tuple[int, bytes]] = {}
     rows: dict[int, list[bytes]] = {}
 
@@ -98,8 +98,8 @@ def problems(connection: Connection) -> list[str]:
             found[day] = known + len(tokens), xor(parity, _parity(tokens))
         rows.clear()
 
-    for fresh_row in read(connection):
-        rows.setdefault(fresh_row.day, []).extend(split(fresh_row.data))
+    for recent_row in read(connection):
+        rows.setdefault(recent_row.day, []).extend(split(recent_row.data))
     for number, row in enumerate(connection.execute("SELECT token, day FROM tokens"), 1):
         try:
             token, day = typed(row, "bi", "a token")

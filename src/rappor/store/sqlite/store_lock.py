@@ -1,4 +1,7 @@
-"""Whether anybody else has the store open: only then may its log be looked at by itself."""
+"""A lock that tells whether anybody else has the store open.
+
+Only when nobody has may the write-ahead log be inspected.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ except ImportError:  # not a POSIX system: the log is not inspected there
     fcntl = None
 
 
-class FolderLock:
-    """A lock file that everybody who has the store open shares."""
+class StoreLock:
+    """A lock file that is shared by all processes that have the store open."""
 
     def __init__(self, path: Path, read_only: bool) -> None:
         self._descriptor: int | None = None
@@ -22,17 +25,17 @@ class FolderLock:
             return
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError:  # a folder that is not ours to write into: then there is no log to recover
+        except OSError:  # a read-only folder: there is no log to recover
             if not read_only:
                 raise
 
     @property
     def works(self) -> bool:
-        """Whether this system has such locks."""
+        """Whether the lock can be used."""
         return self._descriptor is not None
 
     def alone(self) -> bool:
-        """Take the lock for oneself, if nobody has it."""
+        """Take the lock exclusively; return False if anybody has it."""
         if self._descriptor is None:
             return False
         try:
@@ -42,12 +45,12 @@ class FolderLock:
         return True
 
     def share(self) -> None:
-        """Let others in; waits for whoever is just looking at the log."""
+        """Share the lock; waits while another process inspects the log."""
         if self._descriptor is not None:
             fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
     def close(self) -> None:
-        """Let go."""
+        """Release the lock."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -1,10 +1,10 @@
-"""Kept reports: blobs by cohort, in an order that says nothing (SECURITY, "Shuffle").
+"""Kept reports: blobs by cohort, in an order that is independent of arrival.
 
-All reports of a cell and cohort are one sequence, cut into chunks of 1,024, and every order of the
-sequence is equally likely, whenever its reports came. New reports keep it so: of the places that
-the longer sequence has, they take some that are drawn at random, and whatever was there moves to
-the end. This is a Fisher-Yates step for many at once. It rewrites the chunks that were hit and the
-last one, so at most two chunks for each report.
+All reports of a cell and cohort are one sequence, cut into chunks of 1,024. Every order of the
+sequence is equally likely, whenever its reports came. New reports preserve this: they take random
+places in the longer sequence, and the reports that were there move to the end. This is a
+Fisher-Yates step for many reports at once. It rewrites the chunks with those places and the last
+chunk, so at most two chunks for each report.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.errors import StoreError
-from rappor.store.sqlite import cell_rows, definitions, pages
+from rappor.store.contract import Fold
+from rappor.store.sqlite import cell_rows, definitions, page_layout
 from rappor.store.sqlite.cell_rows import CellRow
 from rappor.store.sqlite.connection import Connection
 from rappor.store.sqlite.row_ids import new_id
 from rappor.store.sqlite.seals import NONE, checksum, typed, xor
-from rappor.store.types import Fold
 
-FULL = 1024  # reports in a chunk that takes no more
+FULL = 1024  # reports in a full chunk
 
 _Places = NDArray[np.uint64]
 _COLUMNS = "id, slot, size, data, checksum"
 
 
 def width(k: int) -> int:
-    """Bytes of a packed report."""
+    """The number of bytes of a packed report."""
     return (k + 7) // 8
 
 
 def shuffled(reports: bytes, size: int) -> bytes:
-    """The reports in an order drawn from the operating system's randomness."""
+    """The reports in a random order, from the operating system's randomness."""
     table = np.frombuffer(reports, np.uint8).reshape(-1, size)
     return table[places(len(table), len(table)).astype(np.intp)].tobytes()
 
 
 def places(total: int, wanted: int) -> _Places:
-    """So many different numbers below `total`, each such sequence equally likely."""
+    """`wanted` different numbers below `total`; each such sequence is equally likely."""
     if 2 * wanted >= total:
         return np.argsort(_words(total)).astype(np.uint64)[:wanted]
-    limit = 2**64 - 2**64 % total  # from here on the remainders would not be equally likely
+    limit = 2**64 - 2**64 % total  # larger words would make some remainders more likely
     chosen: dict[int, None] = {}
     while len(chosen) < wanted:
         drawn = _words(wanted - len(chosen))
@@ -60,7 +60,7 @@ def _words(count: int) -> _Places:
 
 
 def add(connection: Connection, cell: CellRow, folds: Iterable[Fold]) -> None:
-    """Keep the reports of folds of one cell, by cohort mixed with those that came before."""
+    """Mix the reports of folds of one cell into those that are kept already."""
     given: dict[int, list[bytes]] = {}
     for fold in folds:
         if fold.reports:
@@ -68,18 +68,18 @@ def add(connection: Connection, cell: CellRow, folds: Iterable[Fold]) -> None:
     if not given:
         return
     if not definitions.one(connection, cell.key.collection, cell.key.version).keep_reports_days:
-        raise StoreError(f"{cell.key}: its definition keeps counts only, and no reports")
+        raise StoreError(f"{cell.key}: its definition keeps no reports")
     for cohort, parts in given.items():
         _mix(connection, cell, cell.slot(cohort), b"".join(parts))
 
 
 def _mix(connection: Connection, cell: CellRow, slot: int, reports: bytes) -> None:
-    """Put reports at random places among all of their cohort."""
+    """Put reports at random places among all reports of their cohort."""
     size = width(cell.k)
     query = "SELECT id, size FROM reports WHERE slot=? ORDER BY size DESC, id"
     known = connection.execute(query, (slot,)).fetchall()
     if any(row[1] != FULL for row in known[:-1]) or (known and not 0 < known[-1][1] <= FULL):
-        # Chunks of an older rappor, which could not be mixed again when its store was opened.
+        # Chunks of an older rappor that could not be mixed when its store was upgraded.
         reports += b"".join(_take(connection, cell, row[0]) for row in known)
         cell.kept -= sum(row[1] for row in known)
         known = []
@@ -116,15 +116,15 @@ def _mix(connection: Connection, cell: CellRow, slot: int, reports: bytes) -> No
 
 
 def _insert(connection: Connection, slot: int, size: int, reports: bytes) -> bytes:
-    fields = (new_id(connection, "reports"), slot, size, pages.padded(reports))
+    fields = (new_id(connection, "reports"), slot, size, page_layout.padded(reports))
     seal = checksum("reports", *fields)
     connection.execute("INSERT INTO reports VALUES (?, ?, ?, ?, ?)", (*fields, seal))
     return seal
 
 
 def _update(connection: Connection, number: int, slot: int, size: int, reports: bytes) -> bytes:
-    """Rows of the same length are overwritten in place, and only where they change."""
-    data = pages.padded(reports)
+    """Update a chunk; SQLite overwrites a row of the same length in place."""
+    data = page_layout.padded(reports)
     seal = checksum("reports", number, slot, size, data)
     connection.execute(
         "UPDATE reports SET size=?, data=?, checksum=? WHERE id=?", (size, data, seal, number)
@@ -133,13 +133,13 @@ def _update(connection: Connection, number: int, slot: int, size: int, reports: 
 
 
 def _read(connection: Connection, cell: CellRow, number: int) -> tuple[bytes, bytes]:
-    """Reports and checksum of a chunk."""
+    """Read a chunk; its reports and checksum."""
     query = f"SELECT {_COLUMNS} FROM reports WHERE id=?"  # noqa: S608 - our own names
     return _verified(cell, connection.execute(query, (number,)).fetchone())
 
 
 def _take(connection: Connection, cell: CellRow, number: int) -> bytes:
-    """Take a chunk out; its reports."""
+    """Delete a chunk; return its reports."""
     reports, seal = _read(connection, cell, number)
     connection.execute("DELETE FROM reports WHERE id=?", (number,))
     cell.chunks -= 1
@@ -148,17 +148,19 @@ def _take(connection: Connection, cell: CellRow, number: int) -> bytes:
 
 
 def _verified(cell: CellRow, row: object) -> tuple[bytes, bytes]:
-    """Reports and checksum of a chunk."""
+    """Verify a chunk; its reports and checksum."""
     number, slot, size, data, seal = typed(row, "iiibb", f"{cell.key}: kept reports")
     length = size * width(cell.k)
-    reports = data if len(data) == length else data[pages.HIDDEN : pages.HIDDEN + length]
+    reports = (
+        data if len(data) == length else data[page_layout.HIDDEN : page_layout.HIDDEN + length]
+    )
     if len(reports) != length or checksum("reports", number, slot, size, data) != seal:
         raise StoreError(f"{cell.key}: the kept reports are damaged (checksum)")
     return reports, seal
 
 
 def read(connection: Connection, cell: CellRow) -> dict[int, bytes]:
-    """The kept reports by cohort, shuffled anew, or StoreError where any was changed or is gone."""
+    """The kept reports by cohort, shuffled again, or StoreError if any are changed or missing."""
     found: dict[int, list[bytes]] = {}
     parity, number = NONE, 0
     first, last = cell.slots
@@ -179,15 +181,15 @@ def read(connection: Connection, cell: CellRow) -> dict[int, bytes]:
 
 
 def remove(connection: Connection, cell: CellRow) -> None:
-    """Take all kept reports of a cell away; the caller saves the cell."""
+    """Delete all kept reports of a cell; the caller saves the cell."""
     connection.execute("DELETE FROM reports WHERE slot BETWEEN ? AND ?", cell.slots)
     cell.kept, cell.chunks, cell.chunk_parity = 0, 0, NONE
 
 
 def mix_again(connection: Connection) -> None:
-    """Mix what an older rappor has kept: its chunks told which reports came first.
+    """Mix reports kept by an older rappor, whose chunks told which reports came first.
 
-    What is damaged stays as it is, for reading to say so.
+    Damaged reports stay as they are; reading them raises an error.
     """
     cells: Sequence[CellRow] = ()
     with suppress(StoreError):
@@ -200,4 +202,4 @@ def mix_again(connection: Connection) -> None:
                 _mix(connection, cell, cell.slot(cohort), reports)
             cell.save(connection)
     if cells:
-        pages.rewrite(connection, "reports")
+        page_layout.rewrite(connection, "reports")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rappor.collector.supervise import (
+from rappor.collector.supervisor import (
     FIRST_PAUSE,
-    LONGEST_PAUSE,
+    MAX_PAUSE,
     STEADY_SECONDS,
     Child,
     Supervisor,
@@ -54,8 +54,8 @@ def test_a_child_that_fails_is_started_again_after_growing_pauses(failure: str) 
         clocked.wait_for_the_end()
         assert not clocked.turn(pause - 0.01)
         assert clocked.turn(0.011)
-        pause = min(2 * pause, LONGEST_PAUSE)
-    assert pause == LONGEST_PAUSE
+        pause = min(2 * pause, MAX_PAUSE)
+    assert pause == MAX_PAUSE
     clocked.wait_for_the_end()
 
 
@@ -65,7 +65,7 @@ def test_the_pauses_are_short_again_after_a_child_that_ran_for_long() -> None:
     assert clocked.turn()
     for _ in range(5):
         clocked.wait_for_the_end()
-        assert clocked.turn(LONGEST_PAUSE)
+        assert clocked.turn(MAX_PAUSE)
     clocked.now += STEADY_SECONDS
     clocked.wait_for_the_end()
     assert clocked.turn(FIRST_PAUSE)
@@ -101,11 +101,11 @@ def test_a_reload_asked_for_in_the_middle_of_a_turn_reaches_every_child() -> Non
 
 SCRIPT = """
 import sys
-from rappor.collector import log, supervise
+from rappor.collector import log, supervisor
 log.set_up("info")
 commands = [("sh", "-c", code) for code in sys.argv[1:]]
-children = [supervise.Child(f"c{i}", command) for i, command in enumerate(commands)]
-sys.exit(supervise.Supervisor(children).run())
+children = [supervisor.Child(f"c{i}", command) for i, command in enumerate(commands)]
+sys.exit(supervisor.Supervisor(children).run())
 """
 
 

@@ -1,7 +1,7 @@
-"""The key of a cell: what the reports that are counted together have in common.
+"""The key of a cell: what reports that are counted together have in common.
 
-A cell is one collection, version, period and set of declared dimensions (DESIGN, choice 9). Nothing
-finer exists in the store, apart from the cohort.
+A cell is one collection, version, period and combination of declared dimensions. Apart from the
+cohort, the store has nothing finer.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from urllib.parse import quote, unquote
 
 from rappor.errors import StoreError
 
-_SAFE = " "  # beside letters, digits and _.-~
+_SAFE = " "  # not escaped, like letters, digits and _.-~
 COHORT_BITS = 10  # m is at most 1024
 _ID_BITS = 63 - COHORT_BITS
 
 
 class CellKey(NamedTuple):
-    """Which cell.
+    """The key of one cell.
 
     Attributes:
         collection: its name.
@@ -37,7 +37,7 @@ class CellKey(NamedTuple):
     def of(
         cls, collection: str, version: int, period: str, pairs: Iterable[tuple[str, str]] = ()
     ) -> CellKey:
-        """The key of a cell whose dimensions come as (name, value) pairs.
+        """Make a key from dimensions as (name, value) pairs.
 
         >>> CellKey.of("homepage", 1, "2026-11-16", [("os", "mac"), ("country", "NZ")]).dimensions
         'country=NZ;os=mac'
@@ -54,7 +54,7 @@ class CellKey(NamedTuple):
         return dimensions_pairs(self.dimensions)
 
     def __str__(self) -> str:
-        """The cell as messages name it."""
+        """The cell's name in messages."""
         where = f" [{self.dimensions}]" if self.dimensions else ""
         return f"{self.collection} v{self.version} {self.period}{where}"
 
@@ -71,7 +71,7 @@ def dimensions_text(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def dimensions_pairs(text: str) -> tuple[tuple[str, str], ...]:
-    """The pairs behind a canonical text, or StoreError.
+    """The pairs of a canonical text, or StoreError.
 
     >>> dimensions_pairs("app=a%3Db%3Bc;os=mac")
     (('app', 'a=b;c'), ('os', 'mac'))
@@ -79,22 +79,22 @@ def dimensions_pairs(text: str) -> tuple[tuple[str, str], ...]:
     if not text:
         return ()
     pairs = [part.partition("=") for part in text.split(";")]
-    found = tuple((unquote(name), unquote(value)) for name, _, value in pairs)
-    names = [name for name, _ in found]
-    if dimensions_text(found) != text or not all(names) or len(set(names)) != len(names):
+    decoded = tuple((unquote(name), unquote(value)) for name, _, value in pairs)
+    names = [name for name, _ in decoded]
+    if dimensions_text(decoded) != text or not all(names) or len(set(names)) != len(names):
         raise StoreError(f"dimensions are not in their canonical form: {text[:80]!r}")
-    return found
+    return decoded
 
 
 def key_bytes(key: CellKey) -> bytes:
-    """A key as bytes that no other key has: each text with its length in front."""
+    """A key as bytes: each text with its length in front, so that no two keys are equal."""
     texts = (key.collection, str(key.version), key.period, key.dimensions)
     encoded = [text.encode() for text in texts]
     return b"".join(len(text).to_bytes(4, "little") + text for text in encoded)
 
 
 def cell_id(key: CellKey) -> int:
-    """A number of 53 bits for a key: a hash, so that it tells nothing about who came first.
+    """A 53-bit number for a key. It is a hash, so it tells nothing about the order of arrival.
 
     >>> cell_id(CellKey("homepage", 1, "2026-11-16")) < 2**53
     True
