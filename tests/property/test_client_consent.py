@@ -298,7 +298,7 @@ class ChecksMarkersOnly(Sender):
     """Planted: whether the person opted out is looked up, and not whether the batch waits."""
 
     def _claim(self, name: str, body: bytes, wait: float) -> str:
-        if self._must_not():
+        if self._sending_forbidden():
             raise Withdrawn
         return name
 

@@ -31,8 +31,8 @@ def gather(collections: Iterable[Collection | str | os.PathLike[str]]) -> dict[s
     except Exception as error:
         raise ParamsError(f"collections must be a list: {type(error).__name__}") from None
     found: dict[str, Collection] = {}
-    for each in given:
-        for collection in _definitions(each):
+    for item in given:
+        for collection in _definitions(item):
             if collection.name in found:
                 raise ParamsError(f"collections must have distinct names: {collection.name} twice")
             found[collection.name] = collection
@@ -41,14 +41,14 @@ def gather(collections: Iterable[Collection | str | os.PathLike[str]]) -> dict[s
     return found
 
 
-def _definitions(each: Any) -> Iterable[Collection]:
-    if isinstance(each, Collection):
-        return (each,)
-    if not isinstance(each, (str, os.PathLike)):
+def _definitions(item: Any) -> Iterable[Collection]:
+    if isinstance(item, Collection):
+        return (item,)
+    if not isinstance(item, (str, os.PathLike)):
         raise ParamsError(
-            f"collections must hold Collections, files or folders, got a {type(each).__name__}"
+            f"collections must hold Collections, files or folders, got a {type(item).__name__}"
         )
-    path = check_path("collections", each)
+    path = check_path("collections", item)
     try:
         folder = path.is_dir()
     except OSError as error:
@@ -115,7 +115,9 @@ def check_dimensions(
         given = dict(given)
     except Exception as error:
         raise ParamsError(f"dimensions must be a mapping: {type(error).__name__}") from None
-    declared = sorted({name for each in collections.values() for name in each.dimensions})
+    declared = sorted(
+        {name for collection in collections.values() for name in collection.dimensions}
+    )
     for name, value in given.items():
         if name not in declared:
             raise ParamsError(

@@ -47,9 +47,11 @@ class Caps:
 def group_limits(collections: Iterable[Collection]) -> dict[str, float]:
     """The largest ε of each group: the smallest limit of its collections (§6.1)."""
     limits: dict[str, float] = {}
-    for each in collections:
-        if each.group is not None:
-            limits[each.group] = min(each.max_epsilon, limits.get(each.group, float("inf")))
+    for collection in collections:
+        if collection.group is not None:
+            limits[collection.group] = min(
+                collection.max_epsilon, limits.get(collection.group, float("inf"))
+            )
     return limits
 
 
@@ -196,12 +198,13 @@ def _charge(account: ChargeAccount, value: str, number: int) -> ChargeAccount:
 def _with(ledger: Ledger, account: ChargeAccount, group: str | None) -> Ledger:
     """The ledger with an account added or replaced; a collection is in one group only."""
     others = [
-        each
-        for each in ledger.accounts
-        if (each.collection, each.memo) != (account.collection, account.memo)
+        other
+        for other in ledger.accounts
+        if (other.collection, other.memo) != (account.collection, account.memo)
     ]
-    ordered = sorted((*others, account), key=lambda each: (each.collection, each.memo))
-    groups = {name: each for name, each in ledger.groups.items() if name != account.collection}
+    ordered = sorted((*others, account), key=lambda other: (other.collection, other.memo))
+    groups = dict(ledger.groups)
+    groups.pop(account.collection, None)
     if group is not None:
         groups[account.collection] = group
     return replace(ledger, accounts=tuple(ordered), groups=groups)

@@ -214,9 +214,9 @@ def _make(path: Path) -> None:
     while not made[-1].parent.is_dir():
         made.append(made[-1].parent)
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for each in made:
+    for folder in made:
         with contextlib.suppress(OSError):
-            _sync_folder(each.parent)
+            _sync_folder(folder.parent)
 
 
 def _check_ours(descriptor: int) -> None:

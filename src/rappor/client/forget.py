@@ -73,17 +73,17 @@ def _spent(disk: Disk, collections: Mapping[str, Collection], today: datetime.da
         return _kept(find_ledger(disk) or load_forgotten(disk))
     except Stopped:
         known = _kept(_readable_rest(disk))
-    for name, each in collections.items():
-        known.carried[name] = max(known.carried.get(name, 0.0), each.max_epsilon)
-        if each.group is not None:
-            known.groups[name] = each.group
-        periods = [known.floors.get(name), period_of(each.period, today)]
+    for name, collection in collections.items():
+        known.carried[name] = max(known.carried.get(name, 0.0), collection.max_epsilon)
+        if collection.group is not None:
+            known.groups[name] = collection.group
+        periods = [known.floors.get(name), period_of(collection.period, today)]
         known.floors[name] = latest(period for period in periods if period is not None)
     return known
 
 
 def _kept(ledger: Ledger) -> _Carried:
-    names = {each.collection for each in ledger.accounts} | set(ledger.carried)
+    names = {account.collection for account in ledger.accounts} | set(ledger.carried)
     floors = {
         name: latest((*ledger.used.get(name, {}), *ledger.floors.get(name, "").split()))
         for name in {name for name, used in ledger.used.items() if used} | set(ledger.floors)

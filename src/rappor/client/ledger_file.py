@@ -127,7 +127,7 @@ def _from_json(found: Any) -> Ledger:
         since=None if found["since"] is None else _text(found["since"]),
         batches=_whole(found["batches"]),
         carried={_text(name): _epsilon(value) for name, value in found["carried"].items()},
-        accounts=tuple(_account(each) for each in found["accounts"]),
+        accounts=tuple(_account(account) for account in found["accounts"]),
         used={
             _text(name): {_text(period): _whole(made) for period, made in periods.items()}
             for name, periods in found["used"].items()
@@ -140,14 +140,14 @@ def _from_json(found: Any) -> Ledger:
 def _account(found: Any) -> ChargeAccount:
     terms = tuple(
         Term(
-            float(each["p"]),
-            float(each["q"]),
-            None if each["period"] is None else _text(each["period"]),
-            _whole(each["limit"]),
-            _whole(each["charged"]),
-            _whole(each["made"]),
+            float(term["p"]),
+            float(term["q"]),
+            None if term["period"] is None else _text(term["period"]),
+            _whole(term["limit"]),
+            _whole(term["charged"]),
+            _whole(term["made"]),
         )
-        for each in found["terms"]
+        for term in found["terms"]
     )
     values = {
         _fingerprint(value): tuple(_whole(number, len(terms) - 1) for number in numbers)

@@ -174,7 +174,9 @@ def newest(disk: Disk) -> int:
     """The highest number of a waiting or sent batch; 0 if there is none."""
     names = (name for folder in (OUTBOX, SENT) for name in disk.names(folder))
     numbers = (name.rpartition("/")[2].partition(".")[0] for name in names)
-    return max((int(each) for each in numbers if each.isascii() and each.isdigit()), default=0)
+    return max(
+        (int(number) for number in numbers if number.isascii() and number.isdigit()), default=0
+    )
 
 
 def parse_batch(data: bytes) -> tuple[Batch, bytes] | None:

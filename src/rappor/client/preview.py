@@ -84,10 +84,10 @@ class Preview:
         for title, batches in (("Sent", self.sent), ("Waiting", self.waiting)):
             lines.append(f"{title}: {len(batches) or 'nothing'}")
             lines += [f"  {line}" for batch in batches for line in describe(batch)]
-        for each in self.next:
+        for upcoming in self.next:
             lines.append(
-                f"Next, from {each.collection} version {each.version}: {each.bits} randomized "
-                f"bits, at most {each.max_reports} a {each.period}"
+                f"Next, from {upcoming.collection} version {upcoming.version}: {upcoming.bits} "
+                f"randomized bits, at most {upcoming.max_reports} a {upcoming.period}"
             )
         return "\n".join(lines)
 
@@ -113,17 +113,17 @@ def next_reports(
     """What a further report of each collection would send."""
     return tuple(
         NextReport(
-            each.name,
-            each.version,
-            each.description,
-            dict(each.cell(dimensions)),
-            each.params.k,
-            1 if each.one_time else each.reports_per_period,
-            each.period,
-            each.epsilon_one,
-            each.max_epsilon,
+            collection.name,
+            collection.version,
+            collection.description,
+            dict(collection.cell(dimensions)),
+            collection.params.k,
+            1 if collection.one_time else collection.reports_per_period,
+            collection.period,
+            collection.epsilon_one,
+            collection.max_epsilon,
         )
-        for each in collections
+        for collection in collections
     )
 
 

@@ -68,7 +68,7 @@ class Recorder:
         self._clock = clock
         self._collections = collections
         self._cells: dict[str, Cell] = {
-            name: each.cell(dimensions) for name, each in collections.items()
+            name: collection.cell(dimensions) for name, collection in collections.items()
         }
         self._outbox = outbox
         self._account_secret = account_secret
@@ -123,8 +123,10 @@ class Recorder:
         self.read_epoch()
         if self.problem == "no-entropy":
             self._guarded(_probe)
-        waiting = [each for each in self._collections.values() if each.null_reports]
-        once = [each for each in self._collections.values() if each.one_time]
+        waiting = [
+            collection for collection in self._collections.values() if collection.null_reports
+        ]
+        once = [collection for collection in self._collections.values() if collection.one_time]
         with contextlib.suppress(OSError):  # an unusable directory is said when there is a call
             if waiting or once or clearing_requested(self._disk):
                 self._guarded(lambda: self._tick(waiting, once))

@@ -96,9 +96,9 @@ class Status:
 
 def _plain(found: Any) -> Any:
     if isinstance(found, dict):
-        return {name: _plain(each) for name, each in found.items()}
+        return {name: _plain(item) for name, item in found.items()}
     if isinstance(found, (list, tuple)):
-        return [_plain(each) for each in found]
+        return [_plain(item) for item in found]
     return "inf" if found == float("inf") else found
 
 
@@ -155,9 +155,12 @@ def make_status(
         explanation=PROBLEMS[problem] if problem and state == "stopped" else STATES[state],
         collections=tuple(
             collection_status(
-                seen.ledger, each, now, groups.get(each.group or "", each.max_epsilon)
+                seen.ledger,
+                collection,
+                now,
+                groups.get(collection.group or "", collection.max_epsilon),
             )
-            for each in given
+            for collection in given
         ),
         epsilon=seen.ledger.epsilon(),
         calls=calls,

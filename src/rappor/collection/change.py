@@ -158,7 +158,7 @@ def _changes(old: Collection, new: Collection) -> list[Change]:
 def _refusal(old: Collection, new: Collection, changes: tuple[Change, ...]) -> str:
     if new.version < old.version:
         return f"version {new.version} is older than {old.version}: versions only go up"
-    held = [each.field for each in changes if each.needs == VERSION]
+    held = [change.field for change in changes if change.needs == VERSION]
     if new.version == old.version and held:
         return f"{', '.join(held)} changed: give it version {old.version + 1}"
     return ""
@@ -186,7 +186,7 @@ def _cost(old: Collection, new: Collection, same_memo: bool) -> tuple[str, float
         )
     if _noise(old) == _noise(new):
         return "B', p and q stay the same: no ε.", before, before
-    steps = [_costliest(each) for each in (old, new)]
+    steps = [_costliest(definition) for definition in (old, new)]
     both = epsilon_history(old.params, steps, old.kind)
     return (
         "B' stays, so both versions are one history: one report under each costs "
@@ -213,7 +213,8 @@ def _costliest(collection: Collection) -> Step:
     """One report in the most expensive phase of the schedule."""
     first = [None, *(phase.first_period for phase in collection.schedule)]
     params = max(
-        map(collection.params_for, first), key=lambda each: epsilon_one(each, collection.kind)
+        map(collection.params_for, first),
+        key=lambda params: epsilon_one(params, collection.kind),
     )
     return Step(params.p, params.q)
 

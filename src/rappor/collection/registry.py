@@ -29,11 +29,14 @@ class Registry:
     def __init__(self, collections: Iterable[Collection] = ()) -> None:
         """Take collections; the same name and version twice is refused."""
         found: dict[str, dict[int, Collection]] = {}
-        for each in collections:
-            if not isinstance(each, Collection):
-                raise ParamsError(f"a registry holds Collections, got {type(each).__name__}")
-            if found.setdefault(each.name, {}).setdefault(each.version, each) is not each:
-                raise ParamsError(f"collection {each.name} has version {each.version} twice")
+        for collection in collections:
+            if not isinstance(collection, Collection):
+                raise ParamsError(f"a registry holds Collections, got {type(collection).__name__}")
+            versions = found.setdefault(collection.name, {})
+            if versions.setdefault(collection.version, collection) is not collection:
+                raise ParamsError(
+                    f"collection {collection.name} has version {collection.version} twice"
+                )
         self._found = {
             name: dict(sorted(versions.items())) for name, versions in sorted(found.items())
         }
@@ -57,7 +60,9 @@ class Registry:
 
     def all(self) -> tuple[Collection, ...]:
         """Every version of every collection, by name and version."""
-        return tuple(each for versions in self._found.values() for each in versions.values())
+        return tuple(
+            collection for versions in self._found.values() for collection in versions.values()
+        )
 
     def newest(self) -> tuple[Collection, ...]:
         """The newest version of each collection, by name."""

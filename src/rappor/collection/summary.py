@@ -50,8 +50,10 @@ def summary(collection: Collection) -> Summary:
 def _period(collection: Collection) -> float:
     if collection.one_time:
         return collection.epsilon_one
-    phases = [collection.params, *(collection.params_for(each[0]) for each in collection.schedule)]
+    periods = [None, *(phase.first_period for phase in collection.schedule)]
+    phases = [collection.params_for(period) for period in periods]
     number = collection.reports_per_period
     return max(
-        epsilon_history(each, [Step(each.p, each.q, number)], collection.kind) for each in phases
+        epsilon_history(params, [Step(params.p, params.q, number)], collection.kind)
+        for params in phases
     )

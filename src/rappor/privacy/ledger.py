@@ -91,7 +91,7 @@ def spent(charges: Iterable[Charge]) -> Spent:
     ceiling: list[float] = []
     for same_memo in memos.values():
         first = same_memo[0]
-        steps = [Step(each.params.p, each.params.q, each.reports) for each in same_memo]
+        steps = [Step(charge.params.p, charge.params.q, charge.reports) for charge in same_memo]
         loss = epsilon_history(first.params, steps, first.kind)
         now.setdefault(first.collection, []).append(loss)
         if first.group is not None:

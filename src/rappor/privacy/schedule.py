@@ -94,8 +94,8 @@ def spend(
         if share not in solved:
             solved[share] = replace(params, q=solve_q(share, params, kind))
     planned = tuple(solved[share] for share in shares)
-    total = epsilon_budget(params, (Step(each.p, each.q) for each in planned), kind)
-    return Schedule(planned, total, tuple(relative_error(each, params) for each in planned))
+    total = epsilon_budget(params, (Step(period.p, period.q) for period in planned), kind)
+    return Schedule(planned, total, tuple(relative_error(period, params) for period in planned))
 
 
 def _shares(epsilon: Fraction, periods: int, ratio: float | None) -> Sequence[Fraction]:
