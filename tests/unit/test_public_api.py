@@ -61,6 +61,7 @@ LAZY = [
     "Client",
     "Counts",
     "Decoded",
+    "Histogram",
     "aggregate",
     "attack",
     "charts",
@@ -71,6 +72,7 @@ LAZY = [
     "plan",
     "planning",
     "simulate",
+    "smooth",
 ]
 
 

@@ -16,7 +16,6 @@ from rappor.params import FIELDS
 if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
     from rappor.collection import Collection
-    from rappor.decoding.histogram import Histogram
     from rappor.decoding.result import Decoded
     from rappor.store import StoredCounts
 
@@ -57,6 +56,7 @@ def wanted(args: argparse.Namespace) -> bool:
     given = [name for name in _OTHER_FORM if getattr(args, name) is not None]
     given += ["sum-periods"] if args.sum_periods else []
     given += ["reports-per-client"] if args.reports_per_client is not None else []
+    given += ["null-reports"] if args.null_reports else []
     if given:
         raise UsageError(
             f"--{given[0]} does not go with a collection: its definition says what is to be known"
@@ -118,7 +118,7 @@ def _check(args: argparse.Namespace, collection: Collection) -> None:
 
 def _decode(
     args: argparse.Namespace, collection: Collection, counts: list[Counts], name: str
-) -> Decoded | Histogram:
+) -> Decoded:
     from rappor.cli.decode_inputs import design_from
     from rappor.decoding.decode import decode
 
@@ -132,11 +132,12 @@ def _decode(
             correction=args.correction,
             alpha=args.alpha,
             method=args.method,
+            null_reports=collection.null_reports,
             progress=lambda text: tick(f"{name}: {text}" if name else text),
         )
 
 
-def _show_each(args: argparse.Namespace, found: dict[str, Decoded | Histogram]) -> bool:
+def _show_each(args: argparse.Namespace, found: dict[str, Decoded]) -> bool:
     """All results, one after the other; whether nothing was detected in any."""
     from rappor.cli.decode import show
     from rappor.decoding.exports import document

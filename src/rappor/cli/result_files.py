@@ -17,10 +17,10 @@ from rappor import files
 from rappor.cli.arguments import UsageError
 
 if TYPE_CHECKING:
-    from rappor.decoding.exports import Result
+    from rappor.decoding.result import Decoded
 
 
-def write(found: Result, name: str, *, every: bool) -> None:
+def write(found: Decoded, name: str, *, every: bool) -> None:
     """Write the rows in the format that the end of the name says; "-" is CSV to standard output."""
     from rappor.decoding.exports import columns, csv_lines, document, write_parquet
 
@@ -41,7 +41,7 @@ def write(found: Result, name: str, *, every: bool) -> None:
                     file.writelines(csv_lines(columns(found, every)))
 
 
-def draw(found: Result, name: str) -> None:
+def draw(found: Decoded, name: str) -> None:
     """Write the chart in the format that the end of the name says."""
     with replacing(name) as path:
         found.plot().save(path)

@@ -6,15 +6,17 @@ import math
 import shutil
 import sys
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rappor.charts.numbers import MINUS, NO_BREAK, show_count, show_share
 from rappor.checks import plural
 from rappor.cli.output import percent, showable, table
-from rappor.decoding.exports import described, plain, shows_all
+from rappor.decoding.exports import described, shows_all
+from rappor.decoding.options import CORRECTIONS
 
 if TYPE_CHECKING:
-    from rappor.decoding.exports import Result
+    from rappor.decoding.histogram import Histogram
+    from rappor.decoding.result import Decoded
     from rappor.decoding.rows import Row
     from rappor.simulate.judge import Judgement
 
@@ -22,12 +24,6 @@ MOST_ROWS = 50
 _MISSED_SHOWN = 5
 _LEAST_WIDTH, _WIDE = 16, 100
 _HEAD = ("estimate", "95 % interval", "share", "SNR", "p (adjusted)")
-_RATES = {
-    "fdr": "FDR {alpha}",
-    "holm": "family-wise error {alpha}, Holm",
-    "bonferroni": "family-wise error {alpha}, Bonferroni",
-    "none": "p < {alpha}, not corrected",
-}
 _NOUNS = {  # what a row is, and what one and all of those tested are
     "string": ("string", "candidate", "candidates"),
     "category": ("category", "category", "categories"),
@@ -38,10 +34,9 @@ _NOUNS = {  # what a row is, and what one and all of those tested are
 _NONE_OF = {"string": "unlisted", "category": "in no category", "ordinal": "in no range"}
 
 
-def lines(found: Result, *, every: bool) -> list[str]:
+def lines(decoded: Decoded, *, every: bool) -> list[str]:
     """The rows as a table, at most 50 unless every one was asked for."""
-    decoded = plain(found)
-    whole = shows_all(found, every)
+    whole = shows_all(decoded, every)
     rows: list[Row] = list(decoded.rows) if whole else decoded.detected
     one, *tested = _NOUNS[decoded.kind]
     if not rows:
@@ -53,13 +48,14 @@ def lines(found: Result, *, every: bool) -> list[str]:
     if left:
         noun = "rows" if whole else "detected"
         drawn.append(f"… and {left:,} more {noun} (--all prints, --output FILE writes every one)")
-    return drawn + in_words(found)
+    return drawn + in_words(decoded)
 
 
-def in_words(found: Result) -> list[str]:
+def in_words(decoded: Decoded) -> list[str]:
     """An empty line, then the mean and the quantiles of a histogram; nothing for other results."""
-    decoded = plain(found)
-    return ["", *_described(found)] if decoded is not found and decoded.reports else []
+    if decoded.histogram is None or not decoded.reports:
+        return []
+    return ["", *_described(decoded.histogram)]
 
 
 def _cells(row: Row, whole: bool) -> tuple[str, ...]:
@@ -147,9 +143,9 @@ def beside_truth(judged: Judgement, *, every: bool = False) -> list[str]:
     return lines
 
 
-def _described(found: Any) -> list[str]:
-    """The mean and the quantiles of a histogram, where they can be said."""
-    facts = described(found)
+def _described(histogram: Histogram) -> list[str]:
+    """The mean and the quantiles of a histogram, if they are known."""
+    facts = described(histogram)
     said = []
     if facts["mean"] is not None:
         value, _, low, high = facts["mean"].values()
@@ -164,10 +160,9 @@ def _described(found: Any) -> list[str]:
     return said
 
 
-def summary(found: Result) -> str:
+def summary(decoded: Decoded) -> str:
     """One line: how much was decoded, what was found, what was not, and how well it fits."""
-    decoded = plain(found)
-    rate = _RATES[decoded.correction].format(alpha=percent(decoded.alpha))
+    rate = CORRECTIONS[decoded.correction].rate.format(alpha=percent(decoded.alpha))
     said = [
         f"{plural(decoded.reports, 'report', 'reports')}, "
         f"{plural(decoded.candidates, *_NOUNS[decoded.kind][1:])}: "

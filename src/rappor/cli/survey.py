@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import sys
 from typing import Any
@@ -11,6 +12,7 @@ from rappor.cli.arguments import UsageError
 from rappor.cli.explain import describe
 from rappor.cli.output import bar, note, percent, say, say_json, table
 from rappor.mechanism import Encoder, new_secret
+from rappor.mechanism.channel import channel
 from rappor.params import Params
 from rappor.privacy import epsilon_infinity, epsilon_one
 from rappor.privacy.rounding import up
@@ -24,8 +26,6 @@ PEOPLE, MOST_PEOPLE = 50_000, 10_000_000
 
 def run(args: argparse.Namespace) -> int:
     """Ask, count, estimate."""
-    from rappor.decoding.estimate import estimate_bit  # only this verb needs it
-
     people = PEOPLE if args.people is None else args.people
     if people > MOST_PEOPLE:
         raise UsageError(f"--people goes up to {MOST_PEOPLE:,}, got {people:,}")
@@ -35,14 +35,14 @@ def run(args: argparse.Namespace) -> int:
     truth, ones = _survey(people, categories)
     rows = []
     for bit, name in enumerate(categories):
-        estimated = estimate_bit(ones[bit], people, PARAMS)
-        margin = Z_95 * estimated.std_error
+        count, std_error = _estimated(ones[bit], people)
+        margin = Z_95 * std_error
         rows.append(
             {
                 "value": name,
-                "estimate": estimated.count / people,
-                "low": (estimated.count - margin) / people,
-                "high": (estimated.count + margin) / people,
+                "estimate": count / people,
+                "low": (count - margin) / people,
+                "high": (count + margin) / people,
                 "truth": truth[bit] / people,
                 "reported": ones[bit] / people,
             }
@@ -52,6 +52,15 @@ def run(args: argparse.Namespace) -> int:
     else:
         _conclude(people, rows)
     return 0
+
+
+def _estimated(ones: int, people: int) -> tuple[float, float]:
+    """The estimated number of people and its standard error, without numpy (§4)."""
+    noisy = channel(PARAMS)
+    count = float((ones - noisy.p_star * people) / (noisy.q_star - noisy.p_star))
+    held = min(max(count, 0.0), float(people))
+    if_zero, if_one = noisy.noise
+    return count, math.sqrt(held * if_one + (people - held) * if_zero)
 
 
 def _introduce(categories: list[str]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,13 @@ from rappor.aggregate.counts import Counts
 from rappor.checks import between_0_and_1
 from rappor.decoding.closed_form import Bits, Overlap, as_groups, estimate_bits
 from rappor.decoding.intervals import Z_95
+from rappor.decoding.options import Correction
+from rappor.decoding.quality import Check, check_result
+from rappor.decoding.repeats import total_repeats
 from rappor.decoding.result import Decoded, Mass, Rows
 from rappor.decoding.significance import adjust
 from rappor.errors import DecodeError, ParamsError
+from rappor.mechanism.kinds import Kind
 from rappor.mechanism.predicates import category_index
 from rappor.typing import FloatArray
 
@@ -27,10 +32,11 @@ def decode_basic(
     counts: Counts | Sequence[Counts],
     labels: Sequence[str] | None = None,
     *,
-    correction: str = "fdr",
+    correction: Correction = "fdr",
     alpha: float = 0.05,
     overlap: Overlap = None,
     weights: Literal["best", "reports"] = "best",
+    null_reports: bool = False,
 ) -> Decoded:
     """T = Σ_j (c_ij - p* N_j)/(q*-p*) for each category, boolean or free bit.
 
@@ -50,6 +56,7 @@ def decode_basic(
         alpha: the level of the test.
         overlap: report pairs that two groups share, "bound" or None; see `estimate_bits`.
         weights: "best" (one share in all groups) or "reports" (sum of the groups' counts).
+        null_reports: whether clients without a value report too; for the checks of the result.
 
     Returns:
         Decoded. `unlisted` is N minus all rows: reports of none of the categories; exactly 0 for a
@@ -84,7 +91,7 @@ def decode_basic(
         correction=correction,
         alpha=alpha,
         threshold=threshold,
-        warnings=found.warnings + impossible(found),
+        null_reports=null_reports,
     )
 
 
@@ -94,7 +101,7 @@ def make_rows(
     count: FloatArray,
     error: FloatArray,
     null: FloatArray,
-    correction: str,
+    correction: Correction,
     alpha: float,
 ) -> tuple[Rows, float]:
     """Rows with intervals and one-sided tests, in the order given, and the detection threshold.
@@ -115,7 +122,7 @@ def make_rows(
 
 
 def _critical_p(
-    p_value: FloatArray, detected: NDArray[np.bool_], correction: str, alpha: float
+    p_value: FloatArray, detected: NDArray[np.bool_], correction: Correction, alpha: float
 ) -> float:
     """The largest p-value with which the best row that is not detected would be; by bisection.
 
@@ -173,37 +180,21 @@ def _unlisted(kind: str, found: Bits) -> Mass:
     return mass(left, math.sqrt(float(found.variance.sum())), found.reports)
 
 
-def impossible(found: Bits) -> tuple[str, ...]:
-    """A warning where estimates lie further outside [0, N] than noise takes them."""
-    if not found.reports or not len(found.count):
-        return ()
-    beyond = float(-ndtri(1e-4 / len(found.count)))
-    below = found.count < -beyond * np.sqrt(found.if_none)
-    above = found.count - found.reports > beyond * np.sqrt(found.if_all)
-    wrong = int((below | above).sum())
-    if not wrong:
-        return ()
-    rows = "1 row is" if wrong == 1 else f"{wrong} rows are"
-    return (
-        f"{rows} below 0 or above all reports by more than noise; "
-        "were the reports made with these parameters?",
-    )
-
-
 def as_decoded(
     groups: Sequence[Counts],
     found: Bits,
     *,
     rows: Rows,
     unlisted: Mass,
-    correction: str,
+    correction: Correction,
     alpha: float,
     threshold: float,
-    warnings: tuple[str, ...],
+    null_reports: bool = False,
+    checks: Sequence[Check] = (),
 ) -> Decoded:
-    """The Decoded of a closed form."""
+    """The Decoded of a closed form; `checks` are those of its kind only."""
     first = groups[0]
-    return Decoded(
+    decoded = Decoded(
         rows=rows,
         reports=found.reports,
         candidates=len(rows),
@@ -215,9 +206,9 @@ def as_decoded(
         robust=False,
         groups=(),
         untestable=(),
-        warnings=warnings,
+        reports_per_client=total_repeats(groups),
         params_digest=" ".join(dict.fromkeys(group.params.digest for group in groups)),
-        kind=first.kind,
+        kind=cast(Kind, first.kind),
         dialect=first.dialect,
         correction=correction,
         alpha=alpha,
@@ -225,6 +216,8 @@ def as_decoded(
         threshold=threshold,
         detail=found,
     )
+    found_checks = check_result(decoded, groups, null_reports=null_reports, more=checks)
+    return replace(decoded, checks=found_checks)
 
 
 def _labels(kind: str, k: int, labels: Sequence[str] | None) -> list[str]:

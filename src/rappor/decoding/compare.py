@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
-from typing import Any, NamedTuple, cast, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from rappor.decoding.candidates import Candidates
 from rappor.decoding.decode import _labels, decode
 from rappor.decoding.design import Design
 from rappor.decoding.intervals import TAIL, Z_95
+from rappor.decoding.options import Correction
+from rappor.decoding.quality import Check
 from rappor.decoding.realised_variance import realised_variance
 from rappor.decoding.result import Decoded
 from rappor.decoding.rows import Rows
@@ -54,8 +56,9 @@ def compare(
     candidates: Named = None,
     *,
     dialect: str | None = None,
-    correction: str = "fdr",
+    correction: Correction = "fdr",
     alpha: float = 0.05,
+    null_reports: bool = False,
 ) -> Compared:
     """Which candidates have another share in one collection of reports than in another.
 
@@ -72,6 +75,7 @@ def compare(
         dialect: how clients place strings; the counts' own where that is not given.
         correction: "fdr", "holm", "bonferroni" or "none".
         alpha: the error rate that the correction keeps.
+        null_reports: whether clients without a value report too, as for `decode`.
 
     Raises:
         DecodeError: the counts do not belong together, or one of them has no reports.
@@ -90,16 +94,18 @@ def compare(
     chosen = dialect or _agree(one, other)
     if not isinstance(candidates, (str, PathLike, Candidates, Design, Ranges, type(None))):
         candidates = list(candidates)  # read twice
-    asked = partial(decode, dialect=chosen, correction=correction, alpha=alpha)
+    asked = partial(
+        decode, dialect=chosen, correction=correction, alpha=alpha, null_reports=null_reports
+    )
     first = asked(one, candidates)
-    if isinstance(first, Decoded) and one.kind == "string":
+    if one.kind == "string":
         design: Design = first.detail.search.design
-        second = cast(Decoded, asked(other, design))
+        second = asked(other, design)
         robust = first.robust or second.robust
         sides = _fitted(first, second, one, other, robust)
         names = list(design.strings.strings)
     else:
-        second, robust = cast(Decoded, asked(other, candidates)), False
+        second, robust = asked(other, candidates), False
         names = sorted(first.rows.strings)
         if one.kind == "boolean":  # false is one minus true: no test of its own
             names = list(_labels(candidates) or ("true",))[:1]
@@ -114,7 +120,8 @@ def compare(
         candidates=len(rows),
         robust=robust,
         untestable=tuple(untestable),
-        warnings=_warnings(first.warnings, second.warnings),
+        checks=_checks(first.checks, second.checks),
+        notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
         kind=one.kind,
         dialect=chosen,
         correction=correction,
@@ -252,12 +259,12 @@ def nearest(z: FloatArray, threshold: float) -> FloatArray:
     return low
 
 
-def _warnings(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    """What was said of both, once; of one, with its name."""
-    both = [line for line in first if line in second]
-    one = [f"First: {line}" for line in first if line not in both]
-    other = [f"Second: {line}" for line in second if line not in both]
-    return tuple(dict.fromkeys((*both, *one, *other)))
+def _checks(first: Sequence[Check], second: Sequence[Check]) -> tuple[Check, ...]:
+    """The checks of both: equal ones once, the others with the name of their side."""
+    both = [check for check in first if check in second]
+    one = [check._replace(text=f"First: {check.text}") for check in first if check not in both]
+    other = [check._replace(text=f"Second: {check.text}") for check in second if check not in both]
+    return tuple(sorted((*both, *one, *other), key=lambda check: check.ok))
 
 
 _MOST_ROWS = 50
@@ -353,7 +360,8 @@ class Compared:
         robust: whether heavy strings are missing from the list in either, so that both were fitted
             by the robust path.
         untestable: candidates that the strings found in either explain away; their p-value is 1.
-        warnings: what a reader should know before believing the table, in plain English.
+        checks: whether both results are good; see `Decoded.checks`.
+        notes: what was done to the input, in plain English.
     """
 
     rows: Differences
@@ -361,11 +369,17 @@ class Compared:
     candidates: int
     robust: bool
     untestable: tuple[str, ...]
-    warnings: tuple[str, ...]
     kind: str
     dialect: str | None
     correction: str
     alpha: float
+    checks: tuple[Check, ...] = field(default=(), repr=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader should know before believing the table: the texts of failed checks."""
+        return tuple(check.text for check in self.checks if not check.ok)
 
     @property
     def different(self) -> list[Difference]:

@@ -36,8 +36,12 @@ class TableSource(Protocol):
         """Reports that no row explains."""
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to the input."""
+
+    @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader should know."""
+        """The texts of failed checks."""
 
     @property
     def detected(self) -> list[Row]:
@@ -131,7 +135,7 @@ def _caption(decoded: TableSource, found: int) -> str:
     if np.isfinite(unlisted.count) and decoded.reports:
         share = show_share(unlisted.proportion, unlisted.prop_low_95, unlisted.prop_high_95)
         said.append(f"Unlisted mass: {share}.")
-    said += decoded.warnings
+    said += (*decoded.notes, *decoded.warnings)
     return "<caption>" + "<br>".join(escaping.escape(line) for line in said) + "</caption>"
 
 

@@ -102,8 +102,13 @@ class Histogram:
         return self.decoded.unlisted
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to the input."""
+        return self.decoded.notes
+
+    @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader should know before believing the table."""
+        """What a reader should know before believing the table: the texts of failed checks."""
         return self.decoded.warnings
 
     @property

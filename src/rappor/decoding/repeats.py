@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,9 @@ from rappor.errors import DecodeError
 from rappor.mechanism.channel import channel
 from rappor.params import Params, check_params
 from rappor.typing import FloatArray
+
+if TYPE_CHECKING:
+    from rappor.aggregate.counts import Counts
 
 
 def _flip_variance(params: Params) -> Fraction:
@@ -87,6 +90,14 @@ def design_effect(
     """
     others = whole("reports_per_client", reports_per_client, 1) - 1
     return 1 + others * rho(params, r)
+
+
+def total_repeats(parts: Sequence[Counts]) -> int:
+    """The most reports one client can have sent on one value, in all parts together.
+
+    Parts that do not say count as one each.
+    """
+    return sum(part.reports_per_client or 1 for part in parts)
 
 
 def repeats(totals: ArrayLike, reports_per_client: int | Sequence[int] = 1) -> NDArray[np.float64]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +13,12 @@ from rappor.checks import show
 from rappor.decoding import frames
 from rappor.decoding.rows import Mass, Row, Rows
 from rappor.errors import DecodeError
+
+if TYPE_CHECKING:
+    from rappor.decoding.histogram import Histogram
+    from rappor.decoding.options import Correction
+    from rappor.decoding.quality import Check
+    from rappor.mechanism.kinds import Kind
 
 __all__ = ["Decoded", "Mass", "Row", "Rows"]
 
@@ -37,7 +42,13 @@ class Decoded:
             that the robust path ran.
         groups: candidates with the same bits in every cohort, which cannot be told apart.
         untestable: candidates that the detected strings together explain away.
-        warnings: what a reader should know before believing the table, in plain English.
+        reports_per_client: the most reports one client can have sent on one value, over all counts
+            that were decoded together; counts that do not say add one.
+        threshold: the estimate that one more candidate would need to be detected, in reports.
+        checks: whether the result is good: every check that was made, failed ones first.
+        notes: what was done to the input, in plain English.
+        histogram: mean, quantiles and cumulative shares of kind ordinal; None for other kinds.
+        detail: the working behind the table.
     """
 
     rows: Rows
@@ -51,14 +62,17 @@ class Decoded:
     robust: bool
     groups: tuple[tuple[str, ...], ...]
     untestable: tuple[str, ...]
-    warnings: tuple[str, ...]
+    reports_per_client: int
     params_digest: str
-    kind: str
+    kind: Kind
     dialect: str | None
-    correction: str
+    correction: Correction
     alpha: float
     method: str
     threshold: float
+    checks: tuple[Check, ...] = field(default=(), repr=False)
+    notes: tuple[str, ...] = ()
+    histogram: Histogram | None = field(default=None, repr=False)
     detail: Any = field(default=None, repr=False)
 
     @property
@@ -66,16 +80,17 @@ class Decoded:
         """The rows that pass the test, largest estimate first."""
         return [self.rows.row(int(index)) for index in np.flatnonzero(self.rows.detected)]
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader should know before believing the table: the texts of failed checks."""
+        return tuple(check.text for check in self.checks if not check.ok)
+
     def row(self, string: str) -> Row:
         """The row of one candidate."""
         try:
             return self.rows.row(self.rows.strings.index(string))
         except ValueError:
             raise DecodeError(f"{show(string)} is not among the candidates") from None
-
-    def with_warnings(self, warnings: Sequence[str]) -> Decoded:
-        """The same result with other warnings, each of them once."""
-        return replace(self, warnings=tuple(dict.fromkeys(warnings)))
 
     def to_arrow(self, detected_only: bool = False) -> Any:
         """The rows as a pyarrow Table."""
@@ -90,8 +105,12 @@ class Decoded:
         return frames.to_polars(self.rows, detected_only=detected_only)
 
     def plot(self) -> Chart:
-        """Bars with intervals, the detection threshold and the unlisted mass; `.save(path)`."""
-        return Chart(charts.results(self))
+        """Bars with intervals, the detection threshold and the unlisted mass; `.save(path)`.
+
+        A histogram for kind ordinal.
+        """
+        drawn = charts.results(self) if self.histogram is None else charts.histogram(self.histogram)
+        return Chart(drawn)
 
     def _repr_html_(self) -> str:
         return frames.html(self)

@@ -293,3 +293,12 @@ class Search:
         if not self.use_design:
             return float(z), 0.0
         return float(z), self.null(fit, score).deviate(float(z * np.sqrt(typical * ratio)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Detail:
+    """The working behind a table, for diagnoses and comparisons; arrays in candidate order."""
+
+    search: Search = field(repr=False)
+    fit: Fit = field(repr=False)
+    scores: Scores = field(repr=False)

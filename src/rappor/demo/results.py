@@ -81,9 +81,9 @@ def find(data: Path, collections: Sequence[Collection], truth: Truth) -> DemoRes
     held = truth.of(HOMEPAGE)
     judged = judge(whole, held)
     unlisted = 1 - sum(held.get(name, 0) for name in whole.rows.strings) / max(whole.reports, 1)
-    starts = decode(sum_cells(cells[START], start), start.ranges)
+    starts = decode(sum_cells(cells[START], start), start.ranges).histogram
     themes = decode(sum_cells(cells[THEME], theme), theme.categories)
-    if not isinstance(starts, Histogram) or not isinstance(themes, Decoded):
+    if starts is None:
         raise TypeError("a result of another kind than its collection")
     return DemoResults(
         homepages=whole,
@@ -109,10 +109,7 @@ def _named(collections: Sequence[Collection], name: str) -> Collection:
 
 
 def _strings(collection: Collection, cells: Sequence[StoredCounts]) -> Decoded:
-    found = decode(sum_cells(cells, collection), candidates())
-    if not isinstance(found, Decoded):
-        raise TypeError("a histogram of strings")
-    return found
+    return decode(sum_cells(cells, collection), candidates())
 
 
 def _rows(whole: Decoded, held: Mapping[str, int], judged: Judgement) -> tuple[Beside, ...]:

@@ -6,7 +6,7 @@ computed from these pairs (docs/theory/kinds.md), never from a fraction of anoth
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from rappor.checks import show
 from rappor.errors import ParamsError
@@ -20,6 +20,7 @@ class BitChange(NamedTuple):
     down: int
 
 
+Kind: TypeAlias = Literal["string", "category", "boolean", "ordinal", "bits"]
 KINDS: dict[str, str] = {
     "string": "any string, hashed onto a Bloom filter with h bits",
     "category": "one of a fixed list of strings, one bit each (Basic RAPPOR)",

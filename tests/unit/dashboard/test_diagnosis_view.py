@@ -13,9 +13,8 @@ from rappor.collection import Collection
 from rappor.dashboard.analysis import diagnosis, heat
 from rappor.dashboard.analysis.picture import heat_png
 from rappor.dashboard.jobs import analysis
-from rappor.decoding.bit_table import bit_table
-from rappor.decoding.checkup import checkup
 from rappor.decoding.decode import decode
+from rappor.decoding.diagnosis import bit_table, diagnose
 from rappor.mechanism import bloom_positions
 from rappor.simulate import counts as simulated
 from rappor.store import CellKey
@@ -57,13 +56,12 @@ def test_what_is_kept_is_what_decoding_says(result, made):
     looked = diagnosis.unpack(*result)
     decoded = decode(made, NAMES)
     table = bit_table(decoded, [made])
-    checks, found = checkup(decoded, [made])
-    assert looked.checks == checks
+    assert looked.checks == decoded.checks
     assert np.array_equal(looked.counts, made.ones)
     assert np.array_equal(looked.fitted, table.fitted)
     assert np.array_equal(looked.residuals, table.residuals)
     assert looked.meta["totals"] == made.totals.tolist()
-    assert looked.meta["diagnosis"] == found.to_dict()
+    assert looked.meta["diagnosis"] == diagnose(decoded).to_dict()
     assert looked.reports == 60_000
 
 

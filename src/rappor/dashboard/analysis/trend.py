@@ -14,7 +14,6 @@ import pyarrow as pa
 from rappor.aggregate.counts import Counts
 from rappor.charts.trends import MOST, TrendLine, TrendPoint
 from rappor.dashboard.jobs.job import JobResult
-from rappor.decoding.histogram import Histogram
 from rappor.decoding.result import Decoded
 from rappor.decoding.rows import Rows
 
@@ -72,7 +71,7 @@ def summary_of(
     period: str,
     version: int,
     digest: str,
-    found: Decoded | Histogram,
+    found: Decoded,
     also: Iterable[str] = (),
 ) -> PeriodResult:
     """What is kept of one period's decoding.
@@ -84,7 +83,7 @@ def summary_of(
         found: what `decode` made of them.
         also: strings to keep, however small.
     """
-    table = found if isinstance(found, Decoded) else found.decoded
+    table = found
     mass = table.unlisted
     known = table.kind in ("string", "category") and math.isfinite(mass.proportion)
     return PeriodResult(

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from rappor.collection import Collection
     from rappor.dashboard.analysis.trend import PeriodResult
     from rappor.dashboard.catalogue import Catalogue
-    from rappor.decoding.histogram import Histogram
     from rappor.decoding.result import Decoded
 
 
@@ -106,14 +105,16 @@ class _Periods:
         names = ("list", "list_digest", "correction", "alpha", "method")
         return json.dumps([version, *(self._given[name] for name in names)])
 
-    def decode(self, counts: list[Counts], version: int) -> Decoded | Histogram:
+    def decode(self, counts: list[Counts], version: int) -> Decoded:
         """One period."""
         from rappor.decoding.decode import decode
 
         given = self._given
+        collection = self._catalogue.get(given["collection"], version)
         return decode(
             counts,
-            self._looked_for(self._catalogue.get(given["collection"], version), counts),
+            self._looked_for(collection, counts),
+            null_reports=collection.null_reports,
             correction=given["correction"],
             alpha=given["alpha"],
             method=given["method"],
@@ -135,19 +136,16 @@ def diagnose(arguments: dict[str, Any], progress: Progress) -> JobResult:
     """Decode a view and look it over: verdicts, balance, and the cells of cohort and bit."""
     from rappor.dashboard.analysis.diagnosis import pack
     from rappor.dashboard.jobs.decoding import Work
-    from rappor.decoding.bit_table import bit_table
-    from rappor.decoding.checkup import checkup
-    from rappor.decoding.exports import plain
+    from rappor.decoding.diagnosis import bit_table
+    from rappor.decoding.diagnosis import diagnose as diagnosis_of
 
     work = Work(arguments, progress)
     counts = work.counts(arguments["periods"], arguments["dimensions"])
     found = work.decode(counts)
-    checks, diagnosis = checkup(found, counts, null_reports=work.collection.null_reports)
-    table = plain(found)
     names = ("collection", "version", "periods", "dimensions", "list")
     about = {name: arguments[name] for name in names}
     about["params"] = counts[0].params.digest
-    return pack(table, checks, diagnosis, bit_table(table, counts), about)
+    return pack(found, diagnosis_of(found), bit_table(found, counts), about)
 
 
 def explain(arguments: dict[str, Any], progress: Progress) -> JobResult:
@@ -159,7 +157,6 @@ def explain(arguments: dict[str, Any], progress: Progress) -> JobResult:
         progress: told how far it is.
     """
     from rappor.dashboard.jobs.decoding import Work
-    from rappor.decoding.exports import plain
 
     lists = {"before": arguments["before"], "after": arguments["strings"]}
     found: dict[str, Any] = {}
@@ -171,7 +168,7 @@ def explain(arguments: dict[str, Any], progress: Progress) -> JobResult:
         part = _half(progress, number, arguments["before"] is not None)
         work = Work({**arguments, "strings": strings}, part)
         counts = work.counts(arguments["periods"], arguments["dimensions"])
-        table = plain(work.decode(counts))
+        table = work.decode(counts)
         detected[name] = {row.string for row in table.detected}
         mass = table.unlisted
         found[name] = {

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
     from rappor.collection import Collection
     from rappor.dashboard.catalogue import Catalogue
-    from rappor.decoding.histogram import Histogram
     from rappor.decoding.result import Decoded
 
 _PLACED = 0.4  # of the time, about, goes into placing candidates on bits
@@ -58,6 +57,7 @@ def compare_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
         work.looked_for(sides[0]),
         correction=arguments["correction"],
         alpha=arguments["alpha"],
+        null_reports=work.collection.null_reports,
     )
     return pack(one, _about(arguments), other, compared)
 
@@ -129,7 +129,7 @@ class Work:
             self._design = build_design(listed, params, self.collection.dialect, placed)
         return self._design
 
-    def decode(self, counts: list[Counts]) -> Decoded | Histogram:
+    def decode(self, counts: list[Counts]) -> Decoded:
         """One side."""
         from rappor.decoding.decode import decode
 
@@ -149,6 +149,7 @@ class Work:
             correction=self._given["correction"],
             alpha=self._given["alpha"],
             method=self._given["method"],
+            null_reports=self.collection.null_reports,
             progress=step,
         )
         self.next("putting the table together")

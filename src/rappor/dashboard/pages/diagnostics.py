@@ -35,7 +35,7 @@ from rappor.dashboard.routing import Page
 from rappor.dashboard.state.records import SavedResult
 from rappor.dashboard.tables import csv_response, json_response
 from rappor.dashboard.view import View
-from rappor.decoding.checkup import FALSE_ALARMS
+from rappor.decoding.quality import FALSE_ALARMS
 from rappor.errors import ParamsError
 
 MODES = {"residuals": "Residuals", "counts": "Counts", "fitted": "Fitted"}

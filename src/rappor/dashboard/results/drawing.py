@@ -11,7 +11,6 @@ from rappor.charts.rows import PAGE_ROWS
 from rappor.dashboard.results.kept import Kept
 from rappor.dashboard.results.table import chart_lines
 from rappor.dashboard.view import View
-from rappor.decoding.histogram import Histogram
 
 _CUMULATIVE_HEIGHT = 160
 
@@ -28,9 +27,9 @@ def drawn(kept: Kept, view: View, theme: str = "light", *, page: bool) -> dict[s
     found: dict[str, Panel] = {}
     if kept.other is not None and view.against is not None:
         found["compared"] = _compared(kept, view, theme, page)
-    elif isinstance(kept.found, Histogram):
-        found["histogram"] = histogram_panel(kept.found, theme=theme, unit=view.unit)
-        found["cumulative"] = cumulative_panel(kept.found, theme=theme, height=_CUMULATIVE_HEIGHT)
+    elif (hist := kept.decoded.histogram) is not None:
+        found["histogram"] = histogram_panel(hist, theme=theme, unit=view.unit)
+        found["cumulative"] = cumulative_panel(hist, theme=theme, height=_CUMULATIVE_HEIGHT)
     elif view.scale == "log":
         found["results"] = dots_panel(kept.decoded, theme=theme, unit=view.unit, page=page)
     else:

@@ -13,7 +13,6 @@ from rappor.dashboard.results.table import matching
 from rappor.dashboard.view import View
 from rappor.decoding import exports
 from rappor.decoding.compare import Differences
-from rappor.decoding.histogram import Histogram
 from rappor.decoding.result import Decoded
 from rappor.decoding.rows import Rows
 
@@ -23,7 +22,7 @@ def columns(kept: Kept, view: View) -> dict[str, list[Any]]:
     order = matching(kept, view)
     found = exports.columns(_picked(kept.decoded, order), every=True)
     if kept.other is not None and kept.compared is not None:
-        other = exports.columns(_picked(exports.plain(kept.other), order), every=True)
+        other = exports.columns(_picked(kept.other, order), every=True)
         found |= {f"other_{name}": other[name] for name in other if name != "string"}
         gaps = _gaps(kept.compared.rows, order)
         found |= {name: column.tolist() for name, column in gaps.items()}
@@ -52,7 +51,7 @@ def document(kept: Kept, view: View) -> dict[str, Any]:
         "periods": list(view.periods),
         "dimensions": dict(view.dimensions),
         "candidates_version": view.candidates,
-        **exports.document(_narrowed(kept.found, order), every=True),
+        **exports.document(_picked(kept.found, order), every=True),
         "detected": len(kept.decoded.detected),
     }
     if kept.other is None or kept.compared is None or view.against is None:
@@ -64,7 +63,7 @@ def document(kept: Kept, view: View) -> dict[str, Any]:
     said["against"] = {
         "periods": list(view.against.periods),
         "dimensions": dict(view.against.dimensions),
-        **exports.document(_narrowed(kept.other, order), every=True),
+        **exports.document(_picked(kept.other, order), every=True),
     }
     said["compared"] = exports.without_nan(
         {
@@ -91,14 +90,8 @@ def _gaps(rows: Differences, order: Any) -> dict[str, Any]:
     return {name: column[order] for name, column in named.items()}
 
 
-def _narrowed(found: Decoded | Histogram, order: Any) -> Decoded | Histogram:
-    """The same result with some of its rows."""
-    if isinstance(found, Decoded):
-        return _picked(found, order)
-    return replace(found, decoded=_picked(found.decoded, order))
-
-
 def _picked(decoded: Decoded, order: Any) -> Decoded:
+    """The same result with some of its rows."""
     rows = decoded.rows
     if len(order) == len(rows) and bool((order == np.arange(len(rows))).all()):
         return decoded

@@ -21,6 +21,7 @@ from rappor.dashboard.results.table import table_of
 from rappor.dashboard.view import CORRECTIONS, METHODS, SCALES, UNITS, View, between, parameter
 from rappor.dashboard.words import period_text
 from rappor.decoding.histogram import Histogram, Quantile
+from rappor.decoding.quality import Check
 from rappor.errors import DecodeError
 
 _PRESETS = (("Latest", 1), ("Last 4", 4), ("Last 13", 13), ("All", 0))
@@ -92,7 +93,7 @@ def context(desk: Desk, view: View, visitor: Visitor, found: Situation) -> dict[
         "table": table_of(kept, view) if kept is not None and has_rows else None,
         "split": split_of(kept.decoded) if kept is not None else None,
         "tiles": _tiles(kept) if kept is not None and has_rows else [],
-        "warnings": _warnings(kept),
+        "warnings": _failed_checks(kept),
         "code": python_code(view, collection) if view.periods else "",
         "report_code": report_code(collection, desk.settings.collector),
         "hidden_fields": view.fields(q=""),
@@ -176,16 +177,17 @@ def _lists(desk: Desk, view: View, collection: Collection) -> list[Option]:
     ]
 
 
-def _warnings(kept: Kept | None) -> list[str]:
+def _failed_checks(kept: Kept | None) -> list[Check]:
     if kept is None:
         return []
-    return list(kept.compared.warnings if kept.compared is not None else kept.found.warnings)
+    checks = kept.compared.checks if kept.compared is not None else kept.found.checks
+    return [check for check in checks if not check.ok]
 
 
 def _tiles(kept: Kept) -> list[Tile]:
     """Median, quantiles and reports of numbers."""
-    hist = kept.found
-    if not isinstance(hist, Histogram) or kept.other is not None:
+    hist = kept.decoded.histogram
+    if hist is None or kept.other is not None:
         return []
     try:
         median = hist.quantile(0.5)

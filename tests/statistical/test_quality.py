@@ -21,8 +21,9 @@ from scipy import stats
 
 from rappor import Params
 from rappor.aggregate import Counts
-from rappor.decoding.checkup import FALSE_ALARMS, LEVEL, balance_p_value, checkup, ones_z
 from rappor.decoding.decode import decode
+from rappor.decoding.diagnosis import balance_p_value
+from rappor.decoding.quality import FALSE_ALARMS, LEVEL, ones_z
 from rappor.simulate import simulate
 
 PARAMS = Params(64, 2, 8, 0.5, 0.25, 0.75)
@@ -39,8 +40,7 @@ def drawn(seed, population=POPULATION):
 
 
 def alarms(made, names=NAMES):
-    found, _ = checkup(decode(made, names), [made])
-    return {check.name for check in found if not check.ok}
+    return {check.code for check in decode(made, names).checks if not check.ok}
 
 
 @pytest.mark.parametrize(("seeds", "most"), [(12, 1), pytest.param(60, 2, marks=pytest.mark.long)])
@@ -55,7 +55,7 @@ def test_equal_cohorts_are_called_uneven_once_in_a_thousand(repeats, expected):
     """With `repeats` reports allowed for one client and one sent, hardly ever."""
     random = np.random.default_rng(5)
     sizes = random.multinomial(80_000, [1 / 16] * 16, TRIALS)
-    found = sum(balance_p_value(each, repeats) < LEVEL for each in sizes)
+    found = sum(balance_p_value([each], repeats) < LEVEL for each in sizes)
     assert 6 <= found <= 38 if expected else found <= 2
 
 
@@ -63,8 +63,8 @@ def test_clients_that_send_twice_do_not_make_cohorts_uneven():
     """Each sends 2: without allowing for it, alarms are at least ten times as frequent."""
     random = np.random.default_rng(6)
     sizes = 2 * random.multinomial(40_000, [1 / 16] * 16, TRIALS)
-    assert 6 <= sum(balance_p_value(each, 2) < LEVEL for each in sizes) <= 38
-    assert sum(balance_p_value(each, 1) < LEVEL for each in sizes) > 200
+    assert 6 <= sum(balance_p_value([each], 2) < LEVEL for each in sizes) <= 38
+    assert sum(balance_p_value([each], 1) < LEVEL for each in sizes) > 200
 
 
 @pytest.mark.parametrize(
