@@ -1,4 +1,10 @@
-"""Verdicts on data without a fault are OK but once in 200 times, and planted faults are found.
+"""Checks of data without a fault fail at most once in 200 times, and planted faults are found.
+
+Honest collections: two populations (one with a long tail of strings too rare to detect), 1, 7 and
+30 reports a client, random cohorts. Each check fails at a rate of .001 or less: of 204 collections
+more than 2 with probability 1.2e-3 or less; a rate of .05 fails no more than 2 with probability
+2e-3. `make test` has 6 collections, of which none may fail: a rate of .5 passes with probability
+.016. What the three consumers show must agree in every one.
 
 False alarms: with rate FALSE_ALARMS = .005 or less, 60 clean collections give more than 2 alarms
 with probability 3.5e-3; a rate of .15 gives no more than 2 with probability 3.9e-3, one of .1 with
@@ -15,14 +21,19 @@ Power: the two most frequent strings (20 % and 16 %) left out of the list, a coh
 its reports, 1 % of forged reports: each must be found in each of 10 collections (2 in `make test`).
 """
 
+import json
+from collections import Counter
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from rappor import Params
 from rappor.aggregate import Counts
+from rappor.cli.main import main
+from rappor.dashboard.analysis import diagnosis as page
 from rappor.decoding.decode import decode
-from rappor.decoding.diagnosis import balance_p_value
+from rappor.decoding.diagnosis import balance_p_value, bit_table, diagnose
 from rappor.decoding.quality import FALSE_ALARMS, LEVEL, ones_z
 from rappor.simulate import simulate
 
@@ -97,3 +108,84 @@ def test_planted_faults_are_found(seeds):
         forged = Counts(PARAMS, made.totals + each, made.ones + each, dialect="rappor-v1")
         found["ones"] += "ones" in alarms(forged)
     assert min(found.values()) == seeds, found
+
+
+# One judge: what the warnings, `rappor decode --diagnose` and the page Diagnostics say.
+
+QUIET = Params(64, 2, 16, 0.25, 0.25, 0.75)
+TAIL = {f"t{i:03}": 1 / i for i in range(1, 501)}
+SIZE = 2_100_000
+
+
+def failed(checks):
+    return {check.code for check in checks if not check.ok}
+
+
+def named_by_all(decoded, counts):
+    """The codes that fail, which every consumer in this process names."""
+    diagnosis = diagnose(decoded)
+    result = page.pack(decoded, diagnosis, bit_table(decoded, [counts]), {})
+    shown = page.unpack(json.loads(json.dumps(result.meta)), result.table).checks
+    lines = [line.removeprefix("Check: ") for line in diagnosis.lines() if line[:6] == "Check:"]
+    assert decoded.checks == diagnosis.checks == shown
+    assert list(decoded.warnings) == lines
+    return failed(decoded.checks)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "allowed"), [(1, 0), pytest.param(34, 2, marks=pytest.mark.long)]
+)
+def test_each_check_of_honest_collections_fails_in_at_most_one_percent(seeds, allowed):
+    failures: Counter[str] = Counter()
+    for population in (POPULATION, TAIL):
+        names = [*population, *(f"absent{i}" for i in range(30))]
+        for repeats in (1, 7, 30):
+            for seed in range(seeds):
+                made = simulate(
+                    population,
+                    QUIET,
+                    SIZE,
+                    seed=[seed, repeats],
+                    cohort_sizes="random",
+                    reports_per_client=repeats,
+                ).counts
+                failures.update(named_by_all(decode(made, names), made))
+    assert all(number <= allowed for number in failures.values()), failures
+
+
+def planted(fault):
+    made = drawn(77)
+    totals, ones = made.totals.copy(), made.ones.copy()
+    if fault == "a missing cohort":
+        totals[2], ones[2] = 0, 0
+    elif fault == "forged bits":
+        totals, ones = totals + 125, ones + 125
+    params = Params(64, 2, 8, 0.25, 0.25, 0.75) if fault == "other parameters" else PARAMS
+    return Counts(params, totals, ones, dialect="rappor-v1", reports_per_client=1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        ("a missing cohort", "balance"),
+        ("a heavy unlisted string", "missing"),
+        ("forged bits", "ones"),
+        ("other parameters", "ones"),
+    ],
+)
+def test_a_planted_fault_is_named_by_every_consumer(fault, code, tmp_path, capsys):
+    names = NAMES[1:] if fault == "a heavy unlisted string" else NAMES
+    made = planted(fault)
+    decoded = decode(made, names)
+    assert code in named_by_all(decoded, made)
+    made.to_parquet(tmp_path / "counts.parquet")
+    (tmp_path / "list.txt").write_text("\n".join(names))
+    files = ["--counts", str(tmp_path / "counts.parquet")]
+    files += ["--candidates", str(tmp_path / "list.txt")]
+    assert main(["decode", *files, "--diagnose", "--json"]) == 0
+    shown = capsys.readouterr()
+    document = json.loads(shown.out)
+    assert document["checks"] == [check._asdict() for check in decoded.checks]
+    for text in decoded.warnings:
+        assert f"Check: {text}" in document["diagnosis"]
+        assert f"note: {text}" in shown.err

@@ -1,4 +1,4 @@
-"""`rappor decode`: counts and candidates to the strings that are out there (§4, R42)."""
+"""`rappor decode`: counts and candidates to the strings that are out there (§4)."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--truth",
         metavar="FILE",
-        help="the truth.csv of a simulated collection: set what was found beside it",
+        help="the truth.csv of a simulated collection: print results next to the truth",
     )
     group.add_argument(
         "--exit-code", action="store_true", help=f"exit with {NOTHING} when nothing is detected"
@@ -187,7 +187,7 @@ def show(args: argparse.Namespace, found: Decoded) -> int:
         document |= {} if diagnosis is None else {"diagnosis": diagnosis.lines()}
         say_json(document | ({} if judged is None else {"judgement": _as_document(judged)}))
     elif judged is not None:
-        for line in (*result_table.beside_truth(judged, every=args.all), ""):
+        for line in (*result_table.next_to_truth(judged, every=args.all), ""):
             say(line)
         say(f"Truth: {judged}")
         for line in result_table.in_words(found):

@@ -16,13 +16,12 @@ from rappor.decoding.options import CORRECTIONS
 
 if TYPE_CHECKING:
     from rappor.decoding.histogram import Histogram
-    from rappor.decoding.result import Decoded
-    from rappor.decoding.rows import Row
+    from rappor.decoding.result import Decoded, Row
     from rappor.simulate.judge import Judgement
 
-MOST_ROWS = 50
+MAX_ROWS = 50
 _MISSED_SHOWN = 5
-_LEAST_WIDTH, _WIDE = 16, 100
+_MIN_WIDTH, _WIDE = 16, 100
 _HEAD = ("estimate", "95 % interval", "share", "SNR", "p (adjusted)")
 _NOUNS = {  # what a row is, and what one and all of those tested are
     "string": ("string", "candidate", "candidates"),
@@ -41,7 +40,7 @@ def lines(decoded: Decoded, *, every: bool) -> list[str]:
     one, *tested = _NOUNS[decoded.kind]
     if not rows:
         return [f"Nothing was detected among {plural(decoded.candidates, *tested)}."]
-    shown = rows if every else rows[:MOST_ROWS]
+    shown = rows if every else rows[:MAX_ROWS]
     head = (one, *_HEAD, "detected") if whole else (one, *_HEAD)
     drawn = _align([head, *(_cells(row, whole) for row in shown)])
     left = len(rows) - len(shown)
@@ -94,7 +93,7 @@ def _align(rows: list[tuple[str, ...]]) -> list[str]:
     room = shutil.get_terminal_size((_WIDE, 24)).columns - max(map(len, numbers)) - 2
     shown = [showable(row[0], sys.stdout) for row in rows]
     mark = showable("…", sys.stdout)
-    strings = [_cut(text, max(room, _LEAST_WIDTH), mark) for text in shown]
+    strings = [_cut(text, max(room, _MIN_WIDTH), mark) for text in shown]
     width = max(map(_width, strings))
     return [
         f"{string}{' ' * (width - _width(string))}  {rest}"
@@ -111,7 +110,7 @@ def _width(text: str) -> int:
 
 
 def _cut(text: str, width: int, mark: str) -> str:
-    """A text of at most so many columns, with a mark where it was cut."""
+    """A text of at most `width` columns, with a mark where it was cut."""
     if _width(text) <= width:
         return text
     room = width - len(mark)
@@ -121,13 +120,13 @@ def _cut(text: str, width: int, mark: str) -> str:
     return kept + mark
 
 
-def beside_truth(judged: Judgement, *, every: bool = False) -> list[str]:
+def next_to_truth(judged: Judgement, *, every: bool = False) -> list[str]:
     """Detected strings with their truth, at most 50; then the largest that were missed.
 
-    All of both where every one was asked for.
+    `every` shows all of both.
     """
     found = [row for row in judged.rows if row.verdict != "missed"]
-    shown = found if every else found[:MOST_ROWS]
+    shown = found if every else found[:MAX_ROWS]
     missed = [row for row in judged.rows if row.verdict == "missed"]
     cells: list[tuple[str, ...]] = [("string", "estimate", "95 % interval", "truth", "verdict")]
     named = missed if every else missed[:_MISSED_SHOWN]

@@ -1,4 +1,4 @@
-"""Basic RAPPOR: one bit for each category, so that counts decode in closed form (R12-R14, R43)."""
+"""Basic RAPPOR: one bit for each category, so that counts decode in closed form (§2.1)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def decode_basic(
 
     Args:
         counts: counts of kind category, boolean or bits; or a list of them, with one k, that were
-            made under several p and q (R32). `estimate` is then N times the combined share.
+            made under several p and q. `estimate` is then N times the combined share.
         labels: for a category its categories in order, at most k; for bits optional names; for a
             boolean optional names of true and false.
         correction: how p-values are corrected for all rows: fdr, holm, bonferroni or none.

@@ -1,6 +1,6 @@
 """The closed form for many bits and several groups of reports: T, its variance, its weights.
 
-R32, R36, R43; docs/theory/basic.md derives each line.
+docs/theory/basic.md derives each line.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def estimate_bits(
     totals = None
     if len({group.params.m for group in groups}) == 1:
         totals = np.sum([group.totals for group in groups], axis=0)
-    may_overlap = overlap is None and any(_most_pairs(*pair) for pair in combinations(groups, 2))
+    may_overlap = overlap is None and any(_max_pairs(*pair) for pair in combinations(groups, 2))
     if not full:
         zeros = np.zeros(bits)
         none = np.zeros((bits, len(groups)))
@@ -190,7 +190,7 @@ def _same_memo(one: Counts, other: Counts) -> bool:
     )
 
 
-def _most_pairs(one: Counts, other: Counts) -> float:
+def _max_pairs(one: Counts, other: Counts) -> float:
     """Σ_j min(N_gj R_g', N_g'j R_g), or 0 where the groups do not share B'."""
     if not _same_memo(one, other) or one.params.f == 0:
         return 0.0
@@ -203,7 +203,7 @@ def _pairs(groups: Sequence[Counts], overlap: Overlap) -> FloatArray:
     number = len(groups)
     most = np.zeros((number, number))
     for g, other in combinations(range(number), 2):
-        most[g, other] = most[other, g] = _most_pairs(groups[g], groups[other])
+        most[g, other] = most[other, g] = _max_pairs(groups[g], groups[other])
     if overlap is None:
         return np.zeros_like(most)
     if isinstance(overlap, str):

@@ -1,4 +1,4 @@
-"""Did shares differ between two subsets or two periods: a test for every candidate (R19).
+"""Did shares differ between two subsets or two periods: a test for each candidate.
 
 Both are fitted on the strings found in either, so that a share means the same in both; the
 difference d = s1 - s2 has the sum of the two variances, and |d| / √(v1 + v2) is held against the
@@ -29,8 +29,7 @@ from rappor.decoding.intervals import TAIL, Z_95
 from rappor.decoding.options import Correction
 from rappor.decoding.quality import Check
 from rappor.decoding.realised_variance import realised_variance
-from rappor.decoding.result import Decoded
-from rappor.decoding.rows import Rows
+from rappor.decoding.result import Decoded, Rows
 from rappor.decoding.select import Search
 from rappor.decoding.significance import adjust, check_correction, cut_off
 from rappor.errors import DecodeError
@@ -267,7 +266,7 @@ def _checks(first: Sequence[Check], second: Sequence[Check]) -> tuple[Check, ...
     return tuple(sorted((*both, *one, *other), key=lambda check: check.ok))
 
 
-_MOST_ROWS = 50
+_MAX_ROWS = 50
 
 
 class Difference(NamedTuple):
@@ -413,11 +412,11 @@ class Compared:
         ]
         head = ("String", "First", "Second", "Difference", "95 % interval", "Adjusted p-value")
         cells = "".join(f'<th scope="col">{name}</th>' for name in head)
-        body = "".join(_html_row(row) for row in found[:_MOST_ROWS])
+        body = "".join(_html_row(row) for row in found[:_MAX_ROWS])
         if not found:
             body = f'<tr><td colspan="{len(head)}">No difference was found.</td></tr>'
-        elif len(found) > _MOST_ROWS:
-            note = f"{len(found) - _MOST_ROWS:,} more rows that differ are not shown."
+        elif len(found) > _MAX_ROWS:
+            note = f"{len(found) - _MAX_ROWS:,} more rows that differ are not shown."
             body += f'<tr><td colspan="{len(head)}">{note}</td></tr>'
         caption = "<br>".join(escaping.escape(line) for line in said)
         return (

@@ -1,4 +1,4 @@
-"""Decoded results as the text and bytes of files: results.csv, JSON and Parquet (R42).
+"""Decoded results as the text and bytes of files: results.csv, JSON and Parquet.
 
 google/rappor's results.csv with more columns. The same result gives the same bytes, whether the
 command line or a page asks for them.

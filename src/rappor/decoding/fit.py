@@ -1,4 +1,4 @@
-"""Fit the strings that are there: shares, their covariance and a score for every bit (R39).
+"""Fit the strings that are there: shares, their covariance and a score for each bit (§4).
 
 Weighted least squares with an intercept for unlisted mass that is spread evenly; and, where heavy
 strings are missing from the list, the same with each bit's unlisted mass taken out first.

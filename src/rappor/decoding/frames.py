@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.charts.numbers import show_count, show_p, show_share
-from rappor.decoding.rows import Mass, Row, Rows
+from rappor.decoding.result import Mass, Row, Rows
 from rappor.errors import RapporError
 
-_MOST_ROWS = 50
+_MAX_ROWS = 50
 
 
 class MissingPackageError(RapporError, ImportError):
@@ -49,7 +49,7 @@ class TableSource(Protocol):
 
 
 def columns(rows: Rows | TableSource, *, detected_only: bool = False) -> dict[str, Any]:
-    """The columns of R42 by name, as arrays (the strings as a list), for any table library.
+    """The columns by name, as arrays (the strings as a list), for any table library.
 
     Counts come first, then the same as shares of N; `low_95` and `high_95` are the interval in
     reports. `snr` is nan where the standard error is 0.
@@ -117,11 +117,11 @@ def html(decoded: TableSource) -> str:
     head = ("String", "Reports", "95 % interval", "Share", "95 % interval", "Adjusted p-value")
     cells = "".join(f'<th scope="col">{name}</th>' for name in head)
     lines.append(f"<thead><tr>{cells}</tr></thead>")
-    body = "".join(_row(row) for row in found[:_MOST_ROWS])
+    body = "".join(_row(row) for row in found[:_MAX_ROWS])
     if not found:
         body = f'<tr><td colspan="{len(head)}">Nothing was detected.</td></tr>'
     lines.append(f"<tbody>{body}</tbody>")
-    left = len(found) - _MOST_ROWS
+    left = len(found) - _MAX_ROWS
     if left > 0:
         note = f"{left:,} more detected rows are not shown."
         lines.append(f'<tfoot><tr><td colspan="{len(head)}">{note}</td></tr></tfoot>')

@@ -1,4 +1,4 @@
-"""A histogram of numbers reported by range, and what follows from it (R15).
+"""A histogram of numbers reported by range, and what follows from it (§2.1).
 
 Shares, the cumulative distribution, quantiles, the mean; each with a 95 % interval that allows for
 the shares' common sum. Derivations: docs/theory/basic.md.

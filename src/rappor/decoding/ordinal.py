@@ -1,4 +1,4 @@
-"""Counts of kind ordinal -> a Histogram whose shares add up to 1 (R15)."""
+"""Counts of kind ordinal -> a Histogram whose shares add up to 1 (§2.1)."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def _cohort_sizes(parts: Sequence[Counts]) -> list[ArrayLike]:
 
 
 def _check_reports(decoded: Decoded, parts: Sequence[Counts]) -> Check:
-    random_bits = sum(part.reports * _least_noise(part) for part in parts)
+    random_bits = sum(part.reports * _min_noise(part) for part in parts)
     rough = "" if random_bits >= _MIN_NOISE else " Intervals and p-values are rough."
     needed = reports_for(_WANTED, decoded)
     if needed > decoded.reports or rough:
@@ -124,7 +124,7 @@ def _check_reports(decoded: Decoded, parts: Sequence[Counts]) -> Check:
     return Check("reports", True, f"{decoded.reports:,} reports show 8 in 10 {noun} of {share}.")
 
 
-def _least_noise(part: Counts) -> float:
+def _min_noise(part: Counts) -> float:
     p_star, q_star = channel(part.params)
     return float(min(p_star * (1 - p_star), q_star * (1 - q_star)))
 

@@ -1,4 +1,4 @@
-"""Standard errors of realised counts: how many reports hold a string, not how many might (R43).
+"""Standard errors of realised counts: how many reports hold a string, not how many might.
 
 The noise of a fit assumes a new draw of reports. But the count that is asked for is the one there
 is: who holds a string is fixed, only its spread over cohorts and the noise of the mechanism are

@@ -1,4 +1,4 @@
-"""Several reports of one client on one value share B': how much that widens (section H).
+"""Several reports of one client on one value share B': how much that widens intervals.
 
 A client's reports on one value are independent given B', and B' differs from B in a bit with
 probability f/2. So two of them have the covariance (f/2)(1-f/2)(q-p)² in every bit, whatever the
@@ -104,7 +104,7 @@ def repeats(totals: ArrayLike, reports_per_client: int | Sequence[int] = 1) -> N
     """Other reports that share a report's client and value, at most and on average, by cohort.
 
     For periods that are kept apart: Σ_{s≠t} min(N_sj, N_tj) / N_j, because the pairs that two
-    periods share are at most as many as the smaller has reports. With R_t reports per client within
+    periods share are at most the reports of the smaller. With R_t reports per client within
     period t, pairs within it add (R_t - 1) N_tj and pairs across are at most
     min(N_sj R_t, N_tj R_s).
 
@@ -132,8 +132,8 @@ def repeats(totals: ArrayLike, reports_per_client: int | Sequence[int] = 1) -> N
         for t in range(s):
             pairs = pairs + 2 * np.minimum(sent[s] * most[t], sent[t] * most[s])
     total = sent.sum(axis=0)
-    most_others: FloatArray = np.divide(pairs, total, out=np.zeros_like(total), where=total > 0)
-    return most_others
+    max_others: FloatArray = np.divide(pairs, total, out=np.zeros_like(total), where=total > 0)
+    return max_others
 
 
 def kept_apart(

@@ -1,4 +1,4 @@
-"""Which candidates are there: p-values corrected for all M tests (R40, R41)."""
+"""Which candidates are there: p-values corrected for all M tests (§4)."""
 
 from __future__ import annotations
 

@@ -21,8 +21,7 @@ from rappor.decoding.quality import check_result, overdispersed
 from rappor.decoding.randomization import placement
 from rappor.decoding.realised_variance import realised_variance
 from rappor.decoding.repeats import design_effect, total_repeats
-from rappor.decoding.result import Decoded
-from rappor.decoding.rows import Mass, Picked, Rows
+from rappor.decoding.result import Decoded, Mass, Picked, Rows
 from rappor.decoding.select import Detail, Scores, Search
 from rappor.decoding.significance import adjust, cut_off
 from rappor.mechanism.channel import channel

@@ -16,7 +16,7 @@ import numpy as np
 from rappor.typing import FloatArray
 
 _AT_ONCE = 1 << 14  # residuals worked on at a time
-_LEAST_WEIGHT = 1e-12
+_MIN_WEIGHT = 1e-12
 _FAR_POINTS = 500
 _LEARN_FROM = 1 << 15  # residuals that the law is learnt from
 
@@ -97,7 +97,7 @@ def learn(
     for _ in range(rounds):
         total = likelihood @ weight
         weight = weight * ((1.0 / total) @ likelihood) / len(residual)
-        weight = np.maximum(weight, _LEAST_WEIGHT)  # no residual may become impossible
+        weight = np.maximum(weight, _MIN_WEIGHT)  # no residual may become impossible
     return UnlistedLaw(grid, weight / weight.sum())
 
 

@@ -15,8 +15,7 @@ from rappor.aggregate.stored import BY_PERIOD, split, sum_cells
 from rappor.collection import Collection
 from rappor.decoding.decode import decode
 from rappor.decoding.histogram import Histogram
-from rappor.decoding.result import Decoded
-from rappor.decoding.rows import Row
+from rappor.decoding.result import Decoded, Row
 from rappor.demo.definitions import HOMEPAGE, START, THEME
 from rappor.demo.population import HIJACKER, candidates
 from rappor.demo.truth import Truth

@@ -8,7 +8,9 @@ import pytest
 
 from rappor import Params, Ranges
 from rappor.aggregate import Counts
+from rappor.decoding.decode import decode
 from rappor.decoding.ordinal import Histogram, decode_ordinal
+from rappor.decoding.result import Decoded
 from rappor.errors import DecodeError, ParamsError
 from rappor.mechanism import channel
 
@@ -250,3 +252,14 @@ def test_a_histogram_is_also_a_table_and_a_chart():
     assert len(found.detected) == found.to_pandas(detected_only=True).shape[0] == 5
     assert "30 to &lt; 50" in found._repr_html_()
     assert found.plot().spec["data"]["values"][2]["range"] == "30 to < 50"
+
+
+def test_decode_returns_one_type_with_the_histogram_in_it():
+    counts = counted(TRUTH * 100, 1_000_000)
+    found = decode(counts, AGES)
+    own = decode_ordinal(counts, AGES)
+    assert isinstance(found, Decoded)
+    assert found.histogram.quantile(0.5) == own.quantile(0.5)
+    assert list(found.rows) == list(own.rows)
+    assert found.checks == own.decoded.checks
+    assert found.plot().spec == own.plot().spec

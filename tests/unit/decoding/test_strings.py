@@ -215,3 +215,27 @@ def test_a_heavy_missing_string_is_taken_out():
     decoded = rappor.decode(counts(heavy, PARAMS, 10**6, seed=5), CANDIDATES)
     assert decoded.robust
     assert "missing from the candidates" in " ".join(decoded.warnings)
+
+
+class OnlyTheFirst:
+    """A decoder that fits one candidate, whatever the counts say."""
+
+    name = "only the first"
+
+    def find(self, search, alpha, design_effect):
+        assert (alpha, design_effect) == (0.05, 1.0)
+        fit = search.least_squares((0,))
+        return fit, search.score(fit)
+
+
+def test_a_decoder_of_ones_own_is_used(drawn):
+    decoded = rappor.decode(drawn.counts, CANDIDATES, method=OnlyTheFirst())
+    assert decoded.method == "only the first"
+    assert decoded.detail.fit.active == (0,)
+    assert len(decoded.rows) == len(CANDIDATES)
+
+
+def test_a_method_that_is_no_decoder_is_refused(drawn):
+    for method in ("best", object(), None):
+        with pytest.raises(DecodeError, match="method must be one of auto, lasso, or a Decoder"):
+            rappor.decode(drawn.counts, CANDIDATES, method=method)

@@ -14,8 +14,7 @@ import pyarrow as pa
 from rappor.aggregate.counts import Counts
 from rappor.charts.trends import MOST, TrendLine, TrendPoint
 from rappor.dashboard.jobs.job import JobResult
-from rappor.decoding.result import Decoded
-from rappor.decoding.rows import Rows
+from rappor.decoding.result import Decoded, Rows
 
 KEEP_ALL = 1000  # candidates of which every row is kept; of more, detected and the largest ones
 KEEP_LARGEST = 300

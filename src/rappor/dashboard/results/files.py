@@ -13,8 +13,7 @@ from rappor.dashboard.results.table import matching
 from rappor.dashboard.view import View
 from rappor.decoding import exports
 from rappor.decoding.compare import Differences
-from rappor.decoding.result import Decoded
-from rappor.decoding.rows import Rows
+from rappor.decoding.result import Decoded, Rows
 
 
 def columns(kept: Kept, view: View) -> dict[str, list[Any]]:

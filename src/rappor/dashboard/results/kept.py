@@ -19,8 +19,7 @@ from rappor.decoding.compare import Compared, Differences
 from rappor.decoding.exports import document, without_nan
 from rappor.decoding.histogram import Histogram
 from rappor.decoding.quality import Check
-from rappor.decoding.result import Decoded
-from rappor.decoding.rows import Mass, Rows
+from rappor.decoding.result import Decoded, Mass, Rows
 from rappor.typing import FloatArray
 
 _NUMBERS = ("estimate", "std_error", "low", "high", "p_value", "adjusted_p_value")

@@ -12,7 +12,7 @@ from rappor.charts.rows import NOT_DETECTED, chosen
 from rappor.dashboard.results.kept import Kept
 from rappor.dashboard.view import DEFAULT_SORT, PAGE_ROWS, View
 from rappor.decoding.compare import Difference
-from rappor.decoding.rows import Row
+from rappor.decoding.result import Row
 
 Order = NDArray[np.intp]
 
