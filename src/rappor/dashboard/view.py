@@ -14,14 +14,12 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from rappor.charts.numbers import show_percent
+from rappor.decoding import options
 
 UNITS = {"share": "Share", "count": "Count"}
 SCALES = {"linear": "Linear", "log": "Log"}
-CORRECTIONS = {
-    "fdr": "FDR",
-    "holm": "Holm",
-    "bonferroni": "Bonferroni",
-    "none": "None",
+CORRECTIONS: dict[str, str] = {
+    name: correction.title for name, correction in options.CORRECTIONS.items()
 }
 METHODS = {"auto": "auto", "lasso": "lasso, the paper's"}
 DEFAULT_SORT = "-estimate"

@@ -33,7 +33,7 @@ def few(enough: Enough, kind: str) -> Said:
     text = f"These show only {noun} above {show_percent(enough.smallest)}."
     if enough.smallest > 1:
         text = f"These can show no {noun} at all."
-    title = f"{enough.reports:,} so far; 1\u00a0% needs about {about(enough.needed)}"
+    title = f"{enough.reports:,} so far; 1\u00a0% needs at most about {about(enough.needed)}"
     return Said(title, text, "warn")
 
 

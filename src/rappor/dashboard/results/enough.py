@@ -22,7 +22,7 @@ class Enough(NamedTuple):
     Attributes:
         reports: N.
         smallest: the share that is detected in half of all cases.
-        needed: about how many reports it takes for 1 %; inf where none would do.
+        needed: at most about how many reports it takes for 1 %; inf if none would do.
         useful: the share that they should show for results to be worth a look.
     """
 
@@ -40,7 +40,10 @@ class Enough(NamedTuple):
 def enough(
     collection: Collection, period: str, reports: int, candidates: int, alpha: float
 ) -> Enough:
-    """By the formula of plans, for family-wise error; a false discovery rate shows a little more.
+    """By the formula of plans, before anything is decoded: for family-wise error.
+
+    A decoded table has a threshold of its own, which a false discovery rate and detected strings
+    lower; its check `reports` goes by that one, so that the number here is an upper bound.
 
     >>> from rappor import Params
     >>> paper = Collection("homepage", 1, Params(128, 2, 64, 0.5, 0.5, 0.75))
