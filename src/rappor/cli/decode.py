@@ -1,4 +1,4 @@
-"""`rappor decode`: counts and candidates to the strings that are out there (§4)."""
+"""`rappor decode`: find the strings behind counts (§4)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "decode",
         help="find the strings behind counts (results.csv)",
-        description="Tests every candidate against the counts and says how many reports hold each "
-        "one that is there, with a 95 % interval. What is detected comes as a table, as "
+        description="Tests every candidate against the counts and estimates how many reports hold "
+        "each detected one, with a 95 % interval. Results come as a table, as "
         "google/rappor's results.csv, as Parquet, JSON or a chart.",
         epilog="Examples: rappor decode --params params.csv --counts counts.csv "
         "--candidates candidates.txt --dialect google; rappor decode --params params.csv "
@@ -209,7 +209,7 @@ def show(args: argparse.Namespace, found: Decoded) -> int:
 
 
 def _check_kind(args: argparse.Namespace, kind: str) -> None:
-    """Options that go with the kind, and no others."""
+    """UsageError for options that do not go with the kind."""
     if args.candidates is not None and args.map is not None:
         raise UsageError("give --candidates or --map, not both")
     if kind == "string" and args.candidates is None and args.map is None:

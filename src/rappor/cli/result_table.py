@@ -23,7 +23,7 @@ MAX_ROWS = 50
 _MISSED_SHOWN = 5
 _MIN_WIDTH, _WIDE = 16, 100
 _HEAD = ("estimate", "95 % interval", "share", "SNR", "p (adjusted)")
-_NOUNS = {  # what a row is, and what one and all of those tested are
+_NOUNS = {  # the noun for a row, for one tested value, and for several
     "string": ("string", "candidate", "candidates"),
     "category": ("category", "category", "categories"),
     "boolean": ("value", "value", "values"),
@@ -34,7 +34,7 @@ _NONE_OF = {"string": "unlisted", "category": "in no category", "ordinal": "in n
 
 
 def lines(decoded: Decoded, *, every: bool) -> list[str]:
-    """The rows as a table, at most 50 unless every one was asked for."""
+    """The rows as a table: at most 50, or all with `every`."""
     whole = shows_all(decoded, every)
     rows: list[Row] = list(decoded.rows) if whole else decoded.detected
     one, *tested = _NOUNS[decoded.kind]
@@ -78,7 +78,7 @@ def _p(p: float) -> str:
 
 
 def visible(text: str) -> str:
-    r"""A string in letters that do nothing to a terminal.
+    r"""A string with control characters escaped, safe to print.
 
     >>> print(visible("red\x1b[31m"), visible("a\u202eb"), visible(""))
     red\x1b[31m a\u202eb (empty)
@@ -88,7 +88,7 @@ def visible(text: str) -> str:
 
 
 def _align(rows: list[tuple[str, ...]]) -> list[str]:
-    """A table whose strings are cut to what the terminal has room for."""
+    """A table whose strings are cut to the width of the terminal."""
     numbers = table([row[1:] for row in rows], left=0)
     room = shutil.get_terminal_size((_WIDE, 24)).columns - max(map(len, numbers)) - 2
     shown = [showable(row[0], sys.stdout) for row in rows]
@@ -102,7 +102,7 @@ def _align(rows: list[tuple[str, ...]]) -> list[str]:
 
 
 def _width(text: str) -> int:
-    """How many columns of a terminal a text takes up."""
+    """The columns of a terminal that a text takes."""
     return sum(
         0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
         for char in text
@@ -125,8 +125,8 @@ def next_to_truth(judged: Judgement, *, every: bool = False) -> list[str]:
 
     `every` shows all of both.
     """
-    found = [row for row in judged.rows if row.verdict != "missed"]
-    shown = found if every else found[:MAX_ROWS]
+    detected = [row for row in judged.rows if row.verdict != "missed"]
+    shown = detected if every else detected[:MAX_ROWS]
     missed = [row for row in judged.rows if row.verdict == "missed"]
     cells: list[tuple[str, ...]] = [("string", "estimate", "95 % interval", "truth", "verdict")]
     named = missed if every else missed[:_MISSED_SHOWN]
@@ -135,8 +135,8 @@ def next_to_truth(judged: Judgement, *, every: bool = False) -> list[str]:
         value, interval = ("–", "–") if row.verdict == "missed" else shown_as
         cells.append((visible(row.string), value, interval, f"{row.truth:,}", row.verdict))
     lines = _align(cells)
-    if len(found) > len(shown):
-        lines.append(f"… and {len(found) - len(shown):,} more detected (--all prints every one)")
+    if len(detected) > len(shown):
+        lines.append(f"… and {len(detected) - len(shown):,} more detected (--all prints every one)")
     if len(missed) > len(named):
         lines.append(f"… and {len(missed) - len(named):,} rarer ones missed")
     return lines
@@ -145,24 +145,24 @@ def next_to_truth(judged: Judgement, *, every: bool = False) -> list[str]:
 def _described(histogram: Histogram) -> list[str]:
     """The mean and the quantiles of a histogram, if they are known."""
     facts = described(histogram)
-    said = []
+    lines = []
     if facts["mean"] is not None:
         value, _, low, high = facts["mean"].values()
         shown = show_count(value, low, high)
-        said.append(f"mean {shown.value} (95 % interval: {shown.interval})")
+        lines.append(f"mean {shown.value} (95 % interval: {shown.interval})")
     if facts["quantiles"]:
         rows = [("quantile", "lies in", "95 %: from", "to")]
-        for each in facts["quantiles"]:
-            name = f"{100 * each['probability']:g} %"
-            rows.append((name, each["label"], each["low_label"], each["high_label"]))
-        said += table(rows, left=len(rows[0]))
-    return said
+        for quantile in facts["quantiles"]:
+            name = f"{100 * quantile['probability']:g} %"
+            rows.append((name, quantile["label"], quantile["low_label"], quantile["high_label"]))
+        lines += table(rows, left=len(rows[0]))
+    return lines
 
 
 def summary(decoded: Decoded) -> str:
-    """One line: how much was decoded, what was found, what was not, and how well it fits."""
+    """One line: reports, candidates, detections, unlisted mass and the quality of the fit."""
     rate = CORRECTIONS[decoded.correction].rate.format(alpha=percent(decoded.alpha))
-    said = [
+    facts = [
         f"{plural(decoded.reports, 'report', 'reports')}, "
         f"{plural(decoded.candidates, *_NOUNS[decoded.kind][1:])}: "
         f"{len(decoded.detected):,} detected ({rate})"
@@ -171,9 +171,9 @@ def summary(decoded: Decoded) -> str:
     if decoded.kind in _NONE_OF and decoded.reports and left.count != 0:
         share = show_share(left.proportion, left.prop_low_95, left.prop_high_95)
         shown = str(share) if left.std_error else share.value
-        said.append(f"{_NONE_OF[decoded.kind]} {shown.replace(NO_BREAK, ' ')}")
+        facts.append(f"{_NONE_OF[decoded.kind]} {shown.replace(NO_BREAK, ' ')}")
     if not math.isnan(decoded.chi2_dof):
         path = f", robust path {'used' if decoded.robust else 'not needed'}"
         path = path if decoded.kind == "string" else ""
-        said.append(f"χ²/dof {decoded.chi2_dof:.2f}{path}")
-    return "; ".join(said)
+        facts.append(f"χ²/dof {decoded.chi2_dof:.2f}{path}")
+    return "; ".join(facts)

@@ -74,20 +74,20 @@ def decode_basic(
     groups = as_groups(counts, KINDS)
     kind, k = groups[0].kind, groups[0].params.k
     names = _labels(kind, k, labels)
-    found = estimate_bits(groups, min(k, len(names)), overlap=overlap, weights=weights)
-    n = float(found.reports)
-    count, error = found.count, np.sqrt(found.variance)
-    null = np.sqrt(found.if_none)
+    bits = estimate_bits(groups, min(k, len(names)), overlap=overlap, weights=weights)
+    n = float(bits.reports)
+    count, error = bits.count, np.sqrt(bits.variance)
+    null = np.sqrt(bits.if_none)
     if kind == "boolean":
         count = np.append(count, n - count)
         error = np.append(error, error)
-        null = np.append(null, np.sqrt(found.if_all))
-    rows, threshold = make_rows(names, found.reports, count, error, null, correction, alpha)
+        null = np.append(null, np.sqrt(bits.if_all))
+    rows, threshold = make_rows(names, bits.reports, count, error, null, correction, alpha)
     return as_decoded(
         groups,
-        found,
+        bits,
         rows=sort_rows(rows),
-        unlisted=_unlisted(kind, found),
+        unlisted=_unlisted(kind, bits),
         correction=correction,
         alpha=alpha,
         threshold=threshold,
@@ -106,11 +106,11 @@ def make_rows(
 ) -> tuple[Rows, float]:
     """Rows with intervals and one-sided tests, in the order given, and the detection threshold.
 
-    The threshold is the estimate that the largest row which is not detected would have needed (the
-    smallest of all where all are); ∞ without reports.
+    The threshold is the estimate that the largest undetected row would have needed (if all rows are
+    detected, the smallest of them); ∞ without reports.
     """
     z = np.divide(count, null, out=np.zeros_like(count), where=null > 0)
-    z[(null == 0) & (count > 0)] = math.inf  # one range, which every report is in
+    z[(null == 0) & (count > 0)] = math.inf  # a single range holds every report
     p_value = ndtr(-z) if reports else np.ones_like(z)
     adjusted = adjust(p_value, correction)
     detected = adjusted <= alpha

@@ -126,7 +126,7 @@ def estimate_bits(
         pooled = (best_weights(of.at(np.zeros(bits))) * share).sum(axis=1)
         w = best_weights(of.at(np.clip(pooled, 0, 1)))
     held = np.clip((w * share).sum(axis=1), 0, 1)
-    found = combine(share, noise.at(held), w)
+    combined = combine(share, noise.at(held), w)
     alone = combine(share, _Noise(used, sizes, None).at(held), w).variance
     # The weighted share is not quite the share of all reports: groups are samples too.
     sampling = held * (1 - held) * ((w - sizes / total) ** 2 / sizes).sum(axis=1)
@@ -134,12 +134,12 @@ def estimate_bits(
     chi2_dof, agreement = _disagreement(combine(share, apart).chi2, len(used))
     return Bits(
         reports=total,
-        count=found.value * total,
-        variance=(found.variance + sampling) * total**2,
+        count=combined.value * total,
+        variance=(combined.variance + sampling) * total**2,
         if_none=_quadratic(w, noise.at(np.zeros(bits))) * total**2,
         if_all=_quadratic(w, noise.at(np.ones(bits))) * total**2,
         weights=_spread_out(w, full, len(groups)),
-        design_effect=float(np.max(found.variance / alone, initial=1.0)),
+        design_effect=float(np.max(combined.variance / alone, initial=1.0)),
         chi2_dof=chi2_dof,
         agreement=agreement,
         totals=totals,

@@ -1,7 +1,7 @@
 """Did shares differ between two subsets or two periods: a test for each candidate.
 
 Both are fitted on the strings found in either, so that a share means the same in both; the
-difference d = s1 - s2 has the sum of the two variances, and |d| / √(v1 + v2) is held against the
+difference d = s1 - s2 has the sum of the two variances, and |d| / √(v1 + v2) is tested against the
 normal law, two-sided. docs/compare.md says what that assumes.
 """
 
@@ -71,7 +71,7 @@ def compare(
         one: the first counts.
         other: the second; kind, dialect, k, h and m must agree, f, p and q may differ.
         candidates: as for `decode`.
-        dialect: how clients place strings; the counts' own where that is not given.
+        dialect: how clients place strings; default: the dialect of the counts.
         correction: "fdr", "holm", "bonferroni" or "none".
         alpha: the error rate that the correction keeps.
         null_reports: whether clients without a value report too, as for `decode`.
@@ -129,7 +129,7 @@ def compare(
 
 
 def _agree(one: Counts, other: Counts) -> str | None:
-    """The dialect of both, or DecodeError where the two cannot be compared."""
+    """The dialect of both, or DecodeError if the two cannot be compared."""
     for name, counts in (("first", one), ("second", other)):
         if not isinstance(counts, Counts):
             raise DecodeError(f"the {name} of the two must be Counts, got {show(counts)}")
@@ -226,7 +226,7 @@ def _rows(
 def _intervals(
     difference: FloatArray, error: FloatArray, different: NDArray[np.bool_], threshold: float
 ) -> tuple[FloatArray, FloatArray]:
-    """95 % limits, within -1 and 1; the one towards 0 allows for selection where there was one."""
+    """95 % limits, within -1 and 1; of selected rows the limit towards 0 allows for selection."""
     reach = np.full(len(error), np.inf)
     np.multiply(Z_95, error, out=reach, where=np.isfinite(error))
     low, high = difference - reach, difference + reach
@@ -341,7 +341,7 @@ class Differences(Sequence[Difference]):
     def __getitem__(self, index: slice) -> list[Difference]: ...
     def __getitem__(self, index: int | slice) -> Difference | list[Difference]:
         if isinstance(index, slice):
-            return [self.row(each) for each in range(*index.indices(len(self)))]
+            return [self.row(place) for place in range(*index.indices(len(self)))]
         return self.row(range(len(self))[index])
 
     def __iter__(self) -> Iterator[Difference]:
@@ -395,30 +395,33 @@ class Compared:
     def to_arrow(self) -> Any:
         """The rows as a pyarrow Table."""
         pyarrow = frames._package("pyarrow", "to_arrow")
-        found = self.rows.columns()
-        return pyarrow.table({**found, "string": pyarrow.array(found["string"], pyarrow.string())})
+        columns = self.rows.columns()
+        return pyarrow.table(
+            {**columns, "string": pyarrow.array(columns["string"], pyarrow.string())}
+        )
 
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
         return frames._package("pandas", "to_pandas").DataFrame(self.rows.columns())
 
     def _repr_html_(self) -> str:
-        found = self.different
-        verb = "differs" if len(found) == 1 else "differ"
-        said = [
-            f"{len(found):,} of {self.candidates:,} candidates {verb} between {self.reports[0]:,} "
-            f"and {self.reports[1]:,} reports.",
+        different = self.different
+        verb = "differs" if len(different) == 1 else "differ"
+        lines = [
+            f"{len(different):,} of {self.candidates:,} candidates {verb} between "
+            f"{self.reports[0]:,} and {self.reports[1]:,} reports.",
+            *self.notes,
             *self.warnings,
         ]
         head = ("String", "First", "Second", "Difference", "95 % interval", "Adjusted p-value")
         cells = "".join(f'<th scope="col">{name}</th>' for name in head)
-        body = "".join(_html_row(row) for row in found[:_MAX_ROWS])
-        if not found:
+        body = "".join(_html_row(row) for row in different[:_MAX_ROWS])
+        if not different:
             body = f'<tr><td colspan="{len(head)}">No difference was found.</td></tr>'
-        elif len(found) > _MAX_ROWS:
-            note = f"{len(found) - _MAX_ROWS:,} more rows that differ are not shown."
+        elif len(different) > _MAX_ROWS:
+            note = f"{len(different) - _MAX_ROWS:,} more rows that differ are not shown."
             body += f'<tr><td colspan="{len(head)}">{note}</td></tr>'
-        caption = "<br>".join(escaping.escape(line) for line in said)
+        caption = "<br>".join(escaping.escape(line) for line in lines)
         return (
             f"<table><caption>{caption}</caption><thead><tr>{cells}</tr></thead>"
             f"<tbody>{body}</tbody></table>"

@@ -34,21 +34,21 @@ def decode(
     null_reports: bool = False,
     progress: Progress | None = None,
 ) -> Decoded:
-    """Which strings are out there, how many reports hold each, and how sure that is.
+    """Estimate which strings clients hold, and how many reports hold each.
 
     Args:
         counts: one Counts, or several that differ in p and q only.
         candidates: strings to look for: a list, the path of a .txt, .csv or .parquet file or of a
             google/rappor map.csv, or a `Design` made before. For categories their names in the
             order of bits; for ordinals the `Ranges`, or None.
-        dialect: how clients place strings; the counts' own where that is not given.
-        correction: "fdr", "holm", "bonferroni" or "none".
+        dialect: how clients place strings; default: the dialect of the counts.
+        correction: "fdr", "holm", "bonferroni" or "none"; see `options.CORRECTIONS`.
         alpha: the error rate that the correction keeps.
         method: "auto", "lasso" for the paper's procedure, or an object with the methods of
             `rappor.decoding.Decoder`. For strings only.
         null_reports: whether clients without a value report too, with no bit set. Estimates do not
             change; the check of the share of set bits does.
-        progress: called with a line of text now and then.
+        progress: called with a line of text after each step.
 
     Returns:
         `Decoded`; for ordinal counts its `histogram` has the mean and quantiles. The same input

@@ -243,10 +243,10 @@ def gather_sums(table: Table, index: Positions, h: int) -> Table:
 
 
 def _numpy_loop(table: Table, index: Positions, h: int, sums: Table) -> None:
-    found = np.empty(min(4 * _BLOCK, len(sums)), table.dtype)
+    entries = np.empty(min(4 * _BLOCK, len(sums)), table.dtype)
     for start in range(0, len(sums), 4 * _BLOCK):
         block = sums[start : start + 4 * _BLOCK]
-        here = found[: len(block)]
+        here = entries[: len(block)]
         for row, positions in enumerate(index[:, start : start + 4 * _BLOCK]):
             # "clip" only because it is the mode that writes to `out` without a copy.
             np.take(table[row // h], positions, out=here, mode="clip")
@@ -254,7 +254,7 @@ def _numpy_loop(table: Table, index: Positions, h: int, sums: Table) -> None:
 
 
 def _plain_loop(table: Table, index: Positions, h: int, sums: Table) -> None:
-    """For the compiler only: the loop in the order that the memory likes."""
+    """For the compiler only: the loop in the order of memory."""
     rows, size = index.shape
     for start in range(0, size, _BLOCK):
         end = min(start + _BLOCK, size)
@@ -267,7 +267,7 @@ def _plain_loop(table: Table, index: Positions, h: int, sums: Table) -> None:
 
 @cache
 def _compiled() -> Loop | None:
-    """The loop compiled by numba; None where it is not installed.
+    """The loop compiled by numba; None if numba is not installed.
 
     No fast maths: re-ordered sums would make results depend on the processor.
     """

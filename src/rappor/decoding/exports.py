@@ -1,7 +1,7 @@
 """Decoded results as the text and bytes of files: results.csv, JSON and Parquet.
 
-google/rappor's results.csv with more columns. The same result gives the same bytes, whether the
-command line or a page asks for them.
+google/rappor's results.csv with more columns. The command line and the dashboard
+write the same bytes for the same result.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def shows_all(found: Decoded, every: bool) -> bool:
 
 
 def columns(found: Decoded, every: bool) -> dict[str, list[Any]]:
-    """The columns to write by name, as plain numbers; `detected` is the last where it varies."""
+    """The columns to write by name, as plain numbers; `detected` comes last, if it varies."""
     whole = shows_all(found, every)
     table = frames.columns(found.rows, detected_only=not whole)
     names = (*COLUMNS, "detected") if whole else COLUMNS
@@ -73,7 +73,7 @@ def columns(found: Decoded, every: bool) -> dict[str, list[Any]]:
 
 
 def csv_lines(table: dict[str, list[Any]]) -> Iterator[str]:
-    r"""The lines of a results.csv; a number that is not there is an empty cell.
+    r"""The lines of a results.csv; a missing number is an empty cell.
 
     >>> list(csv_lines({"string": ["a,b"], "snr": [math.nan], "detected": [True]}))
     ['string,snr,detected\n', '"a,b",,true\n']
@@ -116,13 +116,13 @@ def document(found: Decoded, *, every: bool) -> dict[str, Any]:
 
 
 def described(histogram: Histogram) -> dict[str, Any]:
-    """The mean and some quantiles of a histogram; None where they cannot be said."""
+    """The mean and some quantiles of a histogram; None if they are not known."""
     try:
         mean = histogram.mean()._asdict()
     except DecodeError:
         mean = None
     try:
-        quantiles = [histogram.quantile(each)._asdict() for each in _QUANTILES]
+        quantiles = [histogram.quantile(probability)._asdict() for probability in _QUANTILES]
     except DecodeError:
         quantiles = None
     return {"mean": mean, "quantiles": quantiles}

@@ -79,13 +79,13 @@ class LassoProblem:
         Candidates outside the working set stay at 0 as long as their pull is at most the penalty
         (the conditions of Karush, Kuhn and Tucker). Those that break this join, until none does.
         """
-        found = self._join(start, penalty)
+        solution = self._join(start, penalty)
         while True:
-            found = self._fit(penalty, found)
-            before = len(found.working)
-            found = self._join(found, penalty * (1 + _SLACK))
-            if len(found.working) == before:
-                return found
+            solution = self._fit(penalty, solution)
+            before = len(solution.working)
+            solution = self._join(solution, penalty * (1 + _SLACK))
+            if len(solution.working) == before:
+                return solution
 
     def predict(self, found: Solution) -> FloatArray:
         """The share of every bit."""

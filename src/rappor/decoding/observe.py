@@ -144,11 +144,11 @@ def observe(parts: Sequence[Counts]) -> Observed:
     shares = np.zeros((params.m, params.k))
     groups = []
     for part, share in zip(parts, precision, strict=True):
-        found = channel(part.params)
-        p_star, gain = float(found.p_star), float(found.q_star - found.p_star)
+        noisy = channel(part.params)
+        p_star, gain = float(noisy.p_star), float(noisy.q_star - noisy.p_star)
         weight = np.divide(share, whole, out=np.zeros(params.m), where=whole > 0)
         shares += bit_shares(part, weight)
-        groups.append(Group(part.totals.astype(np.float64), p_star, gain, found.noise, weight))
+        groups.append(Group(part.totals.astype(np.float64), p_star, gain, noisy.noise, weight))
     live = totals > 0
     shares[~live] = 0.0
     repeated = len(parts) > 1 or (parts[0].reports_per_client or 1) > 1

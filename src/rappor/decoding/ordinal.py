@@ -63,28 +63,28 @@ def decode_ordinal(
     alpha = between_0_and_1("alpha", alpha)
     groups = as_groups(counts, ("ordinal", "category"))
     axis = _axis(ranges, groups[0].params.k, values)
-    found = estimate_bits(groups, len(axis.labels), overlap=overlap, weights=weights)
-    n = found.reports or 1
-    share, variance = found.count / n, found.variance / n**2
+    bits = estimate_bits(groups, len(axis.labels), overlap=overlap, weights=weights)
+    n = bits.reports or 1
+    share, variance = bits.count / n, bits.variance / n**2
     checks: list[Check] = []
-    left = mass(n - float(found.count.sum()), math.sqrt(float(found.variance.sum())), n)
-    if complete and found.reports:
+    left = mass(n - float(bits.count.sum()), math.sqrt(float(bits.variance.sum())), n)
+    if complete and bits.reports:
         checks.append(check_sum(left.count, left.std_error, n))
         share = share - variance * (share.sum() - 1) / variance.sum()
-    if complete or not found.reports:
-        left = mass(0.0, 0.0, found.reports)
+    if complete or not bits.reports:
+        left = mass(0.0, 0.0, bits.reports)
     rows, threshold = make_rows(
         axis.labels,
-        found.reports,
+        bits.reports,
         share * n,
         n * np.sqrt(_imposed(variance, variance, complete)),
-        n * np.sqrt(_imposed(found.if_none / n**2, variance, complete)),
+        n * np.sqrt(_imposed(bits.if_none / n**2, variance, complete)),
         correction,
         alpha,
     )
     decoded = as_decoded(
         groups,
-        found,
+        bits,
         rows=rows,
         unlisted=left,
         correction=correction,

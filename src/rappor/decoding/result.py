@@ -25,7 +25,7 @@ __all__ = ["Decoded", "Mass", "Row", "Rows"]
 
 
 class Row(NamedTuple):
-    """One candidate: how many reports hold it, and how sure that is.
+    """One candidate: the estimated number of reports that hold it, with its uncertainty.
 
     `interval` is in reports, `prop_low_95` and `prop_high_95` are the same as shares; both allow
     for the fact that detected strings were chosen by their size.
@@ -84,7 +84,7 @@ class Picked(Sequence[str]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows(Sequence[Row]):
-    """The rows as columns, made into `Row`s when asked for: a million candidates cost arrays only.
+    """The rows as columns, made into `Row`s on demand: a million candidates cost arrays only.
 
     Sorted by estimate, largest first; equal ones by string. `reports` is N.
     """
@@ -145,13 +145,13 @@ class Decoded:
         candidates: M, the candidates tested and corrected for.
         unlisted: reports whose string is none of those detected: not in the list, or too rare.
         chi2_dof: residual χ² per degree of freedom under the noise of the mechanism alone; near 1
-            where the candidates explain the counts.
+            if the candidates explain the counts.
         scale: the factor on variances that was used (at least 1).
         design_effect: the bound on over-dispersion from several reports per client. Closed forms
             widen by it; for strings the scale is measured, and the bound says how much of it
             repeated reports may explain before strings are taken to be missing.
-        robust: whether more than noise, detected strings and repeated reports is in the counts, so
-            that the robust path ran.
+        robust: whether the counts hold more than noise, detected strings and repeated reports
+            explain, so that the robust path ran.
         groups: candidates with the same bits in every cohort, which cannot be told apart.
         untestable: candidates that the detected strings together explain away.
         reports_per_client: the most reports one client can have sent on one value, over all counts

@@ -88,7 +88,7 @@ class Search:
         return least_squares(self.seen, self.design.columns(active), active, self.level)
 
     def robust(self, active: tuple[int, ...], before: Fit | None = None) -> Fit:
-        """Fit with unlisted mass taken out bit by bit, from an earlier fit where there is one."""
+        """Fit with unlisted mass taken out bit by bit, starting at an earlier fit if given."""
         start = self.least_squares(active)
         return robust(self.seen, start, before.law if before else None)
 
@@ -231,7 +231,7 @@ class Search:
 
         A member has had its share of the residuals; against those, it would look too good. Where
         nothing is missing from the list, that matters for borderline members only. In the robust
-        path a string that shares bits with a missing one can look as good as one likes, so all are
+        path a string that shares bits with a missing one can look arbitrarily good, so all are
         tested; large ones in two ways, because left out they look like unlisted mass themselves.
         """
         p_model, p_design = scores.p_model.copy(), scores.p_design.copy()

@@ -30,12 +30,12 @@ class UnlistedLaw:
 
     def posterior_mean(self, residual: FloatArray, variance: FloatArray) -> FloatArray:
         """E[B | residual] for each residual; all arrays are flat."""
-        found = np.empty_like(residual)
+        mean = np.empty_like(residual)
         for start in range(0, len(residual), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
             chance = _likelihood(residual[part], variance[part], self.grid) * self.weight
-            found[part] = (chance @ self.grid) / chance.sum(axis=1)
-        return found
+            mean[part] = (chance @ self.grid) / chance.sum(axis=1)
+        return mean
 
     def evidence(self, residual: FloatArray, variance: FloatArray, lift: float) -> FloatArray:
         """Log f(residual - lift) - log f(residual): how much better a lifted bit explains it.
