@@ -30,7 +30,7 @@ from rappor.decoding.options import Correction
 from rappor.decoding.quality import Check
 from rappor.decoding.realised_variance import realised_variance
 from rappor.decoding.result import Decoded, Rows
-from rappor.decoding.select import Search
+from rappor.decoding.search import Search
 from rappor.decoding.significance import adjust, check_correction, cut_off
 from rappor.errors import DecodeError
 from rappor.mechanism.predicates import Ranges

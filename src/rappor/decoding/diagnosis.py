@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import chdtrc, ndtri
 
 from rappor.decoding.closed_form import Bits
-from rappor.decoding.select import Detail
+from rappor.decoding.search import Detail
 from rappor.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:

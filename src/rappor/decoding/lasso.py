@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.decoding.fit import Fit
-from rappor.decoding.select import Scores, Search
+from rappor.decoding.search import Scores, Search
 from rappor.typing import FloatArray
 
 FOLDS = 5

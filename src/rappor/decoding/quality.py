@@ -29,7 +29,7 @@ from rappor.decoding.diagnosis import (
     residuals,
     rounded,
 )
-from rappor.decoding.select import Detail
+from rappor.decoding.search import Detail
 from rappor.mechanism.channel import channel, expected_ones, ones_variance
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from rappor.decoding.randomization import placement
 from rappor.decoding.realised_variance import realised_variance
 from rappor.decoding.repeats import design_effect, total_repeats
 from rappor.decoding.result import Decoded, Mass, Picked, Rows
-from rappor.decoding.select import Detail, Scores, Search
+from rappor.decoding.search import Detail, Scores, Search
 from rappor.decoding.significance import adjust, cut_off
 from rappor.mechanism.channel import channel
 from rappor.typing import FloatArray

@@ -148,7 +148,7 @@ def test_a_search_among_very_many_candidates_ends_where_the_full_one_does(monkey
     drawn = simulate(POPULATION, PARAMS, 200_000, seed=4)
     many = [*CANDIDATES, *(f"absent {number}" for number in range(2000))]
     full = rappor.decode(drawn.counts, many)
-    monkeypatch.setattr("rappor.decoding.select._ALL_AT_ONCE", 100)
+    monkeypatch.setattr("rappor.decoding.search._ALL_AT_ONCE", 100)
     short = rappor.decode(drawn.counts, many)
     assert [row.string for row in short.detected] == [row.string for row in full.detected]
     assert np.allclose(short.rows.estimate, full.rows.estimate, rtol=1e-9)
