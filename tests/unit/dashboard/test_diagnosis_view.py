@@ -65,6 +65,15 @@ def test_what_is_kept_is_what_decoding_says(result, made):
     assert looked.reports == 60_000
 
 
+def test_checks_that_an_older_version_kept_are_read(result):
+    """Their code was called name."""
+    old = [{"name": check["code"], **check} for check in result.meta["checks"]]
+    for check in old:
+        del check["code"]
+    looked = diagnosis.unpack({**result.meta, "checks": old}, result.table)
+    assert looked.checks == diagnosis.unpack(*result).checks
+
+
 def test_cells_of_the_page_are_rounded_and_none_is_left_out(result):
     looked = diagnosis.unpack(*result)
     document = heat.cells_document(

@@ -217,6 +217,17 @@ def test_results_are_kept_to_the_last_bit():
             assert back.histogram.labels == found.histogram.labels
 
 
+def test_results_that_an_older_version_kept_are_read():
+    """They have warnings and no checks."""
+    made = Counts(Params(3, 1, 1, 0.0, 0.25, 0.75), [1000], [[300, 500, 420]], kind="category")
+    result = pack(decode(made, ["x", "y", "z"]), {"collection": "test"})
+    meta = json.loads(json.dumps(result.meta)) | {"warnings": ["Look at this."]}
+    for key in ("checks", "notes", "reports_per_client"):
+        del meta[key]
+    back = unpack(meta, result.table).found
+    assert back.warnings == ("Look at this.",)
+
+
 def test_the_code_of_a_test_report_records_one(sample, tmp_path, monkeypatch):
     import rappor as package
 
