@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     from rappor.client.client import Client as Client
     from rappor.decoding.compare import compare as compare
     from rappor.decoding.decode import decode as decode
-    from rappor.decoding.diagnose import diagnose as diagnose
+    from rappor.decoding.diagnosis import diagnose as diagnose
+    from rappor.decoding.histogram import Histogram as Histogram
     from rappor.decoding.result import Decoded as Decoded
+    from rappor.decoding.smoothing import smooth as smooth
     from rappor.planning.plan import plan as plan
 
 __all__ = [
@@ -70,16 +72,18 @@ _LAZY = {
     "Client": ("rappor.client.client", ()),
     "Counts": ("rappor.aggregate.counts", _NUMPY),
     "Decoded": ("rappor.decoding.result", _NUMPY),
+    "Histogram": ("rappor.decoding.histogram", _NUMPY),
     "aggregate": ("rappor.aggregate", _NUMPY),
     "attack": ("rappor.attack", ("numpy", "scipy")),
     "charts": ("rappor.charts", ()),
     "compare": ("rappor.decoding.compare", ("numpy", "scipy")),
     "decode": ("rappor.decoding.decode", ("numpy", "scipy")),
     "decoding": ("rappor.decoding", ("numpy", "scipy")),
-    "diagnose": ("rappor.decoding.diagnose", ("numpy", "scipy")),
+    "diagnose": ("rappor.decoding.diagnosis", ("numpy", "scipy")),
     "plan": ("rappor.planning.plan", ("numpy", "scipy")),
     "planning": ("rappor.planning", ("numpy", "scipy")),
     "simulate": ("rappor.simulate", _NUMPY),
+    "smooth": ("rappor.decoding.smoothing", ("numpy", "scipy")),
 }
 
 

@@ -256,7 +256,7 @@ def test_too_few_says_how_many_are_needed_and_shows_them_on_request(analyst):
     analyst.goto("/collections/extensions")
     page = analyst.until("too few")
     title = page.locator(".box h2").inner_text()
-    assert title.startswith("400 so far; 1\u00a0% needs about ")
+    assert title.startswith("400 so far; 1\u00a0% needs at most about ")
     assert "These show only strings above" in page.locator(".box").inner_text()
     analyst.screenshot("results-state-too-few")
     page.get_by_role("link", name="Show anyway").click()

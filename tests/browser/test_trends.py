@@ -115,7 +115,7 @@ def test_a_new_period_costs_one_decode(dashboard, analyst):
     ("name", "state", "words"),
     [
         ("search-engine", "empty", "No reports yet"),
-        ("extensions", "too few", "so far; 1\u00a0% needs about"),
+        ("extensions", "too few", "so far; 1\u00a0% needs at most about"),
     ],
     ids=["empty", "too few"],
 )

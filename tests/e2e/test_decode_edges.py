@@ -83,13 +83,15 @@ def changed(tmp_path: Path, cohort: int, row: str) -> Path:
 
 # Kinds other than strings.
 
+TOO_FEW = "note: Too few reports: a share of 1 % needs about {}; there are 1,000.\n"
+
 
 def test_categories_are_all_shown_with_those_that_are_not_detected(
     run: Run, counts: Callable[..., Path]
 ) -> None:
     file = counts("1000,300,500,420,260")
     done = run("--counts", file, *FOUR, "--categories", "a,b,c", "--json")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, TOO_FEW.format("20,300"))
     assert done.estimates == {
         "a": 100.0,
         "b": 500.0,
@@ -125,7 +127,7 @@ def test_names_of_categories_may_come_from_a_file_in_the_order_of_bits(
 def test_a_boolean_of_one_bit_has_two_rows(run: Run, counts: Callable[..., Path]) -> None:
     file = counts("1000,500")
     done = run("--counts", file, *ONE, "--kind", "boolean", "--reports-per-client", "1", "--json")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, TOO_FEW.format("101,000"))
     assert done.estimates == {
         "true": 500.0,
         "false": 500.0,
@@ -281,7 +283,7 @@ def test_the_wrong_dialect_is_suspected_where_nothing_fits(run: Run) -> None:
     done = run(*FILES, "--candidates", WINDOWS / "candidates.txt")
     assert done.out.startswith("Nothing was detected among 500 candidates.")
     assert "note: no --dialect was given: candidates were placed as rappor-v1 does" in done.err
-    assert "is the dialect the clients' own?" in done.err
+    assert "is the dialect (rappor-v1) that of the clients" in done.err
 
 
 # Several counts.
@@ -309,9 +311,9 @@ def test_periods_are_added_up_only_when_asked_for(run: Run, periods: list[Path])
     assert done.code == 0
     assert set(done.rows) == {"a", "b"}
     assert json.loads(done.out)["reports"] == 2 * 10**5
-    assert "One client may have made up to 2 reports" in done.err
-    done = run("--counts", one, *looked_for, "--reports-per-client", "5", "--json")
-    assert "One client may have made up to 5 reports" in done.err
+    assert json.loads(done.out)["reports_per_client"] == 2
+    done = run("--counts", one, *looked_for, "--reports-per-client", "5", "--diagnose")
+    assert "OK: One client may have sent up to 5 reports on one value" in done.out
 
 
 def test_counts_of_several_p_and_q_are_decoded_together(run: Run, tmp_path: Path) -> None:

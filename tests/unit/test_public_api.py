@@ -61,6 +61,7 @@ LAZY = [
     "Client",
     "Counts",
     "Decoded",
+    "Histogram",
     "aggregate",
     "attack",
     "charts",
@@ -71,6 +72,7 @@ LAZY = [
     "plan",
     "planning",
     "simulate",
+    "smooth",
 ]
 
 
@@ -298,3 +300,35 @@ def test_what_people_wait_for_does_not_load_scipy_stats() -> None:
     modules = "rappor.decoding, rappor.planning, rappor.dashboard.process"
     done = fresh(f"import {modules}; print('scipy.stats' in sys.modules)")
     assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+def test_decoding_exports_these_names() -> None:
+    import rappor.decoding
+
+    assert sorted(rappor.decoding.__all__) == dir(rappor.decoding) == DECODING
+    for name in DECODING:
+        assert getattr(rappor.decoding, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        rappor.decoding.nothing  # noqa: B018
+
+
+DECODING = [
+    "Candidates",
+    "Check",
+    "Compared",
+    "Correction",
+    "Decoded",
+    "Decoder",
+    "Design",
+    "Diagnosis",
+    "Histogram",
+    "Method",
+    "Row",
+    "build_design",
+    "decode_basic",
+    "decode_ordinal",
+    "diagnose",
+    "project_simplex",
+    "read_map",
+    "smooth",
+]

@@ -47,7 +47,7 @@ def _words(verbs: Any) -> dict[str, list[str]]:
 
 def _choices() -> dict[str, str]:
     """Options whose values are known."""
-    from rappor.cli.decode import CORRECTIONS, METHODS
+    from rappor.decoding.options import CORRECTIONS, METHODS
     from rappor.mechanism import DIALECTS, KINDS
     from rappor.params import PRESETS
 

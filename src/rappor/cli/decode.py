@@ -1,4 +1,4 @@
-"""`rappor decode`: counts and candidates to the strings that are out there (§4, R42)."""
+"""`rappor decode`: find the strings behind counts (§4)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,16 @@ from rappor.cli import decode_store
 from rappor.cli.arguments import UsageError, add_kind, add_params, count, ranges_from
 from rappor.cli.decode_inputs import check_targets, design_from, read_counts
 from rappor.cli.output import Ticker, note, say, say_json
+from rappor.decoding.options import CORRECTIONS, METHODS
 from rappor.errors import MissingExtraError
 from rappor.mechanism import DIALECTS
 
 if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
-    from rappor.decoding.histogram import Histogram
     from rappor.decoding.result import Decoded
     from rappor.simulate.judge import Judgement
 
 NOTHING = 4  # the exit code of --exit-code
-CORRECTIONS = {
-    "fdr": "of what is detected, at most alpha is false on average",
-    "holm": "the chance of any false find is at most alpha",
-    "bonferroni": "the same, simpler and a little stricter",
-    "none": "each candidate by itself",
-}
-METHODS = ("auto", "lasso")
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
@@ -37,8 +30,8 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "decode",
         help="find the strings behind counts (results.csv)",
-        description="Tests every candidate against the counts and says how many reports hold each "
-        "one that is there, with a 95 % interval. What is detected comes as a table, as "
+        description="Tests every candidate against the counts and estimates how many reports hold "
+        "each detected one, with a 95 % interval. Results come as a table, as "
         "google/rappor's results.csv, as Parquet, JSON or a chart.",
         epilog="Examples: rappor decode --params params.csv --counts counts.csv "
         "--candidates candidates.txt --dialect google; rappor decode --params params.csv "
@@ -77,6 +70,11 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="the most reports that one client made on one value, in each of --counts",
     )
+    group.add_argument(
+        "--null-reports",
+        action="store_true",
+        help="clients without a value report too, so that fewer bits may be set",
+    )
     add_kind(parser)
     group = parser.add_argument_group("what to look for: one of --candidates and --map for strings")
     group.add_argument(
@@ -98,23 +96,24 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
 
 def _add_tests(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how to test")
-    about = "; ".join(f"{name}: {text}" for name, text in CORRECTIONS.items())
+    corrections = "; ".join(f"{name}: {text.promise}" for name, text in CORRECTIONS.items())
+    methods = "; ".join(f"{name}: {text}" for name, text in METHODS.items())
     group.add_argument(
         "--correction",
         choices=list(CORRECTIONS),
         default="fdr",
         metavar="NAME",
-        help=f"{about} (default: %(default)s)",
+        help=f"{corrections} (default: %(default)s)",
     )
     group.add_argument(
         "--alpha", type=_level, default=0.05, metavar="A", help="error rate (default: %(default)s)"
     )
     group.add_argument(
         "--method",
-        choices=METHODS,
+        choices=list(METHODS),
         default="auto",
         metavar="NAME",
-        help="auto, or lasso for the paper's procedure (default: %(default)s)",
+        help=f"{methods} (default: %(default)s)",
     )
 
 
@@ -134,7 +133,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--truth",
         metavar="FILE",
-        help="the truth.csv of a simulated collection: set what was found beside it",
+        help="the truth.csv of a simulated collection: print results next to the truth",
     )
     group.add_argument(
         "--exit-code", action="store_true", help=f"exit with {NOTHING} when nothing is detected"
@@ -168,12 +167,16 @@ def run(args: argparse.Namespace) -> int:
     return show(args, _decode(args, parts))
 
 
-def show(args: argparse.Namespace, found: Decoded | Histogram) -> int:
-    """Write and print what was found, and say what is to be said about it."""
+def show(args: argparse.Namespace, found: Decoded) -> int:
+    """Write and print a result, its diagnosis if requested, and its notes and warnings."""
     from rappor.cli import result_files, result_table
     from rappor.decoding import exports
 
-    diagnosis = _diagnosis(found) if args.diagnose else None
+    diagnosis = None
+    if args.diagnose:
+        from rappor.decoding.diagnosis import diagnose
+
+        diagnosis = diagnose(found)
     judged = _judgement(found, args.truth) if args.truth is not None else None
     if args.output is not None:
         result_files.write(found, args.output, every=args.all)
@@ -181,10 +184,10 @@ def show(args: argparse.Namespace, found: Decoded | Histogram) -> int:
         result_files.draw(found, args.plot)
     if args.json:
         document = exports.document(found, every=args.all)
-        document |= {} if diagnosis is None else {"diagnosis": diagnosis}
+        document |= {} if diagnosis is None else {"diagnosis": diagnosis.lines()}
         say_json(document | ({} if judged is None else {"judgement": _as_document(judged)}))
     elif judged is not None:
-        for line in (*result_table.beside_truth(judged, every=args.all), ""):
+        for line in (*result_table.next_to_truth(judged, every=args.all), ""):
             say(line)
         say(f"Truth: {judged}")
         for line in result_table.in_words(found):
@@ -196,17 +199,17 @@ def show(args: argparse.Namespace, found: Decoded | Histogram) -> int:
         say()
         say(result_table.summary(found))
     if diagnosis is not None and not args.json:
-        for line in ("", *diagnosis):
+        for line in ("", *diagnosis.lines()):
             say(line)
-    for warning in (*found.warnings, *_suspicion(found)):
-        note(f"note: {_in_options(warning)}")
+    for text in (*found.notes, *found.warnings):
+        note(f"note: {text}")
     if args.output is not None:
         note(result_table.summary(found))
     return NOTHING if args.exit_code and not found.detected else 0
 
 
 def _check_kind(args: argparse.Namespace, kind: str) -> None:
-    """Options that go with the kind, and no others."""
+    """UsageError for options that do not go with the kind."""
     if args.candidates is not None and args.map is not None:
         raise UsageError("give --candidates or --map, not both")
     if kind == "string" and args.candidates is None and args.map is None:
@@ -228,7 +231,7 @@ def _check_kind(args: argparse.Namespace, kind: str) -> None:
             raise UsageError(f"{option} does not go with counts of kind {kind}")
 
 
-def _decode(args: argparse.Namespace, parts: list[Counts]) -> Decoded | Histogram:
+def _decode(args: argparse.Namespace, parts: list[Counts]) -> Decoded:
     from rappor.decoding.decode import decode
 
     with Ticker() as tick:
@@ -245,23 +248,16 @@ def _decode(args: argparse.Namespace, parts: list[Counts]) -> Decoded | Histogra
             correction=args.correction,
             alpha=args.alpha,
             method=args.method,
+            null_reports=args.null_reports,
             progress=tick,
         )
 
 
-def _diagnosis(found: Decoded | Histogram) -> list[str]:
-    from rappor.decoding.diagnose import diagnose
-    from rappor.decoding.exports import plain
-
-    return list(diagnose(plain(found)).lines())
-
-
-def _judgement(found: Decoded | Histogram, name: str) -> Judgement:
-    """What was found beside the truth of a simulation."""
-    from rappor.decoding.exports import plain
+def _judgement(decoded: Decoded, name: str) -> Judgement:
+    """The result next to the truth of a simulation."""
     from rappor.simulate.judge import judge, read_truth
 
-    decoded, truth = plain(found), read_truth(name)
+    truth = read_truth(name)
     held = sum(truth.values())
     if held != decoded.reports:
         note(
@@ -273,20 +269,5 @@ def _judgement(found: Decoded | Histogram, name: str) -> Judgement:
 
 def _as_document(judged: Judgement) -> dict[str, Any]:
     """The judgement, ready for JSON."""
-    found = {each.name: getattr(judged, each.name) for each in fields(judged)}
-    return found | {"rows": [row._asdict() for row in judged.rows]}
-
-
-def _suspicion(found: Decoded | Histogram) -> list[str]:
-    """What to check where the counts hold something, and none of it is on the list."""
-    unexplained = any("hold more than noise" in warning for warning in found.warnings)
-    if found.detected or not unexplained:
-        return []
-    return [
-        "nothing fits, though the counts hold more than noise: is the dialect the clients' own?"
-    ]
-
-
-def _in_options(warning: str) -> str:
-    """A warning of the library in the words of the command."""
-    return warning.replace("give reports_per_client", "give --reports-per-client")
+    facts = {field.name: getattr(judged, field.name) for field in fields(judged)}
+    return facts | {"rows": [row._asdict() for row in judged.rows]}

@@ -1,4 +1,4 @@
-"""What `rappor decode` reads, and where it may write: checked before anything is computed."""
+"""The inputs and targets of `rappor decode`, checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 OUTPUTS = (".csv", ".json", ".parquet")
 PLOTS = (".svg", ".png", ".html", ".json")
-_COMPARED = 100  # candidates whose bits are compared where a map and a dialect are both given
+_COMPARED = 100  # candidates whose bits are compared if both a map and a dialect are given
 
 
 def check_targets(args: argparse.Namespace) -> None:
-    """UsageError, or what the system says, where results could not be written in the end."""
+    """UsageError or OSError if results could not be written in the end."""
     inputs = [*(args.counts or ()), args.candidates, args.map, args.params]
     taken = {_resolved(name) for name in inputs if name is not None}
     for option, endings in (("output", OUTPUTS), ("plot", PLOTS)):
@@ -59,13 +59,13 @@ def _need(package: str, name: str) -> None:
 
 
 def read_counts(args: argparse.Namespace) -> list[Counts]:
-    """The counts of each (p, q); those of one (p, q) added up, if that was asked for."""
+    """The counts of each (p, q); with --sum-periods those of one (p, q) are added up."""
     from rappor.aggregate.counts import Counts
 
     groups: dict[Params, list[Counts]] = {}
     for name in args.counts:
-        found = _read_one(args, name)
-        groups.setdefault(found.params, []).append(found)
+        counts = _read_one(args, name)
+        groups.setdefault(counts.params, []).append(counts)
     if any(len(group) > 1 for group in groups.values()) and not args.sum_periods:
         raise UsageError(
             "several --counts with the same parameters: give --sum-periods to add up periods, or "
@@ -78,7 +78,7 @@ def _read_one(args: argparse.Namespace, name: str) -> Counts:
     from rappor.aggregate.counts import Counts
 
     numbers = (args.preset, args.params, *(getattr(args, field) for field in FIELDS))
-    given = params_from(args) if any(each is not None for each in numbers) else None
+    given = params_from(args) if any(number is not None for number in numbers) else None
     asked = args.kind or _implied(args)
     suffix = Path(name).suffix.lower()
     if suffix not in (".parquet", ".npz"):
@@ -90,24 +90,24 @@ def _read_one(args: argparse.Namespace, name: str) -> Counts:
             dialect=args.dialect,
             reports_per_client=args.reports_per_client,
         )
-    found = Counts.from_parquet(name) if suffix == ".parquet" else Counts.from_npz(name)
-    if given is not None and found.params != given[0]:
+    counts = Counts.from_parquet(name) if suffix == ".parquet" else Counts.from_npz(name)
+    if given is not None and counts.params != given[0]:
         raise DecodeError(f"{name} has parameters of its own, which are not those given")
     for option, mine, theirs in (
-        ("kind", found.kind, asked),
-        ("dialect", found.dialect, args.dialect),
+        ("kind", counts.kind, asked),
+        ("dialect", counts.dialect, args.dialect),
     ):
         if None not in (mine, theirs) and mine != theirs:
             raise DecodeError(f"{name} says {option} {mine}, the command says {theirs}")
     return replace(
-        found,
-        dialect=found.dialect or args.dialect,
-        reports_per_client=args.reports_per_client or found.reports_per_client,
+        counts,
+        dialect=counts.dialect or args.dialect,
+        reports_per_client=args.reports_per_client or counts.reports_per_client,
     )
 
 
 def _implied(args: argparse.Namespace) -> str | None:
-    """The kind that other options speak of."""
+    """The kind that other options imply."""
     if args.categories is not None:
         return "category"
     return None if args.edges is None else "ordinal"
@@ -128,8 +128,8 @@ def design_from(args: argparse.Namespace, counts: Counts, tick: Callable[[str], 
     dialect = counts.dialect
     if dialect is None:
         dialect = "rappor-v1"
-        said = "no --dialect was given: candidates were placed as rappor-v1 does"
-        listed = replace(listed, notes=(*listed.notes, said))
+        text = "no --dialect was given: candidates were placed as rappor-v1 does"
+        listed = replace(listed, notes=(*listed.notes, text))
     done, total = 0, len(listed) * counts.params.m
 
     def placed(more: int) -> None:
@@ -141,13 +141,13 @@ def design_from(args: argparse.Namespace, counts: Counts, tick: Callable[[str], 
 
 
 def _labelled(design: Design, dialect: str, name: str) -> Design:
-    """The design of a map with its dialect, which its first candidates must bear out."""
+    """The design of a map with its dialect; its first candidates must have the dialect's bits."""
     from rappor.decoding.design import build_design
 
     some = design.strings.strings[:_COMPARED]
     built = build_design(some, design.params, dialect)
     for i, text in enumerate(some):
-        mine, theirs = (each.columns([i]).indices.tolist() for each in (design, built))
+        mine, theirs = (placed.columns([i]).indices.tolist() for placed in (design, built))
         if mine != theirs:
             raise DecodeError(f"{name} does not place {show(text)} as dialect {dialect} does")
     return replace(design, dialect=dialect)

@@ -1,4 +1,4 @@
-"""`rappor decode COLLECTION --data DIR`: what a collection has found, straight from the store."""
+"""`rappor decode COLLECTION --data DIR`: decode the counts of a store."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from rappor.params import FIELDS
 if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
     from rappor.collection import Collection
-    from rappor.decoding.histogram import Histogram
     from rappor.decoding.result import Decoded
     from rappor.store import StoredCounts
 
-# What a definition says, and the other form has to be told.
+# Options that a collection's definition replaces.
 _OTHER_FORM = ("counts", "params", "preset", "kind", "dialect", "categories", "edges", *FIELDS)
 _ONLY_HERE = ("data", "period", "by", "version")
 
@@ -46,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def wanted(args: argparse.Namespace) -> bool:
-    """Whether this form is meant; UsageError where it is half meant."""
+    """Whether the arguments ask for this form; UsageError if they mix both."""
     if args.collection is None:
         given = [name for name in _ONLY_HERE if getattr(args, name) is not None]
         if given:
@@ -57,10 +56,9 @@ def wanted(args: argparse.Namespace) -> bool:
     given = [name for name in _OTHER_FORM if getattr(args, name) is not None]
     given += ["sum-periods"] if args.sum_periods else []
     given += ["reports-per-client"] if args.reports_per_client is not None else []
+    given += ["null-reports"] if args.null_reports else []
     if given:
-        raise UsageError(
-            f"--{given[0]} does not go with a collection: its definition says what is to be known"
-        )
+        raise UsageError(f"--{given[0]} does not go with a collection: its definition says it")
     return True
 
 
@@ -70,16 +68,16 @@ def run(args: argparse.Namespace) -> int:
 
     collection, parts = _read(args)
     _check(args, collection)
-    found = {
+    results = {
         name: _decode(args, collection, counts, name) for name, counts in parts.items() if counts
     }
     if args.by is None:
-        return show(args, next(iter(found.values())))
-    return NOTHING if _show_each(args, found) and args.exit_code else 0
+        return show(args, next(iter(results.values())))
+    return NOTHING if _show_each(args, results) and args.exit_code else 0
 
 
 def _read(args: argparse.Namespace) -> tuple[Collection, dict[str, list[Counts]]]:
-    """The counts by the value of what they are split by, "" where they are not."""
+    """The counts by the value of the --by dimension; by "" without one."""
     with closing(open_data(args.data)) as store:
         from rappor.aggregate.stored_counts import split, sum_cells, within
 
@@ -118,7 +116,7 @@ def _check(args: argparse.Namespace, collection: Collection) -> None:
 
 def _decode(
     args: argparse.Namespace, collection: Collection, counts: list[Counts], name: str
-) -> Decoded | Histogram:
+) -> Decoded:
     from rappor.cli.decode_inputs import design_from
     from rappor.decoding.decode import decode
 
@@ -132,19 +130,20 @@ def _decode(
             correction=args.correction,
             alpha=args.alpha,
             method=args.method,
+            null_reports=collection.null_reports,
             progress=lambda text: tick(f"{name}: {text}" if name else text),
         )
 
 
-def _show_each(args: argparse.Namespace, found: dict[str, Decoded | Histogram]) -> bool:
-    """All results, one after the other; whether nothing was detected in any."""
+def _show_each(args: argparse.Namespace, results: dict[str, Decoded]) -> bool:
+    """Print all results, one after the other; return whether nothing was detected in any."""
     from rappor.cli.decode import show
     from rappor.decoding.exports import document
 
     if args.json:
-        parts = {name: document(each, every=args.all) for name, each in found.items()}
+        parts = {name: document(decoded, every=args.all) for name, decoded in results.items()}
         say_json({"collection": args.collection, "by": args.by, "results": parts})
-    for number, (name, each) in enumerate(found.items()):
+    for number, (name, decoded) in enumerate(results.items()):
         part = argparse.Namespace(**vars(args))
         part.output, part.plot = (_named(path, name) for path in (args.output, args.plot))
         part.json = False
@@ -152,8 +151,8 @@ def _show_each(args: argparse.Namespace, found: dict[str, Decoded | Histogram]) 
             continue
         if args.output is None:
             say(f"{'' if number == 0 else chr(10)}{args.by} {name}")
-        show(part, each)
-    return not any(each.detected for each in found.values())
+        show(part, decoded)
+    return not any(decoded.detected for decoded in results.values())
 
 
 def _named(path: str | None, value: str) -> str | None:

@@ -17,11 +17,11 @@ from rappor import files
 from rappor.cli.arguments import UsageError
 
 if TYPE_CHECKING:
-    from rappor.decoding.exports import Result
+    from rappor.decoding.result import Decoded
 
 
-def write(found: Result, name: str, *, every: bool) -> None:
-    """Write the rows in the format that the end of the name says; "-" is CSV to standard output."""
+def write(found: Decoded, name: str, *, every: bool) -> None:
+    """Write the rows in the format of the name's suffix; "-" prints CSV."""
     from rappor.decoding.exports import columns, csv_lines, document, write_parquet
 
     if name == "-":
@@ -41,14 +41,14 @@ def write(found: Result, name: str, *, every: bool) -> None:
                     file.writelines(csv_lines(columns(found, every)))
 
 
-def draw(found: Result, name: str) -> None:
-    """Write the chart in the format that the end of the name says."""
+def draw(found: Decoded, name: str) -> None:
+    """Write the chart in the format of the name's suffix."""
     with replacing(name) as path:
         found.plot().save(path)
 
 
 def target_of(name: str) -> Path:
-    """The file of this name, which need not exist; an error where its folder does not."""
+    """The file of this name, which need not exist; its folder must."""
     try:
         target = Path(name).expanduser().resolve()
     except RuntimeError:
@@ -64,10 +64,10 @@ def target_of(name: str) -> Path:
 
 @contextmanager
 def replacing(name: str, *, private: bool = False) -> Iterator[Path]:
-    """A path to write to; what is written there replaces the named file when it is complete.
+    """A path to write to; the finished file replaces the named one.
 
     Args:
-        name: the file, as the person gave it.
+        name: the file, as given on the command line.
         private: let only the owner read the new file.
     """
     with files.replacing(target_of(name), private=private) as draft:

@@ -6,29 +6,24 @@ import math
 import shutil
 import sys
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rappor.charts.numbers import MINUS, NO_BREAK, show_count, show_share
 from rappor.checks import plural
 from rappor.cli.output import percent, showable, table
-from rappor.decoding.exports import described, plain, shows_all
+from rappor.decoding.exports import described, shows_all
+from rappor.decoding.options import CORRECTIONS
 
 if TYPE_CHECKING:
-    from rappor.decoding.exports import Result
-    from rappor.decoding.rows import Row
+    from rappor.decoding.histogram import Histogram
+    from rappor.decoding.result import Decoded, Row
     from rappor.simulate.judge import Judgement
 
-MOST_ROWS = 50
+MAX_ROWS = 50
 _MISSED_SHOWN = 5
-_LEAST_WIDTH, _WIDE = 16, 100
+_MIN_WIDTH, _WIDE = 16, 100
 _HEAD = ("estimate", "95 % interval", "share", "SNR", "p (adjusted)")
-_RATES = {
-    "fdr": "FDR {alpha}",
-    "holm": "family-wise error {alpha}, Holm",
-    "bonferroni": "family-wise error {alpha}, Bonferroni",
-    "none": "p < {alpha}, not corrected",
-}
-_NOUNS = {  # what a row is, and what one and all of those tested are
+_NOUNS = {  # the noun for a row, for one tested value, and for several
     "string": ("string", "candidate", "candidates"),
     "category": ("category", "category", "categories"),
     "boolean": ("value", "value", "values"),
@@ -38,28 +33,28 @@ _NOUNS = {  # what a row is, and what one and all of those tested are
 _NONE_OF = {"string": "unlisted", "category": "in no category", "ordinal": "in no range"}
 
 
-def lines(found: Result, *, every: bool) -> list[str]:
-    """The rows as a table, at most 50 unless every one was asked for."""
-    decoded = plain(found)
-    whole = shows_all(found, every)
+def lines(decoded: Decoded, *, every: bool) -> list[str]:
+    """The rows as a table: at most 50, or all with `every`."""
+    whole = shows_all(decoded, every)
     rows: list[Row] = list(decoded.rows) if whole else decoded.detected
     one, *tested = _NOUNS[decoded.kind]
     if not rows:
         return [f"Nothing was detected among {plural(decoded.candidates, *tested)}."]
-    shown = rows if every else rows[:MOST_ROWS]
+    shown = rows if every else rows[:MAX_ROWS]
     head = (one, *_HEAD, "detected") if whole else (one, *_HEAD)
     drawn = _align([head, *(_cells(row, whole) for row in shown)])
     left = len(rows) - len(shown)
     if left:
         noun = "rows" if whole else "detected"
         drawn.append(f"… and {left:,} more {noun} (--all prints, --output FILE writes every one)")
-    return drawn + in_words(found)
+    return drawn + in_words(decoded)
 
 
-def in_words(found: Result) -> list[str]:
+def in_words(decoded: Decoded) -> list[str]:
     """An empty line, then the mean and the quantiles of a histogram; nothing for other results."""
-    decoded = plain(found)
-    return ["", *_described(found)] if decoded is not found and decoded.reports else []
+    if decoded.histogram is None or not decoded.reports:
+        return []
+    return ["", *_described(decoded.histogram)]
 
 
 def _cells(row: Row, whole: bool) -> tuple[str, ...]:
@@ -83,7 +78,7 @@ def _p(p: float) -> str:
 
 
 def visible(text: str) -> str:
-    r"""A string in letters that do nothing to a terminal.
+    r"""A string with control characters escaped, safe to print.
 
     >>> print(visible("red\x1b[31m"), visible("a\u202eb"), visible(""))
     red\x1b[31m a\u202eb (empty)
@@ -93,12 +88,12 @@ def visible(text: str) -> str:
 
 
 def _align(rows: list[tuple[str, ...]]) -> list[str]:
-    """A table whose strings are cut to what the terminal has room for."""
+    """A table whose strings are cut to the width of the terminal."""
     numbers = table([row[1:] for row in rows], left=0)
     room = shutil.get_terminal_size((_WIDE, 24)).columns - max(map(len, numbers)) - 2
     shown = [showable(row[0], sys.stdout) for row in rows]
     mark = showable("…", sys.stdout)
-    strings = [_cut(text, max(room, _LEAST_WIDTH), mark) for text in shown]
+    strings = [_cut(text, max(room, _MIN_WIDTH), mark) for text in shown]
     width = max(map(_width, strings))
     return [
         f"{string}{' ' * (width - _width(string))}  {rest}"
@@ -107,7 +102,7 @@ def _align(rows: list[tuple[str, ...]]) -> list[str]:
 
 
 def _width(text: str) -> int:
-    """How many columns of a terminal a text takes up."""
+    """The columns of a terminal that a text takes."""
     return sum(
         0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
         for char in text
@@ -115,7 +110,7 @@ def _width(text: str) -> int:
 
 
 def _cut(text: str, width: int, mark: str) -> str:
-    """A text of at most so many columns, with a mark where it was cut."""
+    """A text of at most `width` columns, with a mark where it was cut."""
     if _width(text) <= width:
         return text
     room = width - len(mark)
@@ -125,13 +120,13 @@ def _cut(text: str, width: int, mark: str) -> str:
     return kept + mark
 
 
-def beside_truth(judged: Judgement, *, every: bool = False) -> list[str]:
+def next_to_truth(judged: Judgement, *, every: bool = False) -> list[str]:
     """Detected strings with their truth, at most 50; then the largest that were missed.
 
-    All of both where every one was asked for.
+    `every` shows all of both.
     """
-    found = [row for row in judged.rows if row.verdict != "missed"]
-    shown = found if every else found[:MOST_ROWS]
+    detected = [row for row in judged.rows if row.verdict != "missed"]
+    shown = detected if every else detected[:MAX_ROWS]
     missed = [row for row in judged.rows if row.verdict == "missed"]
     cells: list[tuple[str, ...]] = [("string", "estimate", "95 % interval", "truth", "verdict")]
     named = missed if every else missed[:_MISSED_SHOWN]
@@ -140,35 +135,34 @@ def beside_truth(judged: Judgement, *, every: bool = False) -> list[str]:
         value, interval = ("–", "–") if row.verdict == "missed" else shown_as
         cells.append((visible(row.string), value, interval, f"{row.truth:,}", row.verdict))
     lines = _align(cells)
-    if len(found) > len(shown):
-        lines.append(f"… and {len(found) - len(shown):,} more detected (--all prints every one)")
+    if len(detected) > len(shown):
+        lines.append(f"… and {len(detected) - len(shown):,} more detected (--all prints every one)")
     if len(missed) > len(named):
         lines.append(f"… and {len(missed) - len(named):,} rarer ones missed")
     return lines
 
 
-def _described(found: Any) -> list[str]:
-    """The mean and the quantiles of a histogram, where they can be said."""
-    facts = described(found)
-    said = []
+def _described(histogram: Histogram) -> list[str]:
+    """The mean and the quantiles of a histogram, if they are known."""
+    facts = described(histogram)
+    lines = []
     if facts["mean"] is not None:
         value, _, low, high = facts["mean"].values()
         shown = show_count(value, low, high)
-        said.append(f"mean {shown.value} (95 % interval: {shown.interval})")
+        lines.append(f"mean {shown.value} (95 % interval: {shown.interval})")
     if facts["quantiles"]:
         rows = [("quantile", "lies in", "95 %: from", "to")]
-        for each in facts["quantiles"]:
-            name = f"{100 * each['probability']:g} %"
-            rows.append((name, each["label"], each["low_label"], each["high_label"]))
-        said += table(rows, left=len(rows[0]))
-    return said
+        for quantile in facts["quantiles"]:
+            name = f"{100 * quantile['probability']:g} %"
+            rows.append((name, quantile["label"], quantile["low_label"], quantile["high_label"]))
+        lines += table(rows, left=len(rows[0]))
+    return lines
 
 
-def summary(found: Result) -> str:
-    """One line: how much was decoded, what was found, what was not, and how well it fits."""
-    decoded = plain(found)
-    rate = _RATES[decoded.correction].format(alpha=percent(decoded.alpha))
-    said = [
+def summary(decoded: Decoded) -> str:
+    """One line: reports, candidates, detections, unlisted mass and the quality of the fit."""
+    rate = CORRECTIONS[decoded.correction].rate.format(alpha=percent(decoded.alpha))
+    facts = [
         f"{plural(decoded.reports, 'report', 'reports')}, "
         f"{plural(decoded.candidates, *_NOUNS[decoded.kind][1:])}: "
         f"{len(decoded.detected):,} detected ({rate})"
@@ -177,9 +171,9 @@ def summary(found: Result) -> str:
     if decoded.kind in _NONE_OF and decoded.reports and left.count != 0:
         share = show_share(left.proportion, left.prop_low_95, left.prop_high_95)
         shown = str(share) if left.std_error else share.value
-        said.append(f"{_NONE_OF[decoded.kind]} {shown.replace(NO_BREAK, ' ')}")
+        facts.append(f"{_NONE_OF[decoded.kind]} {shown.replace(NO_BREAK, ' ')}")
     if not math.isnan(decoded.chi2_dof):
         path = f", robust path {'used' if decoded.robust else 'not needed'}"
         path = path if decoded.kind == "string" else ""
-        said.append(f"χ²/dof {decoded.chi2_dof:.2f}{path}")
-    return "; ".join(said)
+        facts.append(f"χ²/dof {decoded.chi2_dof:.2f}{path}")
+    return "; ".join(facts)

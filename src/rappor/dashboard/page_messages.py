@@ -62,7 +62,7 @@ def too_few(reach: ReportReach, kind: str) -> PageMessage:
     text = f"These show only {noun} above {show_percent(reach.smallest)}."
     if reach.smallest > 1:
         text = f"These can show no {noun} at all."
-    title = f"{reach.reports:,} so far; 1\u00a0% needs about {about(reach.needed)}"
+    title = f"{reach.reports:,} so far; 1\u00a0% needs at most about {about(reach.needed)}"
     return PageMessage(title, text, "warn")
 
 

@@ -31,15 +31,13 @@ from rappor.dashboard.snapshot import Dimensions
 from rappor.dashboard.state import DashboardState
 from rappor.dashboard.state.saved import CandidateVersion
 from rappor.dashboard.templating import as_sentence
+from rappor.decoding import options
 from rappor.errors import ParamsError
 
 UNITS = {"share": "Share", "count": "Count"}
 SCALES = {"linear": "Linear", "log": "Log"}
-CORRECTIONS = {
-    "fdr": "FDR",
-    "holm": "Holm",
-    "bonferroni": "Bonferroni",
-    "none": "None",
+CORRECTIONS: dict[str, str] = {
+    name: correction.title for name, correction in options.CORRECTIONS.items()
 }
 METHODS = {"auto": "auto", "lasso": "lasso, the paper's"}
 DEFAULT_SORT = "-estimate"

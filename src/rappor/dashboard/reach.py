@@ -22,8 +22,8 @@ class ReportReach(NamedTuple):
     Attributes:
         reports: N.
         smallest: the share that is detected in half of all cases.
-        needed: about how many reports it takes to show 1 %; inf if no number would do.
-        useful: results are shown without asking if they can show this share.
+        needed: at most about how many reports it takes for 1 %; inf if none would do.
+        useful: the share that they should show for results to be worth a look.
     """
 
     reports: int
@@ -40,9 +40,10 @@ class ReportReach(NamedTuple):
 def reach_of(
     collection: Collection, period: str, reports: int, candidates: int, alpha: float
 ) -> ReportReach:
-    """What reports can show, by the planner's formula for family-wise error.
+    """By the formula of plans, before anything is decoded: for family-wise error.
 
-    A false discovery rate shows a little more.
+    A decoded table has a threshold of its own, which a false discovery rate and detected strings
+    lower; its check `reports` goes by that one, so that the number here is an upper bound.
 
     >>> from rappor import Params
     >>> paper = Collection("homepage", 1, Params(128, 2, 64, 0.5, 0.5, 0.75))

@@ -9,7 +9,7 @@ from os import PathLike
 from rappor.checks import plural, show
 from rappor.errors import DecodeError
 
-_EXAMPLES = 3  # as many strings as a note quotes
+_EXAMPLES = 3  # strings that a note quotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +85,21 @@ def collected(texts: Sequence[str], notes: Sequence[str] = ()) -> Candidates:
             raise DecodeError(f"a candidate is half a surrogate pair: {show(text)}") from None
     merged = len(texts) - len(strings)
     repeated = _repeated(texts) if merged else ()
-    found = list(notes)
+    all_notes = list(notes)
     if merged:
-        found.append(
+        all_notes.append(
             f"{plural(merged, 'duplicate candidate was', 'duplicate candidates were')} merged, "
             f"such as {quoted(repeated)}"
         )
     spaced = [text for text in strings if text != text.strip()]
     if spaced:
-        found.append(
+        all_notes.append(
             f"{plural(len(spaced), 'candidate has', 'candidates have')} spaces before or after, "
             f"which were kept: {quoted(spaced)}"
         )
     if strings[0] == "":
-        found.append("the empty string is one of the candidates")
-    return Candidates(tuple(strings), merged, tuple(repeated[:_EXAMPLES]), tuple(found))
+        all_notes.append("the empty string is one of the candidates")
+    return Candidates(tuple(strings), merged, tuple(repeated[:_EXAMPLES]), tuple(all_notes))
 
 
 def _repeated(texts: Sequence[str]) -> list[str]:

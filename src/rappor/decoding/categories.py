@@ -1,10 +1,11 @@
-"""Basic RAPPOR: one bit for each category, so that counts decode in closed form (R12-R14, R43)."""
+"""Basic RAPPOR: one bit for each category, so that counts decode in closed form (§2.1)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +15,14 @@ from rappor.aggregate.counts import Counts
 from rappor.checks import between_0_and_1
 from rappor.decoding.closed_form import Bits, Overlap, as_groups, estimate_bits
 from rappor.decoding.intervals import Z_95
+from rappor.decoding.options import Correction
+from rappor.decoding.quality import Check, check_result
+from rappor.decoding.repeats import total_repeats
 from rappor.decoding.result import Decoded, Mass, Rows
 from rappor.decoding.significance import adjust
 from rappor.errors import DecodeError, ParamsError
 from rappor.mechanism.predicates import category_index
-from rappor.typing import FloatArray
+from rappor.typing import FloatArray, Kind
 
 KINDS = ("category", "boolean", "bits")
 
@@ -27,10 +31,11 @@ def decode_basic(
     counts: Counts | Sequence[Counts],
     labels: Sequence[str] | None = None,
     *,
-    correction: str = "fdr",
+    correction: Correction = "fdr",
     alpha: float = 0.05,
     overlap: Overlap = None,
     weights: Literal["best", "reports"] = "best",
+    null_reports: bool = False,
 ) -> Decoded:
     """T = Σ_j (c_ij - p* N_j)/(q*-p*) for each category, boolean or free bit.
 
@@ -43,13 +48,14 @@ def decode_basic(
 
     Args:
         counts: counts of kind category, boolean or bits; or a list of them, with one k, that were
-            made under several p and q (R32). `estimate` is then N times the combined share.
+            made under several p and q. `estimate` is then N times the combined share.
         labels: for a category its categories in order, at most k; for bits optional names; for a
             boolean optional names of true and false.
         correction: how p-values are corrected for all rows: fdr, holm, bonferroni or none.
         alpha: the level of the test.
         overlap: report pairs that two groups share, "bound" or None; see `estimate_bits`.
         weights: "best" (one share in all groups) or "reports" (sum of the groups' counts).
+        null_reports: whether clients without a value report too; for the checks of the result.
 
     Returns:
         Decoded. `unlisted` is N minus all rows: reports of none of the categories; exactly 0 for a
@@ -67,24 +73,24 @@ def decode_basic(
     groups = as_groups(counts, KINDS)
     kind, k = groups[0].kind, groups[0].params.k
     names = _labels(kind, k, labels)
-    found = estimate_bits(groups, min(k, len(names)), overlap=overlap, weights=weights)
-    n = float(found.reports)
-    count, error = found.count, np.sqrt(found.variance)
-    null = np.sqrt(found.if_none)
+    bits = estimate_bits(groups, min(k, len(names)), overlap=overlap, weights=weights)
+    n = float(bits.reports)
+    count, error = bits.count, np.sqrt(bits.variance)
+    null = np.sqrt(bits.if_none)
     if kind == "boolean":
         count = np.append(count, n - count)
         error = np.append(error, error)
-        null = np.append(null, np.sqrt(found.if_all))
-    rows, threshold = make_rows(names, found.reports, count, error, null, correction, alpha)
+        null = np.append(null, np.sqrt(bits.if_all))
+    rows, threshold = make_rows(names, bits.reports, count, error, null, correction, alpha)
     return as_decoded(
         groups,
-        found,
+        bits,
         rows=sort_rows(rows),
-        unlisted=_unlisted(kind, found),
+        unlisted=_unlisted(kind, bits),
         correction=correction,
         alpha=alpha,
         threshold=threshold,
-        warnings=found.warnings + impossible(found),
+        null_reports=null_reports,
     )
 
 
@@ -94,16 +100,16 @@ def make_rows(
     count: FloatArray,
     error: FloatArray,
     null: FloatArray,
-    correction: str,
+    correction: Correction,
     alpha: float,
 ) -> tuple[Rows, float]:
     """Rows with intervals and one-sided tests, in the order given, and the detection threshold.
 
-    The threshold is the estimate that the largest row which is not detected would have needed (the
-    smallest of all where all are); ∞ without reports.
+    The threshold is the estimate that the largest undetected row would have needed (if all rows are
+    detected, the smallest of them); ∞ without reports.
     """
     z = np.divide(count, null, out=np.zeros_like(count), where=null > 0)
-    z[(null == 0) & (count > 0)] = math.inf  # one range, which every report is in
+    z[(null == 0) & (count > 0)] = math.inf  # a single range holds every report
     p_value = ndtr(-z) if reports else np.ones_like(z)
     adjusted = adjust(p_value, correction)
     detected = adjusted <= alpha
@@ -115,7 +121,7 @@ def make_rows(
 
 
 def _critical_p(
-    p_value: FloatArray, detected: NDArray[np.bool_], correction: str, alpha: float
+    p_value: FloatArray, detected: NDArray[np.bool_], correction: Correction, alpha: float
 ) -> float:
     """The largest p-value with which the best row that is not detected would be; by bisection.
 
@@ -173,37 +179,21 @@ def _unlisted(kind: str, found: Bits) -> Mass:
     return mass(left, math.sqrt(float(found.variance.sum())), found.reports)
 
 
-def impossible(found: Bits) -> tuple[str, ...]:
-    """A warning where estimates lie further outside [0, N] than noise takes them."""
-    if not found.reports or not len(found.count):
-        return ()
-    beyond = float(-ndtri(1e-4 / len(found.count)))
-    below = found.count < -beyond * np.sqrt(found.if_none)
-    above = found.count - found.reports > beyond * np.sqrt(found.if_all)
-    wrong = int((below | above).sum())
-    if not wrong:
-        return ()
-    rows = "1 row is" if wrong == 1 else f"{wrong} rows are"
-    return (
-        f"{rows} below 0 or above all reports by more than noise; "
-        "were the reports made with these parameters?",
-    )
-
-
 def as_decoded(
     groups: Sequence[Counts],
     found: Bits,
     *,
     rows: Rows,
     unlisted: Mass,
-    correction: str,
+    correction: Correction,
     alpha: float,
     threshold: float,
-    warnings: tuple[str, ...],
+    null_reports: bool = False,
+    checks: Sequence[Check] = (),
 ) -> Decoded:
-    """The Decoded of a closed form."""
+    """The Decoded of a closed form; `checks` are those of its kind only."""
     first = groups[0]
-    return Decoded(
+    decoded = Decoded(
         rows=rows,
         reports=found.reports,
         candidates=len(rows),
@@ -215,9 +205,9 @@ def as_decoded(
         robust=False,
         groups=(),
         untestable=(),
-        warnings=warnings,
+        reports_per_client=total_repeats(groups),
         params_digest=" ".join(dict.fromkeys(group.params.digest for group in groups)),
-        kind=first.kind,
+        kind=cast(Kind, first.kind),
         dialect=first.dialect,
         correction=correction,
         alpha=alpha,
@@ -225,6 +215,8 @@ def as_decoded(
         threshold=threshold,
         detail=found,
     )
+    found_checks = check_result(decoded, groups, null_reports=null_reports, more=checks)
+    return replace(decoded, checks=found_checks)
 
 
 def _labels(kind: str, k: int, labels: Sequence[str] | None) -> list[str]:

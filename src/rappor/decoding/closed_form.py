@@ -1,11 +1,10 @@
 """The closed form for many bits and several groups of reports: T, its variance, its weights.
 
-R32, R36, R43; docs/theory/basic.md derives each line.
+docs/theory/basic.md derives each line.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -17,10 +16,11 @@ from scipy.special import chdtrc
 
 from rappor.aggregate.counts import Counts
 from rappor.checks import show
+from rappor.decoding.observe import pooled_shares
 from rappor.decoding.repeats import shared_noise
 from rappor.errors import DecodeError
 from rappor.mechanism.channel import channel
-from rappor.typing import FloatArray
+from rappor.typing import FloatArray, IntArray
 
 Overlap = ArrayLike | Literal["bound"] | None
 
@@ -39,7 +39,10 @@ class Bits:
         design_effect: the largest factor by which repeated reports widened a variance.
         chi2_dof: disagreement between groups per degree of freedom; nan for one group, which
             leaves none.
-        warnings: what a reader should know.
+        agreement: the p-value of that disagreement; 1 for one group.
+        totals: reports by cohort over all groups, shape (m,); None if their numbers of cohorts
+            differ.
+        may_overlap: whether clients may have reported in two groups, which `variance` leaves out.
     """
 
     reports: int
@@ -50,7 +53,9 @@ class Bits:
     weights: FloatArray
     design_effect: float
     chi2_dof: float
-    warnings: tuple[str, ...]
+    agreement: float
+    totals: IntArray | None
+    may_overlap: bool
 
 
 def as_groups(counts: Counts | Sequence[Counts], kinds: Sequence[str]) -> list[Counts]:
@@ -95,17 +100,20 @@ def estimate_bits(
         raise DecodeError(f"weights must be 'best' or 'reports', got {show(weights)}")
     pairs = _pairs(groups, overlap)
     full = [index for index, group in enumerate(groups) if group.reports]
-    warnings = _about_repeats(groups, overlap)
+    totals = None
+    if len({group.params.m for group in groups}) == 1:
+        totals = np.sum([group.totals for group in groups], axis=0)
+    may_overlap = overlap is None and any(_max_pairs(*pair) for pair in combinations(groups, 2))
     if not full:
         zeros = np.zeros(bits)
         none = np.zeros((bits, len(groups)))
-        said = ("There are no reports.", *warnings)
-        return Bits(0, zeros, zeros, zeros, zeros, none, 1.0, float("nan"), said)
+        nan = float("nan")
+        return Bits(0, zeros, zeros, zeros, zeros, none, 1.0, nan, 1.0, totals, may_overlap)
     used = [groups[index] for index in full]
     pairs = pairs[np.ix_(full, full)]
     sizes = np.array([group.reports for group in used], dtype=np.float64)
     total = sum(group.reports for group in used)
-    share = np.array([_shares(group, bits) for group in used]).T
+    share = np.array([pooled_shares(group, bits) for group in used]).T
     single = _Noise(used, sizes, np.zeros_like(pairs))
     noise = _Noise(used, sizes, pairs)
 
@@ -118,24 +126,24 @@ def estimate_bits(
         pooled = (best_weights(of.at(np.zeros(bits))) * share).sum(axis=1)
         w = best_weights(of.at(np.clip(pooled, 0, 1)))
     held = np.clip((w * share).sum(axis=1), 0, 1)
-    found = combine(share, noise.at(held), w)
+    combined = combine(share, noise.at(held), w)
     alone = combine(share, _Noise(used, sizes, None).at(held), w).variance
     # The weighted share is not quite the share of all reports: groups are samples too.
     sampling = held * (1 - held) * ((w - sizes / total) ** 2 / sizes).sum(axis=1)
     apart = single.at(held) + np.eye(len(used)) * np.outer(held * (1 - held), 1 / sizes)[:, None, :]
-    chi2_dof, differ = _disagreement(combine(share, apart).chi2, len(used))
-    if sum(n * _least_noise(group) for n, group in zip(sizes, used, strict=True)) < 10:
-        warnings += (f"Only {total} reports: intervals and p-values are rough.",)
+    chi2_dof, agreement = _disagreement(combine(share, apart).chi2, len(used))
     return Bits(
         reports=total,
-        count=found.value * total,
-        variance=(found.variance + sampling) * total**2,
+        count=combined.value * total,
+        variance=(combined.variance + sampling) * total**2,
         if_none=_quadratic(w, noise.at(np.zeros(bits))) * total**2,
         if_all=_quadratic(w, noise.at(np.ones(bits))) * total**2,
         weights=_spread_out(w, full, len(groups)),
-        design_effect=float(np.max(found.variance / alone, initial=1.0)),
+        design_effect=float(np.max(combined.variance / alone, initial=1.0)),
         chi2_dof=chi2_dof,
-        warnings=warnings + differ,
+        agreement=agreement,
+        totals=totals,
+        may_overlap=may_overlap,
     )
 
 
@@ -163,24 +171,9 @@ class _Noise:
         return np.eye(len(self.if_one)) * own[:, None, :] + self.shared
 
 
-def _shares(group: Counts, bits: int) -> list[float]:
-    """(C - p* N) / (q* - p*) / N for each bit: `estimate_bit`, in whole numbers for speed."""
-    p_star, q_star = channel(group.params)
-    unit = math.lcm(p_star.denominator, q_star.denominator)
-    reports = group.reports
-    offset, step = int(p_star * unit) * reports, int((q_star - p_star) * unit)
-    ones = group.ones[:, :bits].sum(axis=0).tolist()
-    return [(c * unit - offset) / step / reports for c in ones]
-
-
 def _quadratic(w: FloatArray, covariance: FloatArray) -> FloatArray:
     found: FloatArray = np.einsum("ng,ngh,nh->n", w, covariance, w)
     return found
-
-
-def _least_noise(group: Counts) -> float:
-    p_star, q_star = channel(group.params)
-    return float(min(p_star * (1 - p_star), q_star * (1 - q_star)))
 
 
 def _spread_out(w: FloatArray, full: list[int], groups: int) -> FloatArray:
@@ -197,7 +190,7 @@ def _same_memo(one: Counts, other: Counts) -> bool:
     )
 
 
-def _most_pairs(one: Counts, other: Counts) -> float:
+def _max_pairs(one: Counts, other: Counts) -> float:
     """Σ_j min(N_gj R_g', N_g'j R_g), or 0 where the groups do not share B'."""
     if not _same_memo(one, other) or one.params.f == 0:
         return 0.0
@@ -210,7 +203,7 @@ def _pairs(groups: Sequence[Counts], overlap: Overlap) -> FloatArray:
     number = len(groups)
     most = np.zeros((number, number))
     for g, other in combinations(range(number), 2):
-        most[g, other] = most[other, g] = _most_pairs(groups[g], groups[other])
+        most[g, other] = most[other, g] = _max_pairs(groups[g], groups[other])
     if overlap is None:
         return np.zeros_like(most)
     if isinstance(overlap, str):
@@ -229,28 +222,13 @@ def _pairs(groups: Sequence[Counts], overlap: Overlap) -> FloatArray:
     return given
 
 
-def _about_repeats(groups: Sequence[Counts], overlap: Overlap) -> tuple[str, ...]:
-    said: list[str] = []
-    if any(group.reports_per_client is None and group.params.f > 0 for group in groups):
-        said.append("How often one client reported one value is not known; intervals assume once.")
-    if overlap is None and any(_most_pairs(*pair) for pair in combinations(groups, 2)):
-        said.append(
-            "Intervals assume that no client reported in two of the groups; "
-            'if some did, give overlap="bound".'
-        )
-    return tuple(said)
-
-
-def _disagreement(chi2: FloatArray, groups: int) -> tuple[float, tuple[str, ...]]:
+def _disagreement(chi2: FloatArray, groups: int) -> tuple[float, float]:
+    """χ² per degree of freedom between groups, and its p-value."""
     if groups == 1:
-        return float("nan"), ()
-    dof = (groups - 1) * len(chi2)
+        return float("nan"), 1.0
+    freedom = (groups - 1) * len(chi2)
     total = float(chi2.sum())
-    if chdtrc(dof, total) >= 1e-3:
-        return total / dof, ()
-    return total / dof, (
-        "The groups differ by more than noise; the result is a weighted mean of different shares.",
-    )
+    return total / freedom, float(chdtrc(freedom, total))
 
 
 class Combined(NamedTuple):

@@ -1,7 +1,7 @@
-"""Did shares differ between two subsets or two periods: a test for every candidate (R19).
+"""Did shares differ between two subsets or two periods: a test for each candidate.
 
 Both are fitted on the strings found in either, so that a share means the same in both; the
-difference d = s1 - s2 has the sum of the two variances, and |d| / √(v1 + v2) is held against the
+difference d = s1 - s2 has the sum of the two variances, and |d| / √(v1 + v2) is tested against the
 normal law, two-sided. docs/compare.md says what that assumes.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
-from typing import Any, NamedTuple, cast, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,11 @@ from rappor.decoding.candidates import Candidates
 from rappor.decoding.decode import _labels, decode
 from rappor.decoding.design import Design
 from rappor.decoding.intervals import TAIL, Z_95
+from rappor.decoding.options import Correction
+from rappor.decoding.quality import Check
 from rappor.decoding.realised_variance import realised_variance
-from rappor.decoding.result import Decoded
-from rappor.decoding.rows import Rows
-from rappor.decoding.select import Search
+from rappor.decoding.result import Decoded, Rows
+from rappor.decoding.search import Search
 from rappor.decoding.significance import adjust, check_correction, cut_off
 from rappor.errors import DecodeError
 from rappor.mechanism.predicates import Ranges
@@ -54,8 +55,9 @@ def compare(
     candidates: Named = None,
     *,
     dialect: str | None = None,
-    correction: str = "fdr",
+    correction: Correction = "fdr",
     alpha: float = 0.05,
+    null_reports: bool = False,
 ) -> Compared:
     """Which candidates have another share in one collection of reports than in another.
 
@@ -69,9 +71,10 @@ def compare(
         one: the first counts.
         other: the second; kind, dialect, k, h and m must agree, f, p and q may differ.
         candidates: as for `decode`.
-        dialect: how clients place strings; the counts' own where that is not given.
+        dialect: how clients place strings; default: the dialect of the counts.
         correction: "fdr", "holm", "bonferroni" or "none".
         alpha: the error rate that the correction keeps.
+        null_reports: whether clients without a value report too, as for `decode`.
 
     Raises:
         DecodeError: the counts do not belong together, or one of them has no reports.
@@ -90,16 +93,18 @@ def compare(
     chosen = dialect or _agree(one, other)
     if not isinstance(candidates, (str, PathLike, Candidates, Design, Ranges, type(None))):
         candidates = list(candidates)  # read twice
-    asked = partial(decode, dialect=chosen, correction=correction, alpha=alpha)
+    asked = partial(
+        decode, dialect=chosen, correction=correction, alpha=alpha, null_reports=null_reports
+    )
     first = asked(one, candidates)
-    if isinstance(first, Decoded) and one.kind == "string":
+    if one.kind == "string":
         design: Design = first.detail.search.design
-        second = cast(Decoded, asked(other, design))
+        second = asked(other, design)
         robust = first.robust or second.robust
         sides = _fitted(first, second, one, other, robust)
         names = list(design.strings.strings)
     else:
-        second, robust = cast(Decoded, asked(other, candidates)), False
+        second, robust = asked(other, candidates), False
         names = sorted(first.rows.strings)
         if one.kind == "boolean":  # false is one minus true: no test of its own
             names = list(_labels(candidates) or ("true",))[:1]
@@ -114,7 +119,8 @@ def compare(
         candidates=len(rows),
         robust=robust,
         untestable=tuple(untestable),
-        warnings=_warnings(first.warnings, second.warnings),
+        checks=_checks(first.checks, second.checks),
+        notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
         kind=one.kind,
         dialect=chosen,
         correction=correction,
@@ -123,7 +129,7 @@ def compare(
 
 
 def _agree(one: Counts, other: Counts) -> str | None:
-    """The dialect of both, or DecodeError where the two cannot be compared."""
+    """The dialect of both, or DecodeError if the two cannot be compared."""
     for name, counts in (("first", one), ("second", other)):
         if not isinstance(counts, Counts):
             raise DecodeError(f"the {name} of the two must be Counts, got {show(counts)}")
@@ -220,7 +226,7 @@ def _rows(
 def _intervals(
     difference: FloatArray, error: FloatArray, different: NDArray[np.bool_], threshold: float
 ) -> tuple[FloatArray, FloatArray]:
-    """95 % limits, within -1 and 1; the one towards 0 allows for selection where there was one."""
+    """95 % limits, within -1 and 1; of selected rows the limit towards 0 allows for selection."""
     reach = np.full(len(error), np.inf)
     np.multiply(Z_95, error, out=reach, where=np.isfinite(error))
     low, high = difference - reach, difference + reach
@@ -252,15 +258,15 @@ def nearest(z: FloatArray, threshold: float) -> FloatArray:
     return low
 
 
-def _warnings(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    """What was said of both, once; of one, with its name."""
-    both = [line for line in first if line in second]
-    one = [f"First: {line}" for line in first if line not in both]
-    other = [f"Second: {line}" for line in second if line not in both]
-    return tuple(dict.fromkeys((*both, *one, *other)))
+def _checks(first: Sequence[Check], second: Sequence[Check]) -> tuple[Check, ...]:
+    """The checks of both: equal ones once, the others with the name of their side."""
+    both = [check for check in first if check in second]
+    one = [check._replace(text=f"First: {check.text}") for check in first if check not in both]
+    other = [check._replace(text=f"Second: {check.text}") for check in second if check not in both]
+    return tuple(sorted((*both, *one, *other), key=lambda check: check.ok))
 
 
-_MOST_ROWS = 50
+_MAX_ROWS = 50
 
 
 class Difference(NamedTuple):
@@ -335,7 +341,7 @@ class Differences(Sequence[Difference]):
     def __getitem__(self, index: slice) -> list[Difference]: ...
     def __getitem__(self, index: int | slice) -> Difference | list[Difference]:
         if isinstance(index, slice):
-            return [self.row(each) for each in range(*index.indices(len(self)))]
+            return [self.row(place) for place in range(*index.indices(len(self)))]
         return self.row(range(len(self))[index])
 
     def __iter__(self) -> Iterator[Difference]:
@@ -353,7 +359,8 @@ class Compared:
         robust: whether heavy strings are missing from the list in either, so that both were fitted
             by the robust path.
         untestable: candidates that the strings found in either explain away; their p-value is 1.
-        warnings: what a reader should know before believing the table, in plain English.
+        checks: whether both results are good; see `Decoded.checks`.
+        notes: what was done to the input, in plain English.
     """
 
     rows: Differences
@@ -361,11 +368,17 @@ class Compared:
     candidates: int
     robust: bool
     untestable: tuple[str, ...]
-    warnings: tuple[str, ...]
     kind: str
     dialect: str | None
     correction: str
     alpha: float
+    checks: tuple[Check, ...] = field(default=(), repr=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader should know before believing the table: the texts of failed checks."""
+        return tuple(check.text for check in self.checks if not check.ok)
 
     @property
     def different(self) -> list[Difference]:
@@ -382,30 +395,33 @@ class Compared:
     def to_arrow(self) -> Any:
         """The rows as a pyarrow Table."""
         pyarrow = frames._package("pyarrow", "to_arrow")
-        found = self.rows.columns()
-        return pyarrow.table({**found, "string": pyarrow.array(found["string"], pyarrow.string())})
+        columns = self.rows.columns()
+        return pyarrow.table(
+            {**columns, "string": pyarrow.array(columns["string"], pyarrow.string())}
+        )
 
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
         return frames._package("pandas", "to_pandas").DataFrame(self.rows.columns())
 
     def _repr_html_(self) -> str:
-        found = self.different
-        verb = "differs" if len(found) == 1 else "differ"
-        said = [
-            f"{len(found):,} of {self.candidates:,} candidates {verb} between {self.reports[0]:,} "
-            f"and {self.reports[1]:,} reports.",
+        different = self.different
+        verb = "differs" if len(different) == 1 else "differ"
+        lines = [
+            f"{len(different):,} of {self.candidates:,} candidates {verb} between "
+            f"{self.reports[0]:,} and {self.reports[1]:,} reports.",
+            *self.notes,
             *self.warnings,
         ]
         head = ("String", "First", "Second", "Difference", "95 % interval", "Adjusted p-value")
         cells = "".join(f'<th scope="col">{name}</th>' for name in head)
-        body = "".join(_html_row(row) for row in found[:_MOST_ROWS])
-        if not found:
+        body = "".join(_html_row(row) for row in different[:_MAX_ROWS])
+        if not different:
             body = f'<tr><td colspan="{len(head)}">No difference was found.</td></tr>'
-        elif len(found) > _MOST_ROWS:
-            note = f"{len(found) - _MOST_ROWS:,} more rows that differ are not shown."
+        elif len(different) > _MAX_ROWS:
+            note = f"{len(different) - _MAX_ROWS:,} more rows that differ are not shown."
             body += f'<tr><td colspan="{len(head)}">{note}</td></tr>'
-        caption = "<br>".join(escaping.escape(line) for line in said)
+        caption = "<br>".join(escaping.escape(line) for line in lines)
         return (
             f"<table><caption>{caption}</caption><thead><tr>{cells}</tr></thead>"
             f"<tbody>{body}</tbody></table>"

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 from rappor.aggregate.counts import Counts
 from rappor.checks import between_0_and_1, show
 from rappor.decoding.candidates import Candidates
 from rappor.decoding.design import Design, build_design
 from rappor.decoding.mapfile import read_map
+from rappor.decoding.options import Correction, Method
 from rappor.decoding.result import Decoded
 from rappor.decoding.significance import check_correction
-from rappor.decoding.strings import METHODS, decode_strings
+from rappor.decoding.strings import DECODERS, Decoder, decode_strings
 from rappor.errors import DecodeError
 from rappor.mechanism.predicates import Ranges
-
-if TYPE_CHECKING:
-    from rappor.decoding.histogram import Histogram
 
 Progress = Callable[[str], None]
 Given = Iterable[str | bytes] | str | PathLike[str] | Candidates | Design
@@ -29,27 +28,31 @@ def decode(
     candidates: Given | Ranges | None = None,
     *,
     dialect: str | None = None,
-    correction: str = "fdr",
+    correction: Correction = "fdr",
     alpha: float = 0.05,
-    method: str = "auto",
+    method: Method | Decoder = "auto",
+    null_reports: bool = False,
     progress: Progress | None = None,
-) -> Decoded | Histogram:
-    """Which strings are out there, how many reports hold each, and how sure that is.
+) -> Decoded:
+    """Estimate which strings clients hold, and how many reports hold each.
 
     Args:
-        counts: one Counts, or several that differ in p and q only (R32).
+        counts: one Counts, or several that differ in p and q only.
         candidates: strings to look for: a list, the path of a .txt, .csv or .parquet file or of a
             google/rappor map.csv, or a `Design` made before. For categories their names in the
             order of bits; for ordinals the `Ranges`, or None.
-        dialect: how clients place strings; the counts' own where that is not given.
-        correction: "fdr", "holm", "bonferroni" or "none".
+        dialect: how clients place strings; default: the dialect of the counts.
+        correction: "fdr", "holm", "bonferroni" or "none"; see `options.CORRECTIONS`.
         alpha: the error rate that the correction keeps.
-        method: "auto", or "lasso" for the paper's procedure.
-        progress: called with a line of text now and then.
+        method: "auto", "lasso" for the paper's procedure, or an object with the methods of
+            `rappor.decoding.Decoder`. For strings only.
+        null_reports: whether clients without a value report too, with no bit set. Estimates do not
+            change; the check of the share of set bits does.
+        progress: called with a line of text after each step.
 
     Returns:
-        `Decoded`, or a `Histogram` for ordinal counts. The same input gives the same result to the
-        last bit, whatever the order of the candidates.
+        `Decoded`; for ordinal counts its `histogram` has the mean and quantiles. The same input
+        gives the same result to the last bit, whatever the order of the candidates.
     """
     parts = [counts] if isinstance(counts, Counts) else counts
     if isinstance(parts, Iterable):
@@ -58,28 +61,47 @@ def decode(
         raise DecodeError(f"counts must be Counts, or a list of them; got {show(counts)}")
     check_correction(correction)
     between_0_and_1("alpha", alpha)
-    if not isinstance(method, str) or method not in METHODS:
-        raise DecodeError(f"method must be one of {', '.join(METHODS)}; got {show(method)}")
+    decoder = _decoder(method)
     kind = parts[0].kind
     if kind == "ordinal":
         from rappor.decoding.ordinal import decode_ordinal
 
         is_file = isinstance(candidates, (str, PathLike))
         ranges: Any = _labels(candidates) if is_file else candidates  # checked there
-        return decode_ordinal(parts, ranges, correction=correction, alpha=alpha)
+        histogram = decode_ordinal(
+            parts, ranges, correction=correction, alpha=alpha, null_reports=null_reports
+        )
+        return replace(histogram.decoded, histogram=histogram)
     if kind != "string":
         from rappor.decoding.categories import decode_basic
 
-        return decode_basic(parts, _labels(candidates), correction=correction, alpha=alpha)
+        return decode_basic(
+            parts,
+            _labels(candidates),
+            correction=correction,
+            alpha=alpha,
+            null_reports=null_reports,
+        )
     design, notes = _design(parts[0], candidates, dialect)
     return decode_strings(
         parts,
         design,
         correction=correction,
         alpha=alpha,
-        method=method,
+        decoder=decoder,
         notes=notes,
+        null_reports=null_reports,
         progress=progress,
+    )
+
+
+def _decoder(method: object) -> Decoder:
+    if isinstance(method, str) and method in DECODERS:
+        return DECODERS[method]
+    if not isinstance(method, str) and callable(getattr(method, "find", None)):
+        return cast(Decoder, method)
+    raise DecodeError(
+        f"method must be one of {', '.join(DECODERS)}, or a Decoder; got {show(method)}"
     )
 
 

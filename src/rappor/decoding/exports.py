@@ -1,7 +1,7 @@
-"""Decoded results as the text and bytes of files: results.csv, JSON and Parquet (R42).
+"""Decoded results as the text and bytes of files: results.csv, JSON and Parquet.
 
-google/rappor's results.csv with more columns. The same result gives the same bytes, whether the
-command line or a page asks for them.
+google/rappor's results.csv with more columns. The command line and the dashboard
+write the same bytes for the same result.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from rappor.errors import DecodeError
 
 if TYPE_CHECKING:
     from rappor.decoding.histogram import Histogram
-
-    Result = Decoded | Histogram
 
 # google/rappor's seven, then ours.
 COLUMNS = (
@@ -43,6 +41,8 @@ _FACTS = (
     "groups",
     "untestable",
     "warnings",
+    "notes",
+    "reports_per_client",
     "params_digest",
     "kind",
     "dialect",
@@ -54,21 +54,16 @@ _FACTS = (
 _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
-def shows_all(found: Result, every: bool) -> bool:
+def shows_all(found: Decoded, every: bool) -> bool:
     """Whether rows that were not detected are shown too.
 
     Always, except for strings: the intervals of other kinds allow for no selection.
     """
-    return every or plain(found).kind != "string"
+    return every or found.kind != "string"
 
 
-def plain(found: Result) -> Decoded:
-    """The table itself, also of a histogram."""
-    return found if isinstance(found, Decoded) else found.decoded
-
-
-def columns(found: Result, every: bool) -> dict[str, list[Any]]:
-    """The columns to write by name, as plain numbers; `detected` is the last where it varies."""
+def columns(found: Decoded, every: bool) -> dict[str, list[Any]]:
+    """The columns to write by name, as plain numbers; `detected` comes last, if it varies."""
     whole = shows_all(found, every)
     table = frames.columns(found.rows, detected_only=not whole)
     names = (*COLUMNS, "detected") if whole else COLUMNS
@@ -78,7 +73,7 @@ def columns(found: Result, every: bool) -> dict[str, list[Any]]:
 
 
 def csv_lines(table: dict[str, list[Any]]) -> Iterator[str]:
-    r"""The lines of a results.csv; a number that is not there is an empty cell.
+    r"""The lines of a results.csv; a missing number is an empty cell.
 
     >>> list(csv_lines({"string": ["a,b"], "snr": [math.nan], "detected": [True]}))
     ['string,snr,detected\n', '"a,b",,true\n']
@@ -100,33 +95,34 @@ def write_parquet(table: dict[str, list[Any]], path: str | PathLike[str] | Binar
     parquet.write_table(pa.table(arrays), path)
 
 
-def document(found: Result, *, every: bool) -> dict[str, Any]:
+def document(found: Decoded, *, every: bool) -> dict[str, Any]:
     """Everything that is known, ready for JSON: ∞ as "inf", what is not a number as null."""
-    decoded, table = plain(found), columns(found, every)
+    table = columns(found, every)
     rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
     facts = {
-        "reports": decoded.reports,
-        "candidates": decoded.candidates,
-        "cohorts": decoded.cohorts,
-        "detected": len(decoded.detected),
+        "reports": found.reports,
+        "candidates": found.candidates,
+        "cohorts": found.cohorts,
+        "detected": len(found.detected),
         "rows": rows,
-        "unlisted": asdict(decoded.unlisted),
-        **{name: getattr(decoded, name) for name in _FACTS},
+        "unlisted": asdict(found.unlisted),
+        **{name: getattr(found, name) for name in _FACTS},
+        "checks": [check._asdict() for check in found.checks],
     }
-    if decoded is not found:
-        facts |= described(found)
+    if found.histogram is not None:
+        facts |= described(found.histogram)
     ready: dict[str, Any] = without_nan(facts)
     return ready
 
 
-def described(histogram: Any) -> dict[str, Any]:
-    """The mean and some quantiles of a histogram; None where they cannot be said."""
+def described(histogram: Histogram) -> dict[str, Any]:
+    """The mean and some quantiles of a histogram; None if they are not known."""
     try:
         mean = histogram.mean()._asdict()
     except DecodeError:
         mean = None
     try:
-        quantiles = [histogram.quantile(each)._asdict() for each in _QUANTILES]
+        quantiles = [histogram.quantile(probability)._asdict() for probability in _QUANTILES]
     except DecodeError:
         quantiles = None
     return {"mean": mean, "quantiles": quantiles}

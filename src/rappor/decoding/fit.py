@@ -1,6 +1,6 @@
-"""Fit the strings that are there: shares, their covariance and a score for every bit (R39).
+"""Fit the strings that are there: shares, their covariance and a score for each bit (§4).
 
-Weighted least squares with an intercept for unlisted mass that is spread evenly; and, where heavy
+Weighted least squares with an intercept for unlisted mass that is spread evenly; and, if heavy
 strings are missing from the list, the same with each bit's unlisted mass taken out first.
 """
 
@@ -71,7 +71,7 @@ class Fit:
 
     @property
     def chi2_dof(self) -> float:
-        """Near 1 where noise explains all that the fit leaves."""
+        """Near 1 if noise explains all that the fit leaves."""
         return self.chi2 / max(self.freedom, 1)
 
     def times(self, weight: FloatArray) -> FloatArray:
@@ -93,8 +93,8 @@ def least_squares(
         weight = 1.0 / (seen.variance(fitted.reshape(shape)).ravel() + extra)
         covariance = inverse_information(columns, level, weight)
         pull = weight * y
-        found = covariance @ np.concatenate([[level @ pull], columns.T @ pull])
-        fitted = found[0] * level + columns @ found[1:]
+        estimate = covariance @ np.concatenate([[level @ pull], columns.T @ pull])
+        fitted = estimate[0] * level + columns @ estimate[1:]
         residual = np.where(live, y - fitted, 0.0)
         variance = seen.variance(fitted.reshape(shape)).ravel()
         before, extra = extra, between_bits(residual, variance, freedom, certain=seen.repeated)
@@ -103,8 +103,8 @@ def least_squares(
     weight = 1.0 / (variance + extra)
     return Fit(
         active=active,
-        share=found[1:],
-        intercept=float(found[0]),
+        share=estimate[1:],
+        intercept=float(estimate[0]),
         covariance=inverse_information(columns, level, weight),
         columns=columns,
         level=level,
@@ -148,7 +148,7 @@ def between_bits(
 ) -> float:
     """τ² >= 0 with Σ residual²/(variance + τ²) = freedom: what noise does not explain.
 
-    0 where noise alone might leave as much: an excess that three standard deviations of χ² cover
+    0 if noise alone might leave as much: an excess that three standard deviations of χ² cover
     and that is below a tenth. Left out, it makes standard errors at most 5 % too small; taken in
     whenever it is positive, noise alone would widen every second table. Where there must be more
     than the noise of single reports (`certain`), every excess counts.
@@ -226,11 +226,11 @@ def _information(law: UnlistedLaw, variance: FloatArray, live: NDArray[np.bool_]
     """The information of each bit, computed once for cohorts of about the same noise."""
     means = np.where(live, np.where(live[:, None], variance, 0.0).mean(axis=1), np.inf)
     lowest = means[live].min()
-    known: dict[float, float] = {}
-    found = np.zeros(variance.shape)
+    by_noise: dict[float, float] = {}
+    information = np.zeros(variance.shape)
     for cohort in np.flatnonzero(live):
         about = round(float(np.log(means[cohort] / lowest)), 2)
-        if about not in known:
-            known[about] = law.information(float(lowest * np.exp(about)))
-        found[cohort] = known[about]
-    return found.ravel()
+        if about not in by_noise:
+            by_noise[about] = law.information(float(lowest * np.exp(about)))
+        information[cohort] = by_noise[about]
+    return information.ravel()

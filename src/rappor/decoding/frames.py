@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.charts.numbers import show_count, show_p, show_share
-from rappor.decoding.rows import Mass, Row, Rows
+from rappor.decoding.result import Mass, Row, Rows
 from rappor.errors import RapporError
 
-_MOST_ROWS = 50
+_MAX_ROWS = 50
 
 
 class MissingPackageError(RapporError, ImportError):
-    """A table was asked for in the form of a package that is not installed."""
+    """The package of the requested table is not installed."""
 
 
 class TableSource(Protocol):
@@ -36,8 +36,12 @@ class TableSource(Protocol):
         """Reports that no row explains."""
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to the input."""
+
+    @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader should know."""
+        """The texts of failed checks."""
 
     @property
     def detected(self) -> list[Row]:
@@ -45,7 +49,7 @@ class TableSource(Protocol):
 
 
 def columns(rows: Rows | TableSource, *, detected_only: bool = False) -> dict[str, Any]:
-    """The columns of R42 by name, as arrays (the strings as a list), for any table library.
+    """The columns by name, as arrays (the strings as a list), for any table library.
 
     Counts come first, then the same as shares of N; `low_95` and `high_95` are the interval in
     reports. `snr` is nan where the standard error is 0.
@@ -85,9 +89,9 @@ def _package(name: str, method: str) -> Any:
 def to_arrow(rows: Rows | TableSource, *, detected_only: bool = False) -> Any:
     """The rows as a pyarrow Table."""
     pyarrow = _package("pyarrow", "to_arrow")
-    found = columns(rows, detected_only=detected_only)
-    text = pyarrow.array(found.pop("string"), pyarrow.string())
-    return pyarrow.table({"string": text, **found})
+    table = columns(rows, detected_only=detected_only)
+    text = pyarrow.array(table.pop("string"), pyarrow.string())
+    return pyarrow.table({"string": text, **table})
 
 
 def to_pandas(rows: Rows | TableSource, *, detected_only: bool = False) -> Any:
@@ -99,8 +103,8 @@ def to_pandas(rows: Rows | TableSource, *, detected_only: bool = False) -> Any:
 def to_polars(rows: Rows | TableSource, *, detected_only: bool = False) -> Any:
     """The rows as a polars DataFrame."""
     polars = _package("polars", "to_polars")
-    found = columns(rows, detected_only=detected_only)
-    return polars.DataFrame(found, schema_overrides={"string": polars.String})
+    table = columns(rows, detected_only=detected_only)
+    return polars.DataFrame(table, schema_overrides={"string": polars.String})
 
 
 def html(decoded: TableSource) -> str:
@@ -108,31 +112,31 @@ def html(decoded: TableSource) -> str:
 
     Plain HTML without scripts or styles of its own; every string in it is escaped.
     """
-    found = decoded.detected
-    lines = [_caption(decoded, len(found))]
+    detected = decoded.detected
+    lines = [_caption(decoded, len(detected))]
     head = ("String", "Reports", "95 % interval", "Share", "95 % interval", "Adjusted p-value")
     cells = "".join(f'<th scope="col">{name}</th>' for name in head)
     lines.append(f"<thead><tr>{cells}</tr></thead>")
-    body = "".join(_row(row) for row in found[:_MOST_ROWS])
-    if not found:
+    body = "".join(_row(row) for row in detected[:_MAX_ROWS])
+    if not detected:
         body = f'<tr><td colspan="{len(head)}">Nothing was detected.</td></tr>'
     lines.append(f"<tbody>{body}</tbody>")
-    left = len(found) - _MOST_ROWS
+    left = len(detected) - _MAX_ROWS
     if left > 0:
         note = f"{left:,} more detected rows are not shown."
         lines.append(f'<tfoot><tr><td colspan="{len(head)}">{note}</td></tr></tfoot>')
     return "<table>" + "".join(lines) + "</table>"
 
 
-def _caption(decoded: TableSource, found: int) -> str:
+def _caption(decoded: TableSource, detected: int) -> str:
     candidates = len(decoded.rows)
-    said = [f"{found:,} of {candidates:,} candidates detected in {decoded.reports:,} reports."]
+    lines = [f"{detected:,} of {candidates:,} candidates detected in {decoded.reports:,} reports."]
     unlisted = decoded.unlisted
     if np.isfinite(unlisted.count) and decoded.reports:
         share = show_share(unlisted.proportion, unlisted.prop_low_95, unlisted.prop_high_95)
-        said.append(f"Unlisted mass: {share}.")
-    said += decoded.warnings
-    return "<caption>" + "<br>".join(escaping.escape(line) for line in said) + "</caption>"
+        lines.append(f"Unlisted mass: {share}.")
+    lines += (*decoded.notes, *decoded.warnings)
+    return "<caption>" + "<br>".join(escaping.escape(line) for line in lines) + "</caption>"
 
 
 def _row(row: Row) -> str:

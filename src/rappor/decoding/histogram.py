@@ -1,4 +1,4 @@
-"""A histogram of numbers reported by range, and what follows from it (R15).
+"""A histogram of numbers reported by range, and what follows from it (§2.1).
 
 Shares, the cumulative distribution, quantiles, the mean; each with a 95 % interval that allows for
 the shares' common sum. Derivations: docs/theory/basic.md.
@@ -67,8 +67,8 @@ class Histogram:
         variance: of each range's own estimate, before the sum was imposed; independent of the
             others.
         complete: whether every report lies in a range, so that shares sum to 1.
-        edges: between ranges, the outermost infinite; None where not known.
-        values: a number that stands for each range, nan where none does; None where none is known.
+        edges: between ranges, the outermost infinite; None if not known.
+        values: a number that stands for each range, nan if none does; None if none is known.
         discrete: whether a range holds the one number that stands for it, and no other.
     """
 
@@ -102,8 +102,13 @@ class Histogram:
         return self.decoded.unlisted
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to the input."""
+        return self.decoded.notes
+
+    @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader should know before believing the table."""
+        """What a reader should know before believing the table: the texts of failed checks."""
         return self.decoded.warnings
 
     @property
@@ -177,9 +182,9 @@ class Histogram:
         return Estimate(found, error, low, high)
 
     def spread(self, values: Sequence[float] | None = None) -> Estimate | None:
-        """The standard deviation √(Σ (x_i - mean)² share_i); None where its square may be negative.
+        """The standard deviation √(Σ (x_i - mean)² share_i); None if its square may be negative.
 
-        That is where the 95 % interval of the square reaches 0: then there is nothing to show.
+        That is so if the 95 % interval of the square reaches 0.
         """
         x = self._values(values)
         total = self._total()
@@ -224,7 +229,7 @@ class Histogram:
 
     def _with_intervals(self, share: FloatArray, error: FloatArray) -> tuple[Share, ...]:
         low, high = (np.clip(share + side * Z_95 * error, 0, 1) for side in (-1, 1))
-        columns = (each.tolist() for each in (share, error, low, high))
+        columns = (column.tolist() for column in (share, error, low, high))
         return tuple(map(Share, self.labels, *columns))
 
     def _spread(self) -> FloatArray:
@@ -255,7 +260,7 @@ class Histogram:
             raise DecodeError("there are no reports to describe")
         total = float(self.share.sum())
         if total <= 0:
-            raise DecodeError("the ranges together hold no reports, as far as noise lets one see")
+            raise DecodeError("the ranges together hold no reports, as far as the noise shows")
         return total
 
     def _values(self, given: Sequence[float] | None) -> FloatArray:

@@ -19,7 +19,7 @@ Z_95 = float(-ndtri(TAIL))
 
 
 def truncated_mean(z: FloatArray, threshold: float, tail: float) -> FloatArray:
-    """The mean μ for which P(Z >= z | Z >= threshold) = tail; -inf where there is none.
+    """The mean μ for which P(Z >= z | Z >= threshold) = tail; -inf if there is none.
 
     Far above the threshold it is z plus the normal quantile of `tail`.
 

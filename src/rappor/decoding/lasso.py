@@ -1,4 +1,4 @@
-"""The paper's search, by name: non-negative LASSO, then least squares on what it keeps (R38, R39).
+"""The paper's search, by name: non-negative LASSO, then least squares on what it keeps (§4).
 
 The penalty is the one that predicts best the bits that were held out. The tests that follow are
 those of the package, corrected for all M candidates: what LASSO drops has p = 1. No dense X is
@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.decoding.fit import Fit
-from rappor.decoding.select import Scores, Search
+from rappor.decoding.search import Scores, Search
 from rappor.typing import FloatArray
 
 FOLDS = 5
 _RATIO = 0.8  # from one penalty to the next
-_LONGEST = 40  # penalties tried at most: down to 1/6000 of the largest
+_MAX_PENALTIES = 40  # penalties tried at most: down to 1/6000 of the largest
 _PATIENCE = 2  # penalties in a row that predict worse than the best one: the minimum is behind
 _AT_ONCE = 500  # columns that join the working set in one round
 _SLACK = 1e-3  # relative excess over the penalty that counts as a broken optimality condition
@@ -79,13 +79,13 @@ class LassoProblem:
         Candidates outside the working set stay at 0 as long as their pull is at most the penalty
         (the conditions of Karush, Kuhn and Tucker). Those that break this join, until none does.
         """
-        found = self._join(start, penalty)
+        solution = self._join(start, penalty)
         while True:
-            found = self._fit(penalty, found)
-            before = len(found.working)
-            found = self._join(found, penalty * (1 + _SLACK))
-            if len(found.working) == before:
-                return found
+            solution = self._fit(penalty, solution)
+            before = len(solution.working)
+            solution = self._join(solution, penalty * (1 + _SLACK))
+            if len(solution.working) == before:
+                return solution
 
     def predict(self, found: Solution) -> FloatArray:
         """The share of every bit."""
@@ -175,7 +175,7 @@ def choose_penalty(search: Search, problem: LassoProblem) -> float | None:
     parts = [LassoProblem(search, fold != number) for number in range(FOLDS)]
     found = [part.empty() for part in parts]
     best, best_penalty, worse = np.inf, None, 0
-    for number in range(_LONGEST):
+    for number in range(_MAX_PENALTIES):
         penalty = highest * _RATIO**number
         error = 0.0
         for place, part in enumerate(parts):

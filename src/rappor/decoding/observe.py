@@ -1,11 +1,13 @@
-"""What was observed: the estimated share of each bit in each cohort, and its noise (R36, R32).
+"""What was observed: t_ij, the estimated number of true ones of each bit, and its noise (§4).
 
-y = (c/N - p*)/(q* - p*), with variance r(1-r)/(N (q*-p*)²), r the expected share of ones. Counts
-collected under several (p, q) are averaged bit by bit, each with the weight of its precision.
+t_ij = (c_ij - p* N_j)/(q* - p*). As a share, y = t/N = (c/N - p*)/(q* - p*) has the variance
+r(1-r)/(N (q*-p*)²), r the expected share of ones. Counts collected under several (p, q) are
+averaged bit by bit, each with the weight of its precision.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -73,7 +75,7 @@ class Observed:
         return total
 
     def noise(self, shares: FloatArray) -> FloatArray:
-        """Variance of y around the share that the cohort really has (R43): the mechanism alone."""
+        """Variance of y around the share that the cohort really has: the mechanism alone."""
         total = np.zeros_like(self.shares)
         true = np.clip(shares, 0.0, 1.0)
         for group in self.groups:
@@ -81,6 +83,37 @@ class Observed:
             sent = np.maximum(group.totals, 1.0)[:, None]
             total += group.weight[:, None] ** 2 * (true * if_one + (1 - true) * if_zero) / sent
         return total
+
+
+def bit_shares(counts: Counts, weight: FloatArray | float = 1.0) -> FloatArray:
+    """t_ij / N_j for every cohort and bit, times a weight for each cohort; shape (m, k).
+
+    The estimate may be negative or above 1: it is unbiased, and clipping would hide that.
+
+    >>> from rappor import Params
+    >>> bit_shares(Counts(Params(1, 1, 1, 0.0, 0.25, 0.75), [100], [[60]], kind="bits")).tolist()
+    [[0.7]]
+    """
+    p_star, q_star = channel(counts.params)
+    sent = np.maximum(counts.totals, 1)[:, None]
+    excess = counts.ones / sent - float(p_star)
+    shares: FloatArray = np.reshape(weight, (-1, 1)) * excess / float(q_star - p_star)
+    return shares
+
+
+def pooled_shares(counts: Counts, bits: int) -> list[float]:
+    """Σ_j t_ij / N of the first `bits` bits, in exact arithmetic up to the last division.
+
+    >>> from rappor import Params
+    >>> pooled_shares(Counts(Params(1, 1, 1, 0.0, 0.25, 0.75), [100], [[60]], kind="bits"), 1)
+    [0.7]
+    """
+    p_star, q_star = channel(counts.params)
+    unit = math.lcm(p_star.denominator, q_star.denominator)
+    reports = counts.reports
+    offset, step = int(p_star * unit) * reports, int((q_star - p_star) * unit)
+    ones = counts.ones[:, :bits].sum(axis=0).tolist()
+    return [(one * unit - offset) / step / reports for one in ones]
 
 
 def observe(parts: Sequence[Counts]) -> Observed:
@@ -111,12 +144,11 @@ def observe(parts: Sequence[Counts]) -> Observed:
     shares = np.zeros((params.m, params.k))
     groups = []
     for part, share in zip(parts, precision, strict=True):
-        found = channel(part.params)
-        p_star, gain = float(found.p_star), float(found.q_star - found.p_star)
+        noisy = channel(part.params)
+        p_star, gain = float(noisy.p_star), float(noisy.q_star - noisy.p_star)
         weight = np.divide(share, whole, out=np.zeros(params.m), where=whole > 0)
-        sent = np.maximum(part.totals, 1)[:, None]
-        shares += weight[:, None] * (part.ones / sent - p_star) / gain
-        groups.append(Group(part.totals.astype(np.float64), p_star, gain, found.noise, weight))
+        shares += bit_shares(part, weight)
+        groups.append(Group(part.totals.astype(np.float64), p_star, gain, noisy.noise, weight))
     live = totals > 0
     shares[~live] = 0.0
     repeated = len(parts) > 1 or (parts[0].reports_per_client or 1) > 1

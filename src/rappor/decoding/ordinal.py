@@ -1,4 +1,4 @@
-"""Counts of kind ordinal -> a Histogram whose shares add up to 1 (R15)."""
+"""Counts of kind ordinal -> a Histogram whose shares add up to 1 (§2.1)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from rappor.aggregate.counts import Counts
 from rappor.checks import between_0_and_1, is_real, show
-from rappor.decoding.categories import as_decoded, impossible, make_rows, mass
+from rappor.decoding.categories import as_decoded, make_rows, mass
 from rappor.decoding.closed_form import Overlap, as_groups, estimate_bits
 from rappor.decoding.histogram import Estimate, Histogram, Quantile, Share, range_values
+from rappor.decoding.options import Correction
+from rappor.decoding.quality import Check, check_sum
 from rappor.errors import DecodeError, ParamsError
 from rappor.mechanism.predicates import Ranges, category_index
 from rappor.typing import FloatArray
@@ -27,10 +28,11 @@ def decode_ordinal(
     *,
     values: Sequence[float] | None = None,
     complete: bool = True,
-    correction: str = "fdr",
+    correction: Correction = "fdr",
     alpha: float = 0.05,
     overlap: Overlap = None,
     weights: Literal["best", "reports"] = "best",
+    null_reports: bool = False,
 ) -> Histogram:
     """The histogram of a number that was reported by the range it lies in.
 
@@ -50,6 +52,7 @@ def decode_ordinal(
         alpha: the level of the test.
         overlap: report pairs that two groups share, "bound" or None; see `estimate_bits`.
         weights: "best" (one share in all groups) or "reports" (sum of the groups' counts).
+        null_reports: whether clients without a value report too; for the checks of the result.
 
     >>> from rappor import Params
     >>> params = Params(3, 1, 1, 0.0, 0.25, 0.75)
@@ -60,34 +63,35 @@ def decode_ordinal(
     alpha = between_0_and_1("alpha", alpha)
     groups = as_groups(counts, ("ordinal", "category"))
     axis = _axis(ranges, groups[0].params.k, values)
-    found = estimate_bits(groups, len(axis.labels), overlap=overlap, weights=weights)
-    n = found.reports or 1
-    share, variance = found.count / n, found.variance / n**2
-    warnings = found.warnings + impossible(found)
-    left = mass(n - float(found.count.sum()), math.sqrt(float(found.variance.sum())), n)
-    if complete and found.reports:
-        warnings += _check_sum(left.count, left.std_error, n)
+    bits = estimate_bits(groups, len(axis.labels), overlap=overlap, weights=weights)
+    n = bits.reports or 1
+    share, variance = bits.count / n, bits.variance / n**2
+    checks: list[Check] = []
+    left = mass(n - float(bits.count.sum()), math.sqrt(float(bits.variance.sum())), n)
+    if complete and bits.reports:
+        checks.append(check_sum(left.count, left.std_error, n))
         share = share - variance * (share.sum() - 1) / variance.sum()
-    if complete or not found.reports:
-        left = mass(0.0, 0.0, found.reports)
+    if complete or not bits.reports:
+        left = mass(0.0, 0.0, bits.reports)
     rows, threshold = make_rows(
         axis.labels,
-        found.reports,
+        bits.reports,
         share * n,
         n * np.sqrt(_imposed(variance, variance, complete)),
-        n * np.sqrt(_imposed(found.if_none / n**2, variance, complete)),
+        n * np.sqrt(_imposed(bits.if_none / n**2, variance, complete)),
         correction,
         alpha,
     )
     decoded = as_decoded(
         groups,
-        found,
+        bits,
         rows=rows,
         unlisted=left,
         correction=correction,
         alpha=alpha,
         threshold=threshold,
-        warnings=warnings,
+        null_reports=null_reports or not complete,
+        checks=checks,
     )
     return Histogram(decoded, axis.labels, share, variance, complete, *axis[1:])
 
@@ -100,17 +104,6 @@ def _imposed(own: FloatArray, variance: FloatArray, complete: bool) -> FloatArra
     taken = np.divide(own * own, total, out=np.zeros_like(own), where=total > 0)
     left: FloatArray = np.maximum(own - taken, 0.0)
     return left
-
-
-def _check_sum(left: float, error: float, reports: int) -> tuple[str, ...]:
-    """A warning where the ranges do not hold all reports, before they are made to."""
-    if error == 0 or abs(left) / error < -ndtri(5e-5):
-        return ()
-    held = 100 * (1 - left / reports)
-    return (
-        f"The ranges hold {held:.3g} % of the reports, which noise does not explain; "
-        "if reports may hold no value, decode with complete=False.",
-    )
 
 
 class _Axis(NamedTuple):

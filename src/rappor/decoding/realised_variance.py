@@ -1,8 +1,8 @@
-"""Standard errors of realised counts: how many reports hold a string, not how many might (R43).
+"""Standard errors of realised counts: how many reports hold a string, not how many might.
 
-The noise of a fit assumes a new draw of reports. But the count that is asked for is the one there
-is: who holds a string is fixed, only its spread over cohorts and the noise of the mechanism are
-random. Where strings are frequent and noise is low the difference shows.
+The noise of a fit assumes a new draw of reports. The estimand is the realised count: who holds a
+string is fixed; only its spread over cohorts and the noise of the mechanism are random. The
+difference shows if strings are frequent and noise is low.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Several reports of one client on one value share B': how much that widens (section H).
+"""Several reports of one client on one value share B': how much that widens intervals.
 
 A client's reports on one value are independent given B', and B' differs from B in a bit with
 probability f/2. So two of them have the covariance (f/2)(1-f/2)(q-p)² in every bit, whatever the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,9 @@ from rappor.errors import DecodeError
 from rappor.mechanism.channel import channel
 from rappor.params import Params, check_params
 from rappor.typing import FloatArray
+
+if TYPE_CHECKING:
+    from rappor.aggregate.counts import Counts
 
 
 def _flip_variance(params: Params) -> Fraction:
@@ -89,11 +92,19 @@ def design_effect(
     return 1 + others * rho(params, r)
 
 
+def total_repeats(parts: Sequence[Counts]) -> int:
+    """The most reports one client can have sent on one value, in all parts together.
+
+    Parts that do not say count as one each.
+    """
+    return sum(part.reports_per_client or 1 for part in parts)
+
+
 def repeats(totals: ArrayLike, reports_per_client: int | Sequence[int] = 1) -> NDArray[np.float64]:
     """Other reports that share a report's client and value, at most and on average, by cohort.
 
     For periods that are kept apart: Σ_{s≠t} min(N_sj, N_tj) / N_j, because the pairs that two
-    periods share are at most as many as the smaller has reports. With R_t reports per client within
+    periods share are at most the reports of the smaller. With R_t reports per client within
     period t, pairs within it add (R_t - 1) N_tj and pairs across are at most
     min(N_sj R_t, N_tj R_s).
 
@@ -121,8 +132,8 @@ def repeats(totals: ArrayLike, reports_per_client: int | Sequence[int] = 1) -> N
         for t in range(s):
             pairs = pairs + 2 * np.minimum(sent[s] * most[t], sent[t] * most[s])
     total = sent.sum(axis=0)
-    most_others: FloatArray = np.divide(pairs, total, out=np.zeros_like(total), where=total > 0)
-    return most_others
+    max_others: FloatArray = np.divide(pairs, total, out=np.zeros_like(total), where=total > 0)
+    return max_others
 
 
 def kept_apart(

@@ -1,21 +1,138 @@
-"""What decoding returns (R42)."""
+"""What decoding returns: a table with a row for each candidate, and how far to trust it (§4)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rappor import charts
 from rappor.charts import Chart
 from rappor.checks import show
-from rappor.decoding import frames
-from rappor.decoding.rows import Mass, Row, Rows
 from rappor.errors import DecodeError
+from rappor.typing import FloatArray
+
+if TYPE_CHECKING:
+    from rappor.decoding.histogram import Histogram
+    from rappor.decoding.options import Correction
+    from rappor.decoding.quality import Check
+    from rappor.typing import Kind
 
 __all__ = ["Decoded", "Mass", "Row", "Rows"]
+
+
+class Row(NamedTuple):
+    """One candidate: the estimated number of reports that hold it, with its uncertainty.
+
+    `interval` is in reports, `prop_low_95` and `prop_high_95` are the same as shares; both allow
+    for the fact that detected strings were chosen by their size.
+    """
+
+    string: str
+    estimate: float
+    std_error: float
+    proportion: float
+    prop_std_error: float
+    prop_low_95: float
+    prop_high_95: float
+    p_value: float
+    adjusted_p_value: float
+    snr: float
+    detected: bool
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Mass:
+    """A number of reports with its uncertainty, also as a share of all reports."""
+
+    count: float
+    std_error: float
+    low_95: float
+    high_95: float
+    proportion: float
+    prop_std_error: float
+    prop_low_95: float
+    prop_high_95: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picked(Sequence[str]):
+    """Strings in another order, without a copy of a million of them."""
+
+    strings: Sequence[str]
+    order: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self.strings[place] for place in self.order[index]]
+        return self.strings[int(self.order[index])]
+
+    def __iter__(self) -> Iterator[str]:
+        return (self.strings[place] for place in self.order)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows(Sequence[Row]):
+    """The rows as columns, made into `Row`s on demand: a million candidates cost arrays only.
+
+    Sorted by estimate, largest first; equal ones by string. `reports` is N.
+    """
+
+    reports: int
+    strings: Sequence[str]
+    estimate: FloatArray
+    std_error: FloatArray
+    low: FloatArray
+    high: FloatArray
+    p_value: FloatArray
+    adjusted_p_value: FloatArray
+    detected: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.estimate)
+
+    def row(self, index: int) -> Row:
+        """The row at a position from 0 on."""
+        n = self.reports or 1
+        estimate, error = float(self.estimate[index]), float(self.std_error[index])
+        low, high = float(self.low[index]), float(self.high[index])
+        return Row(
+            string=self.strings[index],
+            estimate=estimate,
+            std_error=error,
+            proportion=estimate / n,
+            prop_std_error=error / n,
+            prop_low_95=low / n,
+            prop_high_95=high / n,
+            p_value=float(self.p_value[index]),
+            adjusted_p_value=float(self.adjusted_p_value[index]),
+            snr=estimate / error if error > 0 else float("nan"),
+            detected=bool(self.detected[index]),
+            interval=(low, high),
+        )
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        if isinstance(index, slice):
+            return [self.row(each) for each in range(*index.indices(len(self)))]
+        return self.row(range(len(self))[index])
+
+    def __iter__(self) -> Iterator[Row]:
+        return (self.row(index) for index in range(len(self)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,16 +145,22 @@ class Decoded:
         candidates: M, the candidates tested and corrected for.
         unlisted: reports whose string is none of those detected: not in the list, or too rare.
         chi2_dof: residual χ² per degree of freedom under the noise of the mechanism alone; near 1
-            where the candidates explain the counts.
+            if the candidates explain the counts.
         scale: the factor on variances that was used (at least 1).
         design_effect: the bound on over-dispersion from several reports per client. Closed forms
             widen by it; for strings the scale is measured, and the bound says how much of it
             repeated reports may explain before strings are taken to be missing.
-        robust: whether more than noise, detected strings and repeated reports is in the counts, so
-            that the robust path ran.
+        robust: whether the counts hold more than noise, detected strings and repeated reports
+            explain, so that the robust path ran.
         groups: candidates with the same bits in every cohort, which cannot be told apart.
         untestable: candidates that the detected strings together explain away.
-        warnings: what a reader should know before believing the table, in plain English.
+        reports_per_client: the most reports one client can have sent on one value, over all counts
+            that were decoded together; counts that do not say add one.
+        threshold: the estimate that one more candidate would need to be detected, in reports.
+        checks: whether the result is good: every check that was made, failed ones first.
+        notes: what was done to the input, in plain English.
+        histogram: mean, quantiles and cumulative shares of kind ordinal; None for other kinds.
+        detail: the working behind the table.
     """
 
     rows: Rows
@@ -51,20 +174,28 @@ class Decoded:
     robust: bool
     groups: tuple[tuple[str, ...], ...]
     untestable: tuple[str, ...]
-    warnings: tuple[str, ...]
+    reports_per_client: int
     params_digest: str
-    kind: str
+    kind: Kind
     dialect: str | None
-    correction: str
+    correction: Correction
     alpha: float
     method: str
     threshold: float
+    checks: tuple[Check, ...] = field(default=(), repr=False)
+    notes: tuple[str, ...] = ()
+    histogram: Histogram | None = field(default=None, repr=False)
     detail: Any = field(default=None, repr=False)
 
     @property
     def detected(self) -> list[Row]:
         """The rows that pass the test, largest estimate first."""
         return [self.rows.row(int(index)) for index in np.flatnonzero(self.rows.detected)]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader should know before believing the table: the texts of failed checks."""
+        return tuple(check.text for check in self.checks if not check.ok)
 
     def row(self, string: str) -> Row:
         """The row of one candidate."""
@@ -73,25 +204,33 @@ class Decoded:
         except ValueError:
             raise DecodeError(f"{show(string)} is not among the candidates") from None
 
-    def with_warnings(self, warnings: Sequence[str]) -> Decoded:
-        """The same result with other warnings, each of them once."""
-        return replace(self, warnings=tuple(dict.fromkeys(warnings)))
-
     def to_arrow(self, detected_only: bool = False) -> Any:
         """The rows as a pyarrow Table."""
+        from rappor.decoding import frames
+
         return frames.to_arrow(self.rows, detected_only=detected_only)
 
     def to_pandas(self, detected_only: bool = False) -> Any:
         """The rows as a pandas DataFrame."""
+        from rappor.decoding import frames
+
         return frames.to_pandas(self.rows, detected_only=detected_only)
 
     def to_polars(self, detected_only: bool = False) -> Any:
         """The rows as a polars DataFrame."""
+        from rappor.decoding import frames
+
         return frames.to_polars(self.rows, detected_only=detected_only)
 
     def plot(self) -> Chart:
-        """Bars with intervals, the detection threshold and the unlisted mass; `.save(path)`."""
-        return Chart(charts.results(self))
+        """Bars with intervals, the detection threshold and the unlisted mass; `.save(path)`.
+
+        A histogram for kind ordinal.
+        """
+        drawn = charts.results(self) if self.histogram is None else charts.histogram(self.histogram)
+        return Chart(drawn)
 
     def _repr_html_(self) -> str:
+        from rappor.decoding import frames
+
         return frames.html(self)

@@ -1,4 +1,4 @@
-"""Which candidates are there: p-values corrected for all M tests (R40, R41)."""
+"""Which candidates are there: p-values corrected for all M tests (§4)."""
 
 from __future__ import annotations
 
@@ -6,24 +6,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rappor.checks import show
+from rappor.decoding.options import CORRECTIONS, Correction
 from rappor.errors import DecodeError
 from rappor.typing import FloatArray
 
-CORRECTIONS = {
-    "bonferroni": "family-wise error: p times M",
-    "holm": "family-wise error, step-down: never less powerful than bonferroni",
-    "fdr": "false discovery rate: Benjamini-Hochberg with Storey's estimate of true nulls",
-    "none": "each candidate by itself",
-}
 _NULLS_ABOVE = 0.3  # Storey's λ: p-values above it are taken to be nulls
 
 
-def check_correction(correction: str) -> str:
+def check_correction(correction: str) -> Correction:
     """The correction's name, or DecodeError listing the names."""
-    if not isinstance(correction, str) or correction not in CORRECTIONS:
-        names = ", ".join(CORRECTIONS)
-        raise DecodeError(f"correction must be one of {names}; got {show(correction)}")
-    return correction
+    for name in CORRECTIONS:
+        if name == correction:
+            return name
+    names = ", ".join(CORRECTIONS)
+    raise DecodeError(f"correction must be one of {names}; got {show(correction)}")
 
 
 def null_share(p_values: FloatArray) -> float:

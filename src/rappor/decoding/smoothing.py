@@ -1,4 +1,4 @@
-"""Prior knowledge about a histogram's shape: smooth, or nowhere negative (R16).
+"""Prior knowledge about a histogram's shape: smooth, or nowhere negative.
 
 Nothing here happens unless it is called by name. Both lower the error of a histogram that has the
 assumed shape, and both bias one that has not: neither result has an ordinary interval.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from math import comb, log, sqrt
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,40 +16,77 @@ from rappor.decoding.design import Design
 from rappor.decoding.fit import Fit
 from rappor.decoding.intervals import Z_95, intervals, without_selection
 from rappor.decoding.observe import observe
+from rappor.decoding.options import Correction, Method
+from rappor.decoding.quality import check_result, overdispersed
 from rappor.decoding.randomization import placement
 from rappor.decoding.realised_variance import realised_variance
-from rappor.decoding.repeats import design_effect
-from rappor.decoding.result import Decoded
-from rappor.decoding.rows import Mass, Picked, Rows
-from rappor.decoding.select import Scores, Search
+from rappor.decoding.repeats import design_effect, total_repeats
+from rappor.decoding.result import Decoded, Mass, Picked, Rows
+from rappor.decoding.search import Detail, Scores, Search
 from rappor.decoding.significance import adjust, cut_off
-from rappor.decoding.verdicts import overdispersed, string_warnings
 from rappor.mechanism.channel import channel
 from rappor.typing import FloatArray
 
-METHODS = {
-    "auto": "stepwise search with tests that stay right when strings are missing from the list",
-    "lasso": "the paper's: non-negative LASSO, then least squares, with correct tests",
-}
+
+class Decoder(Protocol):
+    """A way to find the strings that are there; `decode(..., method=...)` takes any.
+
+    Attributes:
+        name: what `Decoded.method` says.
+    """
+
+    @property
+    def name(self) -> str:
+        """What `Decoded.method` says."""
+
+    def find(self, search: Search, alpha: float, design_effect: float) -> tuple[Fit, Scores]:
+        """Fit the strings that are there, and score every candidate against that fit.
+
+        Args:
+            search: the observations, the candidates, and how to fit and score some of them.
+            alpha: the error rate of the table.
+            design_effect: how much repeated reports may widen a variance.
+        """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Detail:
-    """The working behind a table, for diagnostics and comparisons; arrays in candidate order."""
+class Stepwise:
+    """Search forward and backward; go on with the robust fit if heavy strings are missing."""
 
-    search: Search = field(repr=False)
-    fit: Fit = field(repr=False)
-    scores: Scores = field(repr=False)
+    name = "auto"
+
+    def find(self, search: Search, alpha: float, design_effect: float) -> tuple[Fit, Scores]:
+        """Fit and score; see `Decoder`."""
+        fit, scores = search.grow((), alpha, robustly=False)
+        if overdispersed(fit.chi2_dof, design_effect, search.seen.rows) and _heavy_tails(fit):
+            fit, scores = search.grow(fit.active, alpha, robustly=True, before=scores)
+        return fit, search.leave_one_out(fit, scores)
+
+
+class Lasso:
+    """The paper's search: non-negative LASSO, then least squares on the strings it keeps."""
+
+    name = "lasso"
+
+    def find(self, search: Search, alpha: float, design_effect: float) -> tuple[Fit, Scores]:
+        """Fit and score; see `Decoder`. The penalty is chosen by prediction, not by alpha."""
+        del alpha, design_effect
+        from rappor.decoding.lasso import lasso_search
+
+        return lasso_search(search)
+
+
+DECODERS: dict[Method, Decoder] = {"auto": Stepwise(), "lasso": Lasso()}
 
 
 def decode_strings(
     parts: Sequence[Counts],
     design: Design,
     *,
-    correction: str,
+    correction: Correction,
     alpha: float,
-    method: str,
+    decoder: Decoder,
     notes: Sequence[str] = (),
+    null_reports: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Decoded:
     """The table of all candidates; see `rappor.decode`."""
@@ -68,18 +106,8 @@ def decode_strings(
     )
     effect = _design_effect(parts)
     if not reports:
-        return _nothing(counts, design, correction, alpha, method, notes)
-    is_robust = False
-    if method == "lasso":
-        from rappor.decoding.lasso import lasso_search
-
-        fit, scores = lasso_search(search)
-    else:
-        fit, scores = search.grow((), alpha, robustly=False)
-        is_robust = overdispersed(fit.chi2_dof, effect, seen.rows) and _heavy_tails(fit)
-        if is_robust:
-            fit, scores = search.grow(fit.active, alpha, robustly=True, before=scores)
-        scores = search.leave_one_out(fit, scores)
+        return _nothing(parts, design, correction, alpha, decoder, notes)
+    fit, scores = decoder.find(search, alpha, effect)
     p_value = scores.p_value
     adjusted = adjust(p_value, correction)
     detected = (adjusted <= alpha) & (scores.share > 0)
@@ -121,20 +149,21 @@ def decode_strings(
         chi2_dof=fit.chi2_dof,
         scale=scale,
         design_effect=effect,
-        robust=is_robust,
+        robust=fit.law is not None,
         groups=groups,
         untestable=untestable,
-        warnings=(),
+        reports_per_client=total_repeats(parts),
         params_digest=params.digest,
         kind="string",
         dialect=design.dialect,
         correction=correction,
         alpha=alpha,
-        method=method,
+        method=decoder.name,
         threshold=float(threshold * reports * np.sqrt(fit.scale / scores.typical)),
+        notes=tuple(notes),
         detail=Detail(search, fit, scores),
     )
-    return decoded.with_warnings((*notes, *string_warnings(decoded, parts, search.use_design)))
+    return replace(decoded, checks=check_result(decoded, parts, null_reports=null_reports))
 
 
 def _heavy_tails(fit: Fit) -> bool:
@@ -151,14 +180,10 @@ def _heavy_tails(fit: Fit) -> bool:
 
 
 def _design_effect(parts: Sequence[Counts]) -> float:
-    """The bound on over-dispersion from clients that report a value several times (section H)."""
-    most = (
-        sum(part.reports_per_client or 1 for part in parts)
-        if len(parts) > 1
-        else (parts[0].reports_per_client or 1)
-    )
+    """The bound on over-dispersion from clients that report a value several times."""
+    repeats = total_repeats(parts)
     return max(
-        float(design_effect(part.params, float(channel(part.params).p_star), most))
+        float(design_effect(part.params, float(channel(part.params).p_star), repeats))
         for part in parts
     )
 
@@ -201,14 +226,15 @@ def _unlisted(
 
 
 def _nothing(
-    counts: Counts,
+    parts: Sequence[Counts],
     design: Design,
-    correction: str,
+    correction: Correction,
     alpha: float,
-    method: str,
+    decoder: Decoder,
     notes: Sequence[str],
 ) -> Decoded:
-    """The table of no reports: every estimate 0, nothing detected, and a warning."""
+    """The table of no reports: every estimate 0, nothing detected, and a failed check."""
+    params = parts[0].params
     zero, one = np.zeros(len(design)), np.ones(len(design))
     rows = Rows(
         0, design.strings.strings, zero, zero, zero, zero, one, one, np.zeros(len(design), bool)
@@ -217,7 +243,7 @@ def _nothing(
         rows=rows,
         reports=0,
         candidates=len(design),
-        cohorts=counts.params.m,
+        cohorts=params.m,
         unlisted=Mass(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
         chi2_dof=float("nan"),
         scale=1.0,
@@ -225,13 +251,14 @@ def _nothing(
         robust=False,
         groups=(),
         untestable=(),
-        warnings=(),
-        params_digest=counts.params.digest,
+        reports_per_client=total_repeats(parts),
+        params_digest=params.digest,
         kind="string",
         dialect=design.dialect,
         correction=correction,
         alpha=alpha,
-        method=method,
+        method=decoder.name,
         threshold=float("inf"),
+        notes=tuple(notes),
     )
-    return empty.with_warnings((*notes, *string_warnings(empty, [counts], True)))
+    return replace(empty, checks=check_result(empty, parts))

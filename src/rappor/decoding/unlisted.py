@@ -16,7 +16,7 @@ import numpy as np
 from rappor.typing import FloatArray
 
 _AT_ONCE = 1 << 14  # residuals worked on at a time
-_LEAST_WEIGHT = 1e-12
+_MIN_WEIGHT = 1e-12
 _FAR_POINTS = 500
 _LEARN_FROM = 1 << 15  # residuals that the law is learnt from
 
@@ -30,12 +30,12 @@ class UnlistedLaw:
 
     def posterior_mean(self, residual: FloatArray, variance: FloatArray) -> FloatArray:
         """E[B | residual] for each residual; all arrays are flat."""
-        found = np.empty_like(residual)
+        mean = np.empty_like(residual)
         for start in range(0, len(residual), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
             chance = _likelihood(residual[part], variance[part], self.grid) * self.weight
-            found[part] = (chance @ self.grid) / chance.sum(axis=1)
-        return found
+            mean[part] = (chance @ self.grid) / chance.sum(axis=1)
+        return mean
 
     def evidence(self, residual: FloatArray, variance: FloatArray, lift: float) -> FloatArray:
         """Log f(residual - lift) - log f(residual): how much better a lifted bit explains it.
@@ -97,7 +97,7 @@ def learn(
     for _ in range(rounds):
         total = likelihood @ weight
         weight = weight * ((1.0 / total) @ likelihood) / len(residual)
-        weight = np.maximum(weight, _LEAST_WEIGHT)  # no residual may become impossible
+        weight = np.maximum(weight, _MIN_WEIGHT)  # no residual may become impossible
     return UnlistedLaw(grid, weight / weight.sum())
 
 

@@ -15,8 +15,7 @@ from rappor.aggregate.stored_counts import BY_PERIOD, split, sum_cells
 from rappor.collection import Collection
 from rappor.decoding.decode import decode
 from rappor.decoding.histogram import Histogram
-from rappor.decoding.result import Decoded
-from rappor.decoding.rows import Row
+from rappor.decoding.result import Decoded, Row
 from rappor.demo.definitions import HOMEPAGE, START, THEME
 from rappor.demo.population import HIJACKER, candidates
 from rappor.demo.truth import Truth
@@ -84,9 +83,9 @@ def decode_and_compare(data: Path, collections: Sequence[Collection], truth: Tru
     held = truth.of(HOMEPAGE)
     judged = judge(whole, held)
     unlisted = 1 - sum(held.get(name, 0) for name in whole.rows.strings) / max(whole.reports, 1)
-    starts = decode(sum_cells(cells[START], start), start.ranges)
+    starts = decode(sum_cells(cells[START], start), start.ranges).histogram
     themes = decode(sum_cells(cells[THEME], theme), theme.categories)
-    if not isinstance(starts, Histogram) or not isinstance(themes, Decoded):
+    if starts is None:
         raise TypeError("a result of another kind than its collection")
     return DemoResults(
         homepages=whole,
@@ -112,10 +111,7 @@ def _named(collections: Sequence[Collection], name: str) -> Collection:
 
 
 def _strings(collection: Collection, cells: Sequence[StoredCounts]) -> Decoded:
-    decoded = decode(sum_cells(cells, collection), candidates())
-    if not isinstance(decoded, Decoded):
-        raise TypeError("a histogram of strings")
-    return decoded
+    return decode(sum_cells(cells, collection), candidates())
 
 
 def _rows(

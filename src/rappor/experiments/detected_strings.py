@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rappor.aggregate.counts import Counts
 from rappor.decoding.decode import decode
+from rappor.decoding.options import Method
 from rappor.decoding.result import Decoded
 from rappor.decoding.significance import adjust
 from rappor.experiments.seeds import mean_sd, spread
 
 
-def decode_strings(counts: Counts, candidates: Sequence[str], method: str = "auto") -> Decoded:
+def decode_strings(counts: Counts, candidates: Sequence[str], method: Method = "auto") -> Decoded:
     """`rappor.decode` at a false discovery rate of 5 %; counts of strings or categories."""
-    return cast(Decoded, decode(counts, candidates, method=method))
+    return decode(counts, candidates, method=method)
 
 
 def places(decoded: Decoded, strings: Sequence[str]) -> NDArray[np.intp]:

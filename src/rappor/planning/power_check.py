@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtri, ndtri
 
 from rappor.decoding.decode import decode
-from rappor.decoding.result import Decoded
 from rappor.params import Params
 from rappor.planning.power import NORMAL, Measured
 from rappor.planning.request import PlanRequest
@@ -154,7 +153,7 @@ def _deviates(
         planted = {f"{number}/{name}": each for name, each in planted.items()}
     drawn = counts(shares, params, reports, seed=[_SEED, number], kind=request.kind)
     alpha = request.alpha * (len(listed) / request.candidates if listed else 1)
-    decoded = cast(Decoded, decode(drawn, listed, correction="bonferroni", alpha=min(alpha, 0.5)))
+    decoded = decode(drawn, listed, correction="bonferroni", alpha=min(alpha, 0.5))
     return [
         (each, float(-ndtri(max(decoded.row(name).p_value, 1e-300))))
         for name, each in planted.items()

@@ -73,7 +73,7 @@ def test_a_row_has_its_numbers_with_their_interval(viewer: Browser) -> None:
 def test_too_few_reports_stand_under_detected_with_what_they_lack(viewer: Browser) -> None:
     row = re.search(r"/collections/extensions\".*?</tr>", viewer.get("/").text, re.DOTALL)
     assert row is not None
-    assert re.search(r'title="400 so far; 1\xa0% needs about [0-9,]+">too few', row[0])
+    assert re.search(r'title="400 so far; 1\xa0% needs at most about [0-9,]+">too few', row[0])
 
 
 @pytest.mark.parametrize(

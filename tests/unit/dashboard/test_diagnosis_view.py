@@ -7,9 +7,8 @@ from rappor import Params
 from rappor.collection import Collection
 from rappor.dashboard.diagnostics import heat_map, serialization
 from rappor.dashboard.jobs import tasks
-from rappor.decoding.bit_table import bit_table
-from rappor.decoding.checkup import checkup
 from rappor.decoding.decode import decode
+from rappor.decoding.diagnosis import bit_table, diagnose
 from rappor.mechanism import bloom_positions
 from rappor.simulate import counts as simulated
 from rappor.store import CellKey
@@ -51,14 +50,22 @@ def test_what_is_kept_is_what_decoding_says(result, made):
     looked = serialization.unpack(*result)
     decoded = decode(made, NAMES)
     table = bit_table(decoded, [made])
-    checks, found = checkup(decoded, [made])
-    assert looked.checks == checks
+    assert looked.checks == decoded.checks
     assert np.array_equal(looked.counts, made.ones)
     assert np.array_equal(looked.fitted, table.fitted)
     assert np.array_equal(looked.residuals, table.residuals)
     assert looked.meta["totals"] == made.totals.tolist()
-    assert looked.meta["diagnosis"] == found.to_dict()
+    assert looked.meta["diagnosis"] == diagnose(decoded).to_dict()
     assert looked.reports == 60_000
+
+
+def test_checks_that_an_older_version_kept_are_read(result):
+    """Their code was called name."""
+    old = [{"name": check["code"], **check} for check in result.meta["checks"]]
+    for check in old:
+        del check["code"]
+    looked = serialization.unpack({**result.meta, "checks": old}, result.table)
+    assert looked.checks == serialization.unpack(*result).checks
 
 
 def test_cells_of_the_page_are_rounded_and_none_is_left_out(result):

@@ -209,11 +209,23 @@ def test_results_are_kept_to_the_last_bit():
         assert type(back) is type(found)
         assert list(back.rows) == list(found.rows)
         assert back.unlisted == found.unlisted
+        assert back.checks == found.checks
         assert back.warnings == found.warnings
         if given is ordinal:
-            assert back.cumulative() == found.cumulative()
-            assert back.quantile(0.5) == found.quantile(0.5)
-            assert back.labels == found.labels
+            assert back.histogram.cumulative() == found.histogram.cumulative()
+            assert back.histogram.quantile(0.5) == found.histogram.quantile(0.5)
+            assert back.histogram.labels == found.histogram.labels
+
+
+def test_results_that_an_older_version_kept_are_read():
+    """They have warnings and no checks."""
+    made = Counts(Params(3, 1, 1, 0.0, 0.25, 0.75), [1000], [[300, 500, 420]], kind="category")
+    result = pack(decode(made, ["x", "y", "z"]), {"collection": "test"})
+    meta = json.loads(json.dumps(result.meta)) | {"warnings": ["Look at this."]}
+    for key in ("checks", "notes", "reports_per_client"):
+        del meta[key]
+    back = unpack(meta, result.table).found
+    assert back.warnings == ("Look at this.",)
 
 
 def test_the_code_of_a_test_report_records_one(sample, tmp_path, monkeypatch):

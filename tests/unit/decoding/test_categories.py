@@ -11,7 +11,6 @@ from rappor import Params
 from rappor.aggregate import Counts
 from rappor.decoding.categories import decode_basic
 from rappor.decoding.closed_form import best_weights, estimate_bits
-from rappor.decoding.estimate import estimate_bit
 from rappor.decoding.repeats import design_effect, shared_noise
 from rappor.errors import DecodeError, ParamsError
 from rappor.mechanism import channel
@@ -39,12 +38,15 @@ def quiet(params, share, reports):
 
 def test_the_estimate_is_the_closed_form_over_unequal_and_empty_cohorts():
     rows = by_name(decode_basic(category(), NAMES))
+    p_star, q_star = map(float, channel(P))
     for bit, name in enumerate(NAMES):
-        by_cohort = [estimate_bit(ONES[j, bit], TOTALS[j], P).count for j in range(3)]
+        by_cohort = [(ONES[j, bit] - p_star * TOTALS[j]) / (q_star - p_star) for j in range(3)]
         assert rows[name].estimate == pytest.approx(sum(by_cohort), rel=1e-12)
-        whole = estimate_bit(ONES[:, bit].sum(), 5000, P)
-        assert rows[name].std_error == pytest.approx(whole.std_error, rel=1e-12)
-        assert rows[name].proportion == pytest.approx(whole.count / 5000)
+        held = min(max(sum(by_cohort), 0), 5000)
+        noise = held * q_star * (1 - q_star) + (5000 - held) * p_star * (1 - p_star)
+        error = math.sqrt(noise) / (q_star - p_star)
+        assert rows[name].std_error == pytest.approx(error, rel=1e-12)
+        assert rows[name].proportion == pytest.approx(sum(by_cohort) / 5000)
 
 
 def test_counts_beyond_a_floats_precision_stay_exact():
@@ -90,15 +92,14 @@ def test_repeated_reports_widen_by_the_design_effect(repeated):
     assert once.scale == 1
 
 
-def test_unknown_repetition_is_said_where_it_matters():
-    assert any(
-        "How often" in warning
-        for warning in decode_basic(category(reports_per_client=None), NAMES).warnings
-    )
-    counts = Counts(
-        Params(1, 1, 1, 0.0, 0.25, 0.75), [100], [[50]], kind="bits", reports_per_client=None
-    )
-    assert decode_basic(counts).warnings == ()
+def checks(found):
+    return {check.code: check for check in found.checks}
+
+
+def test_unknown_repetition_is_said_and_is_no_failure():
+    found = checks(decode_basic(category(reports_per_client=None), NAMES))["repeats"]
+    assert found.ok
+    assert "do not say how many reports" in found.text
 
 
 def test_unlisted_is_what_the_categories_leave():
@@ -137,7 +138,7 @@ def test_free_bits_have_names_and_no_unlisted_mass():
 
 def test_no_reports_give_zeros_and_a_warning():
     found = decode_basic(Counts.zero(P, kind="category"), NAMES)
-    assert found.warnings == ("There are no reports.",)
+    assert found.warnings == ("There are no reports: nothing can be said.",)
     for row in found.rows:
         assert (row.estimate, row.std_error, row.interval) == (0, 0, (0, 0))
         assert (row.p_value, row.adjusted_p_value, row.detected) == (1, 1, False)
@@ -179,11 +180,14 @@ def test_the_correction_is_for_all_rows():
 
 
 def test_parameters_that_are_not_those_of_the_reports_are_noticed():
-    ones = np.full((1, 4), 40_000)
+    ones = np.full((1, 4), 37_000)
     made = Counts(Params(4, 1, 1, 0.0, 0.25, 0.75), [100_000], ones, kind="category")
     wrong = Counts(Params(4, 1, 1, 0.0, 0.5, 0.75), [100_000], ones, kind="category")
     assert decode_basic(made, NAMES).warnings == ()
-    assert "these parameters" in decode_basic(wrong, NAMES).warnings[0]
+    found = checks(decode_basic(wrong, NAMES))
+    assert not found["estimates"].ok
+    assert not found["ones"].ok
+    assert "these parameters" in found["estimates"].text
 
 
 @pytest.mark.parametrize(
@@ -296,8 +300,10 @@ def test_the_bound_on_shared_clients_is_at_least_any_overlap():
         exact = estimate_bits(groups, 4, overlap=table)
         assert (apart.variance < bound.variance).all()
         assert (exact.variance <= bound.variance).all()
-    assert not any("overlap" in warning for warning in bound.warnings)
-    assert any("overlap" in warning for warning in apart.warnings)
+    assert (bound.may_overlap, apart.may_overlap) == (False, True)
+    assert "overlap" in checks(decode_basic(groups, NAMES))["repeats"].text
+    bounded = decode_basic(groups, NAMES, overlap="bound")
+    assert "overlap" not in checks(bounded)["repeats"].text
 
 
 def test_overlap_that_cannot_be_is_refused():
@@ -319,7 +325,9 @@ def test_groups_that_differ_are_noticed():
     assert estimate_bits(same, 4).chi2_dof < 0.1
     found = estimate_bits(differ, 4)
     assert found.chi2_dof > 10
-    assert any("differ" in warning for warning in found.warnings)
+    assert found.agreement < 1e-6 < estimate_bits(same, 4).agreement
+    assert not checks(decode_basic(differ, NAMES))["agreement"].ok
+    assert checks(decode_basic(same, NAMES))["agreement"].ok
     assert math.isnan(estimate_bits(same[:1], 4).chi2_dof)
 
 

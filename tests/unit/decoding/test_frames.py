@@ -99,7 +99,7 @@ def test_html_says_what_was_found_and_what_was_not():
     assert page.count('scope="row"') == 10
     assert "Nothing was detected" in html(decoded(0))
     warned = decode_basic(Counts.zero(PARAMS, kind="category"), NAMES)
-    assert "There are no reports." in html(warned)
+    assert "There are no reports: nothing can be said." in html(warned)
 
 
 def test_html_stops_at_fifty_rows_and_says_so():

@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from rappor.decoding import gather
-from rappor.decoding.gather import gather_sums
+from rappor.decoding import design
+from rappor.decoding.design import gather_sums
 
 M, COHORTS, H, K = 9000, 3, 2, 37  # more candidates than a block holds
 
@@ -39,7 +39,7 @@ def in_order(words: np.ndarray, index: np.ndarray) -> list[float]:
 @pytest.mark.parametrize("dtype", [np.float64, np.uint64])
 @pytest.mark.parametrize("compile_from", [0, 10**9], ids=["compiled", "numpy"])
 def test_sums_run_over_cohorts_then_hashes(index, dtype, compile_from, monkeypatch):
-    monkeypatch.setattr(gather, "COMPILE_FROM", compile_from)
+    monkeypatch.setattr(design, "COMPILE_FROM", compile_from)
     words = table(dtype)
     sums = gather_sums(words, index, H)
     assert sums.dtype == dtype
@@ -54,10 +54,10 @@ def test_the_order_of_summation_is_visible_in_these_numbers(index):
 
 def test_large_designs_are_compiled_and_small_ones_not(index, monkeypatch):
     asked = []
-    monkeypatch.setattr(gather, "_compiled", lambda: asked.append(1))
+    monkeypatch.setattr(design, "_compiled", lambda: asked.append(1))
     gather_sums(table(np.float64), index, H)
     assert not asked
-    monkeypatch.setattr(gather, "COMPILE_FROM", index.size)
+    monkeypatch.setattr(design, "COMPILE_FROM", index.size)
     gather_sums(table(np.float64), index, H)
     assert asked
 
@@ -66,10 +66,10 @@ def test_without_numba_numpy_does_it(index, monkeypatch):
     words = table(np.float64)
     expected = gather_sums(words, index, H)
     monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.setattr(gather, "COMPILE_FROM", 0)
-    gather._compiled.cache_clear()
+    monkeypatch.setattr(design, "COMPILE_FROM", 0)
+    design._compiled.cache_clear()
     try:
-        assert gather._compiled() is None
+        assert design._compiled() is None
         assert np.array_equal(gather_sums(words, index, H), expected)
     finally:
-        gather._compiled.cache_clear()
+        design._compiled.cache_clear()

@@ -1,11 +1,15 @@
 """Shares of bits, their noise, and several (p, q) together."""
 
+from fractions import Fraction
+from math import comb
+
 import numpy as np
 import pytest
 
 from rappor import Params
 from rappor.aggregate import Counts
-from rappor.decoding.observe import observe
+from rappor.decoding.closed_form import estimate_bits
+from rappor.decoding.observe import bit_shares, observe, pooled_shares
 from rappor.errors import DecodeError
 from rappor.mechanism.channel import channel
 
@@ -136,3 +140,46 @@ def test_counts_that_do_not_go_together_are_refused_by_name(change, message):
     about = {"params": PARAMS, **change}
     with pytest.raises(DecodeError, match=message):
         observe([Counts.zero(PARAMS), Counts.zero(**about)])
+
+
+def law_of_ones(params: Params, holders: int, reports: int) -> dict[int, Fraction]:
+    """P(ones received), exactly: two binomials convolved."""
+    p_star, q_star = channel(params)
+
+    def binomial(n, one):
+        return [comb(n, c) * one**c * (1 - one) ** (n - c) for c in range(n + 1)]
+
+    law: dict[int, Fraction] = {}
+    for i, a in enumerate(binomial(holders, q_star)):
+        for j, b in enumerate(binomial(reports - holders, p_star)):
+            law[i + j] = law.get(i + j, 0) + a * b
+    return law
+
+
+def one_bit(params: Params, ones: int, reports: int) -> Counts:
+    return Counts(params, [reports], [[ones]], kind="bits")
+
+
+@pytest.mark.parametrize(
+    "params", [Params(1, 1, 1, 0.5, 0.5, 0.75), Params(1, 1, 1, 0.0, 0.25, 0.75)]
+)
+@pytest.mark.parametrize("holders", [0, 8, 16])
+def test_the_estimate_is_unbiased_with_the_stated_variance(params, holders):
+    reports = 16
+    law = law_of_ones(params, holders, reports)
+    counts = {c: reports * pooled_shares(one_bit(params, c, reports), 1)[0] for c in law}
+    mean = sum(float(chance) * counts[c] for c, chance in law.items())
+    assert mean == pytest.approx(holders, abs=1e-9)
+    variance = sum(float(chance) * (counts[c] - holders) ** 2 for c, chance in law.items())
+    p_star, q_star = channel(params)
+    # The count of ones at which the estimate is exactly the truth gives the exact variance.
+    at_truth = p_star * reports + holders * (q_star - p_star)
+    assert at_truth.denominator == 1
+    found = estimate_bits([one_bit(params, int(at_truth), reports)], 1)
+    assert found.variance[0] == pytest.approx(variance)
+
+
+def test_both_forms_of_the_estimate_agree():
+    counts = one_bit(Params(1, 1, 1, 0.5, 0.5, 0.75), 3, 100)
+    assert pooled_shares(counts, 1)[0] < 0
+    assert pooled_shares(counts, 1)[0] == pytest.approx(bit_shares(counts)[0, 0])

@@ -109,7 +109,7 @@ def test_the_fdr_cut_off_is_exact_when_the_share_of_nulls_stays():
 
 
 def test_an_unknown_correction_is_refused_with_the_names():
-    with pytest.raises(DecodeError, match="one of bonferroni, holm, fdr, none; got 'bh'"):
+    with pytest.raises(DecodeError, match="one of fdr, holm, bonferroni, none; got 'bh'"):
         check_correction("bh")
     with pytest.raises(DecodeError, match="got 'fwer'"):
         adjust(P, "fwer")

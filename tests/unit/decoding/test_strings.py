@@ -58,10 +58,14 @@ def test_the_order_of_candidates_does_not_matter(drawn, decoded):
     assert list(again.rows.strings) == list(decoded.rows.strings)
 
 
-def test_duplicates_are_merged_with_a_warning(drawn, decoded):
+def failed(decoded):
+    return {check.code for check in decoded.checks if not check.ok}
+
+
+def test_duplicates_are_merged_with_a_note(drawn, decoded):
     again = rappor.decode(drawn.counts, [*CANDIDATES, "s1", "s1"], correction="holm")
     assert again.candidates == 60
-    assert any("s1" in line for line in again.warnings)
+    assert any("s1" in line for line in again.notes)
     assert again.rows.estimate.tobytes() == decoded.rows.estimate.tobytes()
 
 
@@ -70,7 +74,7 @@ def test_a_missing_heavy_string_starts_the_robust_path_and_finds_nothing_false(d
     without = [name for name in CANDIDATES if name != "s1"]
     decoded = rappor.decode(drawn.counts, without, correction="holm")
     assert decoded.robust
-    assert any("missing" in line for line in decoded.warnings)
+    assert {"missing", "fit"} <= failed(decoded)
     found = {row.string for row in decoded.detected}
     assert {f"s{number}" for number in range(2, 9)} <= found
     assert not found & set(CANDIDATES[20:])
@@ -85,14 +89,9 @@ def test_repeated_reports_are_not_mistaken_for_missing_strings():
     assert not decoded.robust
     assert decoded.design_effect == pytest.approx(1 + 9 * 0.0476, abs=0.001)
     assert decoded.scale == pytest.approx(decoded.design_effect, abs=0.15)
-    assert any("up to 10 reports" in line for line in decoded.warnings)
-
-
-def test_imported_counts_that_do_not_say_get_a_warning(drawn):
-    counts = rappor.Counts(
-        PARAMS, drawn.counts.totals, drawn.counts.ones, dialect="rappor-v1", reports_per_client=None
-    )
-    assert any("how many reports one client" in w for w in rappor.decode(counts, ["s1"]).warnings)
+    assert decoded.reports_per_client == 10
+    assert any("up to 10 reports" in check.text for check in decoded.checks)
+    assert failed(decoded) == set()
 
 
 def test_candidates_that_set_the_same_bits_are_named_together():
@@ -100,7 +99,7 @@ def test_candidates_that_set_the_same_bits_are_named_together():
     decoded = rappor.decode(simulate({"s1": 1}, params, 10_000, seed=1).counts, CANDIDATES)
     grouped = [name for group in decoded.groups for name in group]
     assert len(grouped) > 40
-    assert any("cannot be told apart" in line for line in decoded.warnings)
+    assert "groups" in failed(decoded)
 
 
 def test_counts_of_other_parameters_are_noticed(drawn):
@@ -113,7 +112,7 @@ def test_counts_of_other_parameters_are_noticed(drawn):
 
 def test_too_few_reports_say_how_many_it_takes():
     decoded = rappor.decode(simulate(POPULATION, PARAMS, 2000, seed=1).counts, CANDIDATES)
-    assert any("1 % hold needs about" in line and "2,000" in line for line in decoded.warnings)
+    assert any("1 % needs about" in line and "2,000" in line for line in decoded.warnings)
 
 
 def test_several_p_and_q_are_decoded_together(drawn):
@@ -149,7 +148,7 @@ def test_a_search_among_very_many_candidates_ends_where_the_full_one_does(monkey
     drawn = simulate(POPULATION, PARAMS, 200_000, seed=4)
     many = [*CANDIDATES, *(f"absent {number}" for number in range(2000))]
     full = rappor.decode(drawn.counts, many)
-    monkeypatch.setattr("rappor.decoding.select._ALL_AT_ONCE", 100)
+    monkeypatch.setattr("rappor.decoding.search._ALL_AT_ONCE", 100)
     short = rappor.decode(drawn.counts, many)
     assert [row.string for row in short.detected] == [row.string for row in full.detected]
     assert np.allclose(short.rows.estimate, full.rows.estimate, rtol=1e-9)
@@ -201,7 +200,9 @@ def test_many_rare_strings_are_not_taken_for_missing_ones(monkeypatch):
     decoded = rappor.decode(drawn.counts, names, dialect="google")
     assert decoded.chi2_dof > 5
     assert not decoded.robust
-    assert any("too rare to detect add up" in warning for warning in decoded.warnings)
+    fit = next(check for check in decoded.checks if check.code == "fit")
+    assert fit.ok
+    assert "too rare to detect add up" in fit.text
     monkeypatch.setattr(strings, "_heavy_tails", lambda _: True)
     robust = rappor.decode(drawn.counts, names, dialect="google")
     assert robust.robust
@@ -213,4 +214,28 @@ def test_a_heavy_missing_string_is_taken_out():
     heavy = {**POPULATION, "nobody listed me": 1.0}
     decoded = rappor.decode(counts(heavy, PARAMS, 10**6, seed=5), CANDIDATES)
     assert decoded.robust
-    assert any("missing from the candidates" in warning for warning in decoded.warnings)
+    assert "missing from the candidates" in " ".join(decoded.warnings)
+
+
+class OnlyTheFirst:
+    """A decoder that fits one candidate, whatever the counts say."""
+
+    name = "only the first"
+
+    def find(self, search, alpha, design_effect):
+        assert (alpha, design_effect) == (0.05, 1.0)
+        fit = search.least_squares((0,))
+        return fit, search.score(fit)
+
+
+def test_a_decoder_of_ones_own_is_used(drawn):
+    decoded = rappor.decode(drawn.counts, CANDIDATES, method=OnlyTheFirst())
+    assert decoded.method == "only the first"
+    assert decoded.detail.fit.active == (0,)
+    assert len(decoded.rows) == len(CANDIDATES)
+
+
+def test_a_method_that_is_no_decoder_is_refused(drawn):
+    for method in ("best", object(), None):
+        with pytest.raises(DecodeError, match="method must be one of auto, lasso, or a Decoder"):
+            rappor.decode(drawn.counts, CANDIDATES, method=method)

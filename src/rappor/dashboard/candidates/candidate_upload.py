@@ -135,11 +135,11 @@ def parse_upload(data: bytes, form: str = "lines") -> CandidateUpload:
         raise ParamsError(f"a list has at least one string, but {what}{_first(bad)}")
     if len(good) > MAX_STRINGS:
         raise ParamsError(f"a list may have {MAX_STRINGS:,} strings; this one has {len(good):,}")
-    found = Candidates.of(good)
-    kept = tuple(note for note in (*notes, *found.notes) if "duplicate" not in note)
-    return CandidateUpload(
-        found.strings, len(good), found.merged, tuple(bad[:LISTED]), len(bad), kept
-    )
+    distinct = list(dict.fromkeys(good))  # `words` says how many were merged
+    merged = len(good) - len(distinct)
+    found = Candidates.of(distinct)
+    said = (*notes, *found.notes)
+    return CandidateUpload(found.strings, len(good), merged, tuple(bad[:LISTED]), len(bad), said)
 
 
 def _lines(data: bytes) -> tuple[str, list[UnreadableLine]]:

@@ -181,7 +181,7 @@ def _few(entry: Entry, listed: int) -> str:
     seen = reach_of(collection, newest.period, newest.reports, candidates, ALPHA)
     if not seen.too_few:
         return ""
-    return f"{newest.reports:,} so far; 1\u00a0% needs about {about(seen.needed)}"
+    return f"{newest.reports:,} so far; 1\u00a0% needs at most about {about(seen.needed)}"
 
 
 def _decode(meta: Mapping[str, Any], kind: str) -> Decode:

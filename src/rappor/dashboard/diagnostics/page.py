@@ -35,7 +35,7 @@ from rappor.dashboard.page_state import (
 from rappor.dashboard.problems import problem
 from rappor.dashboard.routing import Endpoint, Page
 from rappor.dashboard.tables import csv_response, json_response
-from rappor.decoding.checkup import FALSE_ALARMS
+from rappor.decoding.quality import FALSE_ALARMS
 
 MODES = {"residuals": "Residuals", "counts": "Counts", "fitted": "Fitted"}
 _LONGEST = 400  # characters of a string to light up

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from rappor.collection import Collection
 from rappor.dashboard.jobs.queue import JobResult
-from rappor.decoding.bit_table import BitTable
-from rappor.decoding.checkup import Check
-from rappor.decoding.diagnosis import Diagnosis
+from rappor.decoding.diagnosis import BitTable, Diagnosis
+from rappor.decoding.quality import Check
 from rappor.decoding.result import Decoded
 from rappor.mechanism import bloom_positions
 from rappor.typing import FloatArray
@@ -49,7 +48,6 @@ class StoredDiagnosis:
 
 def pack(
     table: Decoded,
-    checks: Sequence[Check],
     diagnosis: Diagnosis,
     cells: BitTable,
     about: dict[str, Any],
@@ -60,7 +58,7 @@ def pack(
         "reports": table.reports,
         "candidates": table.candidates,
         "detected": [row.string for row in table.detected[:MAX_STRINGS]],
-        "checks": [check._asdict() for check in checks],
+        "checks": [check._asdict() for check in table.checks],
         "diagnosis": diagnosis.to_dict(),
         "groups": [list(group) for group in table.groups[:MAX_GROUPS]],
         "group_count": len(table.groups),
@@ -68,7 +66,7 @@ def pack(
         "totals": cells.totals.tolist(),
         "cohorts": cohorts,
         "bits": bits,
-        "warnings": list(table.warnings),
+        "notes": list(table.notes),
     }
     columns: dict[str, Any] = {"counts": cells.counts.ravel()}
     if cells.fitted is not None and cells.residuals is not None:
@@ -87,10 +85,15 @@ def unpack(meta: Mapping[str, Any], table: bytes) -> StoredDiagnosis:
     rows = pa.ipc.open_file(pa.BufferReader(table)).read_all()
     shape = (meta["cohorts"], meta["bits"])
     found = {name: rows.column(name).to_numpy().reshape(shape) for name in rows.column_names}
-    checks = tuple(Check(**check) for check in meta["checks"])
+    checks = tuple(read_check(check) for check in meta["checks"])
     return StoredDiagnosis(
         meta, checks, found["counts"], found.get("fitted"), found.get("residuals")
     )
+
+
+def read_check(saved: Mapping[str, Any]) -> Check:
+    """A check as it was saved; older versions called its code `name`."""
+    return Check(saved.get("code") or saved["name"], saved["ok"], saved["text"])
 
 
 def lit_cells(string: str, collection: Collection) -> list[tuple[int, int]]:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rappor.dashboard.catalogue import Catalogue
     from rappor.dashboard.snapshot import Dimensions
     from rappor.dashboard.trends.period_results import PeriodResult
-    from rappor.decoding.histogram import Histogram
     from rappor.decoding.result import Decoded
 
 Task = Callable[[dict[str, Any], Progress], JobResult]
@@ -62,6 +61,7 @@ def compare_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
         work.looked_for(sides[0]),
         correction=arguments["correction"],
         alpha=arguments["alpha"],
+        null_reports=work.collection.null_reports,
     )
     return pack(one, _about(arguments), other, compared)
 
@@ -132,7 +132,7 @@ class DecodeTask:
             self._design = build_design(listed, params, self.collection.dialect, placed)
         return self._design
 
-    def decode(self, counts: list[Counts]) -> Decoded | Histogram:
+    def decode(self, counts: list[Counts]) -> Decoded:
         """Decode one side."""
         from rappor.decoding.decode import decode
 
@@ -152,6 +152,7 @@ class DecodeTask:
             correction=self._given["correction"],
             alpha=self._given["alpha"],
             method=self._given["method"],
+            null_reports=self.collection.null_reports,
             progress=step,
         )
         self.next("putting the table together")
@@ -253,14 +254,16 @@ class _TrendTask:
         names = ("list", "list_digest", "correction", "alpha", "method")
         return json.dumps([version, *(self._given[name] for name in names)])
 
-    def decode(self, counts: list[Counts], version: int) -> Decoded | Histogram:
+    def decode(self, counts: list[Counts], version: int) -> Decoded:
         """Decode one period."""
         from rappor.decoding.decode import decode
 
         given = self._given
+        collection = self._catalogue.get(given["collection"], version)
         return decode(
             counts,
-            self._looked_for(self._catalogue.get(given["collection"], version), counts),
+            self._looked_for(collection, counts),
+            null_reports=collection.null_reports,
             correction=given["correction"],
             alpha=given["alpha"],
             method=given["method"],
@@ -281,19 +284,16 @@ class _TrendTask:
 def diagnose(arguments: dict[str, Any], progress: Progress) -> JobResult:
     """Decode, and check the fit: checks, cohort sizes, and the cells of cohorts and bits."""
     from rappor.dashboard.diagnostics.serialization import pack
-    from rappor.decoding.bit_table import bit_table
-    from rappor.decoding.checkup import checkup
-    from rappor.decoding.exports import plain
+    from rappor.decoding.diagnosis import bit_table
+    from rappor.decoding.diagnosis import diagnose as diagnosis_of
 
     work = DecodeTask(arguments, progress)
     counts = work.counts(arguments["periods"], arguments["dimensions"])
-    found = work.decode(counts)
-    checks, diagnosis = checkup(found, counts, null_reports=work.collection.null_reports)
-    table = plain(found)
+    table = work.decode(counts)
     names = ("collection", "version", "periods", "dimensions", "list")
     about = {name: arguments[name] for name in names}
     about["params"] = counts[0].params.digest
-    return pack(table, checks, diagnosis, bit_table(table, counts), about)
+    return pack(table, diagnosis_of(table), bit_table(table, counts), about)
 
 
 def explain(arguments: dict[str, Any], progress: Progress) -> JobResult:
@@ -304,8 +304,6 @@ def explain(arguments: dict[str, Any], progress: Progress) -> JobResult:
             list, or None.
         progress: called with the progress.
     """
-    from rappor.decoding.exports import plain
-
     lists = {"before": arguments["before"], "after": arguments["strings"]}
     found: dict[str, Any] = {}
     detected: dict[str, set[str]] = {"before": set()}
@@ -316,7 +314,7 @@ def explain(arguments: dict[str, Any], progress: Progress) -> JobResult:
         part = _half(progress, number, arguments["before"] is not None)
         work = DecodeTask({**arguments, "strings": strings}, part)
         counts = work.counts(arguments["periods"], arguments["dimensions"])
-        table = plain(work.decode(counts))
+        table = work.decode(counts)
         detected[name] = {row.string for row in table.detected}
         mass = table.unlisted
         found[name] = {

@@ -23,10 +23,8 @@ from rappor.dashboard.settings import STATE_FILE
 from rappor.decoding import exports
 from rappor.decoding.compare import Differences
 from rappor.decoding.design import Design
-from rappor.decoding.histogram import Histogram
 from rappor.decoding.mapfile import map_lines
-from rappor.decoding.result import Decoded
-from rappor.decoding.rows import Rows
+from rappor.decoding.result import Decoded, Rows
 from rappor.params import FIELDS, Params
 
 if TYPE_CHECKING:
@@ -41,7 +39,7 @@ def columns(result: StoredDecode, query: PageQuery) -> dict[str, list[Any]]:
     order = matching(result, query)
     found = exports.columns(_picked(result.decoded, order), every=True)
     if result.other is not None and result.compared is not None:
-        other = exports.columns(_picked(exports.plain(result.other), order), every=True)
+        other = exports.columns(_picked(result.other, order), every=True)
         found |= {f"other_{name}": other[name] for name in other if name != "string"}
         gaps = _gaps(result.compared.rows, order)
         found |= {name: column.tolist() for name, column in gaps.items()}
@@ -70,7 +68,7 @@ def document(result: StoredDecode, query: PageQuery) -> dict[str, Any]:
         "periods": list(query.periods),
         "dimensions": dict(query.dimensions),
         "candidates_version": query.candidates,
-        **exports.document(_narrowed(result.main, order), every=True),
+        **exports.document(_picked(result.main, order), every=True),
         "detected": len(result.decoded.detected),
     }
     if result.other is None or result.compared is None or query.against is None:
@@ -82,7 +80,7 @@ def document(result: StoredDecode, query: PageQuery) -> dict[str, Any]:
     said["against"] = {
         "periods": list(query.against.periods),
         "dimensions": dict(query.against.dimensions),
-        **exports.document(_narrowed(result.other, order), every=True),
+        **exports.document(_picked(result.other, order), every=True),
     }
     said["compared"] = exports.without_nan(
         {
@@ -109,14 +107,8 @@ def _gaps(rows: Differences, order: Any) -> dict[str, Any]:
     return {name: column[order] for name, column in named.items()}
 
 
-def _narrowed(found: Decoded | Histogram, order: Any) -> Decoded | Histogram:
-    """The same result with some of its rows."""
-    if isinstance(found, Decoded):
-        return _picked(found, order)
-    return replace(found, decoded=_picked(found.decoded, order))
-
-
 def _picked(decoded: Decoded, order: Any) -> Decoded:
+    """The same result with some of its rows."""
     rows = decoded.rows
     if len(order) == len(rows) and bool((order == np.arange(len(rows))).all()):
         return decoded

@@ -36,6 +36,7 @@ from rappor.dashboard.results.serialization import StoredDecode, unpack
 from rappor.dashboard.results.table import chart_lines, table_of
 from rappor.dashboard.state.saved import SavedResult
 from rappor.decoding.histogram import Histogram, Quantile
+from rappor.decoding.quality import Check
 from rappor.errors import DecodeError
 
 _PRESETS = (("Latest", 1), ("Last 4", 4), ("Last 13", 13), ("All", 0))
@@ -144,7 +145,7 @@ def page_context(
         "table": table_of(result, query) if result is not None and has_rows else None,
         "split": split_of(result.decoded) if result is not None else None,
         "tiles": _tiles(result) if result is not None and has_rows else [],
-        "warnings": _warnings(result),
+        "warnings": _failed_checks(result),
         "code": python_code(query, collection) if query.periods else "",
         "report_code": report_code(collection, context.settings.collector),
         "hidden_fields": {
@@ -205,16 +206,17 @@ def _comparisons(context: Context, query: PageQuery, stored: list[str]) -> list[
     return [option._replace(chosen=option.value == query.vs) for option in made]
 
 
-def _warnings(result: StoredDecode | None) -> list[str]:
+def _failed_checks(result: StoredDecode | None) -> list[Check]:
     if result is None:
         return []
-    return list(result.compared.warnings if result.compared is not None else result.main.warnings)
+    checks = result.compared.checks if result.compared is not None else result.main.checks
+    return [check for check in checks if not check.ok]
 
 
 def _tiles(result: StoredDecode) -> list[Tile]:
     """The median, quantiles and reports of a histogram."""
-    hist = result.main
-    if not isinstance(hist, Histogram) or result.other is not None:
+    hist = result.main.histogram
+    if hist is None or result.other is not None:
         return []
     try:
         median = hist.quantile(0.5)
@@ -261,9 +263,9 @@ def drawn(
     found: dict[str, Panel] = {}
     if result.other is not None and query.against is not None:
         found["compared"] = _compared(result, query, theme, page)
-    elif isinstance(result.main, Histogram):
-        found["histogram"] = histogram_panel(result.main, theme=theme, unit=query.unit)
-        found["cumulative"] = cumulative_panel(result.main, theme=theme, height=_CUMULATIVE_HEIGHT)
+    elif (hist := result.main.histogram) is not None:
+        found["histogram"] = histogram_panel(hist, theme=theme, unit=query.unit)
+        found["cumulative"] = cumulative_panel(hist, theme=theme, height=_CUMULATIVE_HEIGHT)
     elif query.scale == "log":
         found["results"] = dots_panel(result.decoded, theme=theme, unit=query.unit, page=page)
     else:

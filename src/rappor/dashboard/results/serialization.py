@@ -1,13 +1,13 @@
 """Results as they are stored: facts as JSON, rows as an Arrow table, exact to the last bit.
 
-Reading gives a `Decoded` or a `Histogram` equal to the stored one, so that pages, files and charts
-use the functions of the command line.
+What is read back is a `Decoded` like the one that was kept, so that pages, files and charts come
+from the same functions as those of the command line.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from rappor.dashboard.jobs.queue import JobResult
 from rappor.decoding.compare import Compared, Differences
-from rappor.decoding.exports import document, plain, without_nan
+from rappor.decoding.exports import document, without_nan
 from rappor.decoding.histogram import Histogram
-from rappor.decoding.result import Decoded
-from rappor.decoding.rows import Mass, Rows
+from rappor.decoding.quality import Check
+from rappor.decoding.result import Decoded, Mass, Rows
 from rappor.typing import FloatArray
 
 _NUMBERS = ("estimate", "std_error", "low", "high", "p_value", "adjusted_p_value")
@@ -52,21 +52,21 @@ class StoredDecode:
         meta: the facts as they are stored.
     """
 
-    main: Decoded | Histogram
-    other: Decoded | Histogram | None
+    main: Decoded
+    other: Decoded | None
     compared: Compared | None
     meta: dict[str, Any]
 
     @property
     def decoded(self) -> Decoded:
-        """The decoded table, also of a histogram."""
-        return plain(self.main)
+        """The table of what was decoded."""
+        return self.main
 
 
 def pack(
-    found: Decoded | Histogram,
+    found: Decoded,
     about: dict[str, Any],
-    other: Decoded | Histogram | None = None,
+    other: Decoded | None = None,
     compared: Compared | None = None,
 ) -> JobResult:
     """Serialize a result; `about` becomes part of its facts."""
@@ -81,7 +81,7 @@ def pack(
                 "candidates": compared.candidates,
                 "robust": compared.robust,
                 "untestable": compared.untestable,
-                "warnings": compared.warnings,
+                "checks": [check._asdict() for check in compared.checks],
                 "dialect": compared.dialect,
             }
         )
@@ -98,7 +98,7 @@ def unpack(meta: dict[str, Any], table: bytes) -> StoredDecode:
     found = _result(meta, rows, strings, "")
     if "compared" not in meta:
         return StoredDecode(found, None, None, meta)
-    decoded = plain(found)
+    decoded = found
     numbers = {name: _array(rows, f"difference.{name}") for name in _OF_DIFFERENCES}
     said = meta["compared"]
     compared = Compared(
@@ -107,7 +107,7 @@ def unpack(meta: dict[str, Any], table: bytes) -> StoredDecode:
         candidates=said["candidates"],
         robust=said["robust"],
         untestable=tuple(said["untestable"]),
-        warnings=tuple(said["warnings"]),
+        checks=_checks(said),
         kind=decoded.kind,
         dialect=said["dialect"],
         correction=decoded.correction,
@@ -116,16 +116,17 @@ def unpack(meta: dict[str, Any], table: bytes) -> StoredDecode:
     return StoredDecode(found, _result(meta["other"], rows, strings, "other."), compared, meta)
 
 
-def _facts(found: Decoded | Histogram) -> dict[str, Any]:
+def _facts(found: Decoded) -> dict[str, Any]:
     facts = document(found, every=True)
     del facts["rows"]
-    if isinstance(found, Histogram):
-        numbers = {name: getattr(found, name) for name in _OF_HISTOGRAM}
+    hist = found.histogram
+    if hist is not None:
+        numbers = {name: getattr(hist, name) for name in _OF_HISTOGRAM}
         facts["histogram"] = without_nan(
             {
-                "labels": found.labels,
-                "complete": found.complete,
-                "discrete": found.discrete,
+                "labels": hist.labels,
+                "complete": hist.complete,
+                "discrete": hist.discrete,
                 **{key: None if each is None else each.tolist() for key, each in numbers.items()},
             }
         )
@@ -165,9 +166,7 @@ def _array(table: pa.Table, name: str) -> NDArray[Any]:
     return found
 
 
-def _result(
-    facts: dict[str, Any], table: pa.Table, strings: list[str], prefix: str
-) -> Decoded | Histogram:
+def _result(facts: dict[str, Any], table: pa.Table, strings: list[str], prefix: str) -> Decoded:
     numbers = {name: _array(table, prefix + name) for name in (*_NUMBERS, "detected")}
     decoded = Decoded(
         rows=Rows(reports=facts["reports"], strings=strings, **numbers),
@@ -181,7 +180,7 @@ def _result(
         robust=facts["robust"],
         groups=tuple(map(tuple, facts["groups"])),
         untestable=tuple(facts["untestable"]),
-        warnings=tuple(facts["warnings"]),
+        reports_per_client=facts.get("reports_per_client", 1),
         params_digest=facts["params_digest"],
         kind=facts["kind"],
         dialect=facts["dialect"],
@@ -189,6 +188,8 @@ def _result(
         alpha=facts["alpha"],
         method=facts["method"],
         threshold=_number(facts["threshold"]),
+        checks=_checks(facts),
+        notes=tuple(facts.get("notes", ())),
     )
     said = facts.get("histogram")
     if said is None:
@@ -197,9 +198,17 @@ def _result(
     if share is None or variance is None:
         raise KeyError("share")
     labels = tuple(said["labels"])
-    return Histogram(
+    hist = Histogram(
         decoded, labels, share, variance, said["complete"], edges, values, said["discrete"]
     )
+    return replace(decoded, histogram=hist)
+
+
+def _checks(facts: dict[str, Any]) -> tuple[Check, ...]:
+    """The checks; of results that older versions saved, their warnings."""
+    if "checks" in facts:
+        return tuple(Check(**check) for check in facts["checks"])
+    return tuple(Check("earlier", False, text) for text in facts["warnings"])
 
 
 def _numbers(listed: list[Any] | None) -> FloatArray | None:

@@ -14,9 +14,7 @@ import pyarrow as pa
 from rappor.aggregate.counts import Counts
 from rappor.charts.trends import MAX_MULTIPLES, TrendLine, TrendPoint
 from rappor.dashboard.jobs.queue import JobResult
-from rappor.decoding.histogram import Histogram
-from rappor.decoding.result import Decoded
-from rappor.decoding.rows import Rows
+from rappor.decoding.result import Decoded, Rows
 
 KEEP_ALL = (
     1000  # up to this many candidates all rows are stored; of more, the detected and the largest
@@ -74,7 +72,7 @@ def summary_of(
     period: str,
     version: int,
     digest: str,
-    found: Decoded | Histogram,
+    found: Decoded,
     also: Iterable[str] = (),
 ) -> PeriodResult:
     """The part of a decode that a trend stores.
@@ -86,7 +84,7 @@ def summary_of(
         found: the decode.
         also: strings to store even if they are small.
     """
-    table = found if isinstance(found, Decoded) else found.decoded
+    table = found
     mass = table.unlisted
     known = table.kind in ("string", "category") and math.isfinite(mass.proportion)
     return PeriodResult(

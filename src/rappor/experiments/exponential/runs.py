@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rappor.decoding.options import Correction, Method
 from rappor.experiments.best_test import power
 from rappor.experiments.detected_strings import decode_strings, detected, places
 from rappor.params import Params
@@ -27,8 +28,8 @@ PRESENT, ABSENT = len(SHARES), len(NAMES) - len(SHARES)
 class Rule(NamedTuple):
     """A way to say which strings are there: the decoder, the correction, the one-sided level."""
 
-    method: str
-    correction: str
+    method: Method
+    correction: Correction
     level: float
 
 

@@ -5,11 +5,10 @@ import pytest
 
 from rappor import Params
 from rappor.aggregate import Counts
-from rappor.decoding.bit_table import bit_table
-from rappor.decoding.checkup import LEVEL, balance_p_value, check_balance, checkup, ones_z
 from rappor.decoding.decode import decode
-from rappor.decoding.diagnose import diagnose
+from rappor.decoding.diagnosis import balance_p_value, bit_table, diagnose
 from rappor.decoding.ordinal import decode_ordinal
+from rappor.decoding.quality import LEVEL, check_balance, ones_z
 from rappor.mechanism import bloom_positions
 from rappor.mechanism.channel import channel
 from support.crowd_counts import NAMES, PARAMS, N, counts
@@ -26,12 +25,11 @@ def replaced(made, totals=None, ones=None, **more):
 
 
 def verdicts(made, names=NAMES, **more):
-    found, _ = checkup(decode(made, names), [made], **more)
-    return {check.name: check for check in found}
+    return {check.code: check for check in decode(made, names, **more).checks}
 
 
 def wrong(made, names=NAMES, **more):
-    return {name for name, check in verdicts(made, names, **more).items() if not check.ok}
+    return {code for code, check in verdicts(made, names, **more).items() if not check.ok}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +40,11 @@ def fine():
 def test_clean_data_are_ok_in_every_respect(fine):
     found = verdicts(fine)
     assert all(check.ok for check in found.values())
-    assert set(found) == {"balance", "ones", "reports", "missing", "cohorts", "fit", "groups"}
+    assert set(found) == {
+        *("reports", "balance", "ones", "repeats", "missing", "cohorts", "fit", "groups"),
+        *("untestable", "placement"),
+    }
+    assert decode(fine, NAMES).warnings == ()
     assert found["balance"].text == "Cohorts are balanced: 25,000 reports each."
     assert found["groups"].text == "All 40 candidates can be told apart."
 
@@ -57,7 +59,7 @@ def test_a_frequent_string_left_out_of_the_list_is_called_missing_with_its_share
 
 @pytest.mark.slow
 def test_checks_come_before_what_is_ok(fine):
-    found, _ = checkup(decode(fine, NAMES[1:]), [fine])
+    found = decode(fine, NAMES[1:]).checks
     assert [check.ok for check in found] == sorted(check.ok for check in found)
     assert not found[0].ok
 
@@ -79,7 +81,7 @@ def test_an_empty_cohort_is_counted(fine):
     totals, ones = fine.totals.copy(), fine.ones.copy()
     totals[3], ones[3] = 0, 0
     assert verdicts(replaced(fine, totals, ones))["balance"].text.startswith(
-        "1 of 8 cohorts have no reports."
+        "1 of 8 cohorts have no reports and were left out."
     )
 
 
@@ -94,6 +96,7 @@ def test_crude_forgery_changes_the_share_of_set_bits(fine, forged):
     found = verdicts(replaced(fine, fine.totals + each, ones))["ones"]
     assert not found.ok
     assert found.text.startswith("More" if forged == "all bits" else "Fewer")
+    assert "the counts do not belong to these parameters" in found.text
     assert "forged" in found.text
 
 
@@ -123,16 +126,42 @@ def test_too_few_reports_come_with_the_number_that_would_do():
 
 def test_no_reports_are_one_check():
     made = Counts.zero(PARAMS, dialect="rappor-v1")
-    found, _ = checkup(decode(made, NAMES), [made])
-    assert [(check.name, check.ok) for check in found] == [("reports", False)]
+    found = decode(made, NAMES).checks
+    assert [(check.code, check.ok) for check in found] == [("reports", False)]
 
 
 def test_repeated_reports_widen_what_chance_may_do_to_cohorts():
     sizes = [25_000, 25_000, 25_000, 26_000]
-    assert balance_p_value(sizes) < LEVEL
-    assert balance_p_value(sizes, 4) > LEVEL
-    assert not check_balance(sizes).ok
-    assert check_balance(sizes, 4).ok
+    assert balance_p_value([sizes]) < LEVEL
+    assert balance_p_value([sizes], 4) > LEVEL
+    assert not check_balance([sizes]).ok
+    assert check_balance([sizes], 4).ok
+
+
+def test_cohorts_of_tables_with_other_numbers_of_cohorts_are_tested_together():
+    even, uneven = [25_000] * 4, [25_000, 24_000]
+    assert check_balance([even, even[:2]]).ok
+    assert not check_balance([even, uneven]).ok
+
+
+def test_warnings_are_the_texts_of_failed_checks(fine):
+    decoded = decode(fine, NAMES[1:])
+    failed = tuple(check.text for check in decoded.checks if not check.ok)
+    assert decoded.warnings == failed != ()
+
+
+def test_repeated_reports_are_a_fact_and_no_failure(fine):
+    often, unknown = replaced(fine, reports_per_client=7), replaced(fine, reports_per_client=None)
+    assert "up to 7 reports on one value" in verdicts(often)["repeats"].text
+    assert "do not say how many reports" in verdicts(unknown)["repeats"].text
+    assert wrong(often) == wrong(unknown) == set()
+
+
+def test_too_few_bits_for_a_list_fail_the_placement(fine):
+    made = counts(params=Params(64, 2, 1, 0.5, 0.25, 0.75))
+    found = verdicts(made)["placement"]
+    assert not found.ok
+    assert found.text.startswith("Too few bits speak of each string")
 
 
 def test_null_reports_and_colliding_hashes_may_have_fewer_ones(fine):
@@ -146,8 +175,10 @@ def test_null_reports_and_colliding_hashes_may_have_fewer_ones(fine):
 
 def test_other_kinds_have_balance_ones_and_reports():
     made = Counts(Params(3, 1, 1, 0.0, 0.25, 0.75), [10_000], [[4_000, 4_000, 3_900]], "ordinal")
-    found, _ = checkup(decode_ordinal(made, [1, 2, 3]), [made])
-    assert {check.name for check in found} == {"balance", "ones", "reports"}
+    found = decode(made).checks
+    assert {check.code for check in found} == {
+        *("reports", "balance", "ones", "repeats", "estimates", "sum")
+    }
     assert bit_table(decode_ordinal(made, [1, 2, 3]).decoded, [made]).fitted is None
 
 

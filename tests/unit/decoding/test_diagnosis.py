@@ -1,4 +1,4 @@
-"""A poor decoding is explained, most important reason first."""
+"""The figures behind a result, next to its checks."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from rappor import Params
 from rappor.aggregate import Counts
 from rappor.decoding.categories import decode_basic
 from rappor.decoding.decode import decode
-from rappor.decoding.diagnose import diagnose
+from rappor.decoding.diagnosis import diagnose
 from rappor.decoding.fit import least_squares
 from rappor.decoding.ordinal import decode_ordinal
 from support.crowd_counts import NAMES, PARAMS, POPULATION, N, counts
@@ -26,6 +26,10 @@ def with_missing(**missing):
     return {**{name: left * share for name, share in POPULATION.items()}, **missing}
 
 
+def failed(found):
+    return {check.code: check.text for check in found.checks if not check.ok}
+
+
 @pytest.fixture(scope="module")
 def heavy():
     return decode(counts(with_missing(elsewhere=0.3)), NAMES)
@@ -33,7 +37,8 @@ def heavy():
 
 def test_nothing_is_said_of_a_good_decoding(fine):
     found = diagnose(fine)
-    assert found.verdicts == ("Nothing looks wrong: noise explains what the detected rows leave.",)
+    assert found.checks == fine.checks
+    assert all(check.ok for check in found.checks)
     assert found.missing.share is None
     assert found.missing.lifted <= 5
 
@@ -66,9 +71,10 @@ def test_a_heavy_missing_string_is_named_with_its_share(heavy):
     found = diagnose(heavy)
     assert found.missing.share == pytest.approx(0.3, rel=0.1)
     assert 16 <= found.missing.lifted <= 20
-    assert found.verdicts[0].startswith("At least one string of about")
-    assert found.verdicts[0].endswith("is missing from the list.")
-    assert found.verdicts[1].startswith(f"{found.missing.lifted} of 512 bits hold more than noise")
+    missing = failed(found)["missing"]
+    assert "far above the fit. A string of about" in missing
+    assert missing.endswith("is probably missing from the list.")
+    assert failed(found)["fit"].startswith("The counts hold more than noise and detected strings")
 
 
 @pytest.mark.slow
@@ -76,15 +82,14 @@ def test_a_missing_string_of_uneven_cohorts_is_not_taken_for_bad_cohorts():
     sizes = 1 / np.arange(1, 9)
     found = diagnose(decode(counts(with_missing(elsewhere=0.3), cohort_sizes=sizes), NAMES))
     assert found.missing.share == pytest.approx(0.3, rel=0.1)
-    assert not any("do not fit" in line for line in found.verdicts)
-    assert any(line.startswith("Cohorts are uneven") for line in found.verdicts)
+    assert "cohorts" not in failed(found)
+    assert failed(found)["balance"].startswith("Cohorts are uneven")
     assert found.balance.p_value < 1e-100
 
 
-def test_the_wrong_dialect_is_suspected_first():
+def test_the_wrong_dialect_is_suspected():
     found = diagnose(decode(counts(), NAMES, dialect="google"))
-    assert "is the dialect (google) that of the clients" in found.verdicts[0]
-    assert "Nothing was detected." in found.verdicts
+    assert "is the dialect (google) that of the clients" in failed(found)["missing"]
 
 
 @pytest.mark.slow
@@ -93,7 +98,7 @@ def test_a_cohort_that_does_not_fit_is_named():
     ones = good.ones.copy()
     ones[5] = np.roll(ones[5], 3)
     found = diagnose(decode(Counts(PARAMS, good.totals, ones, dialect="rappor-v1"), NAMES))
-    assert found.verdicts[0].startswith("1 of 8 cohorts do not fit while the others do: 5.")
+    assert failed(found)["cohorts"].startswith("1 of 8 cohorts do not fit while the others do: 5.")
 
 
 def test_empty_cohorts_are_counted_and_have_no_residuals():
@@ -101,7 +106,7 @@ def test_empty_cohorts_are_counted_and_have_no_residuals():
     assert found.balance.empty == 1
     assert np.isnan(found.residuals[2]).all()
     assert not np.isnan(found.residuals[[0, 1, 3]]).any()
-    assert "1 of 8 cohorts have no reports." in found.verdicts
+    assert failed(found)["balance"].startswith("1 of 8 cohorts have no reports")
     assert all(residual.cohort != 2 for residual in found.largest)
 
 
@@ -110,8 +115,7 @@ def test_too_few_reports_come_with_the_number_that_would_do():
     found = diagnose(decoded)
     share = decoded.threshold / 2_000
     assert found.reports_for_one_percent == pytest.approx(2_000 * (share / 0.01) ** 2)
-    line = next(line for line in found.verdicts if line.startswith("Too few reports"))
-    assert line.endswith("there are 2,000.")
+    assert failed(found)["reports"].endswith("there are 2,000.")
 
 
 def test_more_power_needs_a_larger_share(fine):
@@ -125,16 +129,16 @@ def test_more_power_needs_a_larger_share(fine):
 
 def test_no_reports_give_one_sentence():
     found = diagnose(decode(Counts.zero(PARAMS), NAMES, dialect="rappor-v1"))
-    assert found.verdicts == ("There are no reports: nothing can be said.",)
+    assert failed(found) == {"reports": "There are no reports: nothing can be said."}
     assert found.residuals is None
     assert found.missing is None
     assert found.to_dict()["reports_for_one_percent"] == "inf"
-    assert found.lines()[0] == found.verdicts[0]
+    assert found.lines()[0] == "Check: There are no reports: nothing can be said."
 
 
 def test_a_single_cohort_is_diagnosed():
     found = diagnose(decode(counts(params=Params(64, 2, 1, 0.5, 0.25, 0.75)), NAMES))
-    assert found.verdicts[0].startswith("Too few cohorts")
+    assert "placement" in failed(found)
     assert found.balance == (1, 0, N, N, 1.0)
 
 
@@ -144,7 +148,7 @@ def test_kinds_with_a_bit_for_each_value_have_balance_and_reports(kind):
     made = Counts(params, [10_000], [[4_000, 3_500, 5_000][: params.k]], kind=kind)
     names = ["a", "b", "c"]
     if kind == "ordinal":
-        found = diagnose(decode_ordinal(made, [1, 2, 3]))
+        found = diagnose(decode_ordinal(made, [1, 2, 3]).decoded)
     else:
         found = diagnose(decode_basic(made, names if kind == "category" else None))
     assert found.balance.cohorts == 1
@@ -154,13 +158,11 @@ def test_kinds_with_a_bit_for_each_value_have_balance_and_reports(kind):
     assert found.lines()
 
 
-def test_cohort_sizes_of_such_kinds_are_taken_where_given():
+def test_cohort_sizes_of_such_kinds_are_tested():
     made = Counts(Params(2, 1, 2, 0.0, 0.25, 0.75), [900, 100], [[300, 400], [50, 40]], "category")
-    decoded = decode_basic(made, ["a", "b"])
-    assert diagnose(decoded).balance is None
-    found = diagnose(decoded, made.totals)
+    found = diagnose(decode_basic(made, ["a", "b"]))
     assert (found.balance.smallest, found.balance.largest) == (100, 900)
-    assert any(line.startswith("Cohorts are uneven") for line in found.verdicts)
+    assert failed(found)["balance"].startswith("Cohorts are uneven")
 
 
 def test_lines_are_plain_text_and_the_dict_is_json(fine, heavy):
@@ -168,6 +170,6 @@ def test_lines_are_plain_text_and_the_dict_is_json(fine, heavy):
         found = diagnose(decoded)
         assert all("\x1b" not in line and "\n" not in line for line in found.lines())
         said = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-        assert said["verdicts"] == list(found.verdicts)
+        assert said["checks"] == [check._asdict() for check in decoded.checks]
         assert said["largest"][0].keys() == {"cohort", "bit", "z"}
         assert said["reports"] == N

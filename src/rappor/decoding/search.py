@@ -1,7 +1,8 @@
 """Which candidates can be there: score all, keep what stands out, fit it, until nothing changes.
 
 Forward and backward at once: after each fit the active set becomes the Benjamini-Hochberg
-rejections among all M candidates, each tested for what the others leave unexplained (R38's place).
+rejections among all M candidates, each tested for what the others leave unexplained. This search
+replaces the LASSO of §4.
 """
 
 from __future__ import annotations
@@ -14,16 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from rappor.decoding.design import Design
+from rappor.decoding.design import Design, gather_sums
 from rappor.decoding.fit import Fit, between_bits, least_squares, robust
-from rappor.decoding.gather import gather_sums
 from rappor.decoding.observe import Observed
 from rappor.decoding.randomization import NullScore, Placement
 from rappor.decoding.significance import benjamini_hochberg
 from rappor.typing import FloatArray
 
 # A candidate whose information the fitted ones take up to this share cannot be tested.
-LEAST_INFORMATION = 0.05
+MIN_INFORMATION = 0.05
 _ROUNDS = 30
 _EXACT_UP_TO = 1 << 22  # index entries up to which every candidate's projection is computed
 _LOOK_CLOSER = 2.0  # beyond that: those with a rough z of at least this
@@ -88,7 +88,7 @@ class Search:
         return least_squares(self.seen, self.design.columns(active), active, self.level)
 
     def robust(self, active: tuple[int, ...], before: Fit | None = None) -> Fit:
-        """Fit with unlisted mass taken out bit by bit, from an earlier fit where there is one."""
+        """Fit with unlisted mass taken out bit by bit, starting at an earlier fit if given."""
         start = self.least_squares(active)
         return robust(self.seen, start, before.law if before else None)
 
@@ -117,7 +117,7 @@ class Search:
         pull, own = np.ascontiguousarray(both.real), np.ascontiguousarray(both.imag)
         left = self._projected(fit, pull, own)
         members = np.array(fit.active, np.intp)
-        testable = left > LEAST_INFORMATION * own
+        testable = left > MIN_INFORMATION * own
         left = np.where(testable, left, np.maximum(own, 1e-300))
         share = pull / left
         outside = testable.copy()
@@ -181,7 +181,7 @@ class Search:
 
         Among very many candidates the search goes on among those that look promising (in earlier
         scores where there are some), and all are tested again when it has ended; a newcomer among
-        the others starts it anew.
+        the others starts it again.
         """
         if len(self.design) <= _ALL_AT_ONCE:
             return self._grow(active, alpha, robustly, len(self.design))
@@ -231,7 +231,7 @@ class Search:
 
         A member has had its share of the residuals; against those, it would look too good. Where
         nothing is missing from the list, that matters for borderline members only. In the robust
-        path a string that shares bits with a missing one can look as good as one likes, so all are
+        path a string that shares bits with a missing one can look arbitrarily good, so all are
         tested; large ones in two ways, because left out they look like unlisted mass themselves.
         """
         p_model, p_design = scores.p_model.copy(), scores.p_design.copy()
@@ -293,3 +293,12 @@ class Search:
         if not self.use_design:
             return float(z), 0.0
         return float(z), self.null(fit, score).deviate(float(z * np.sqrt(typical * ratio)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Detail:
+    """The working behind a table, for diagnoses and comparisons; arrays in candidate order."""
+
+    search: Search = field(repr=False)
+    fit: Fit = field(repr=False)
+    scores: Scores = field(repr=False)

@@ -1,0 +1,51 @@
+"""The choices that decoding offers, each with its texts; standard library only.
+
+Corrections keep an error rate over all M candidates (§4): see `significance`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+Correction: TypeAlias = Literal["fdr", "holm", "bonferroni", "none"]
+Method: TypeAlias = Literal["auto", "lasso"]
+
+
+class CorrectionText(NamedTuple):
+    """A correction in words.
+
+    Attributes:
+        title: its name.
+        promise: what it keeps, for help texts.
+        rate: the error rate with its level, to format with `alpha`.
+    """
+
+    title: str
+    promise: str
+    rate: str
+
+
+CORRECTIONS: dict[Correction, CorrectionText] = {
+    "fdr": CorrectionText(
+        "FDR",
+        "of what is detected, at most alpha is false on average (Benjamini-Hochberg with Storey's "
+        "estimate of true nulls)",
+        "FDR {alpha}",
+    ),
+    "holm": CorrectionText(
+        "Holm",
+        "the chance of any false find is at most alpha (step-down, never weaker than bonferroni)",
+        "family-wise error {alpha}, Holm",
+    ),
+    "bonferroni": CorrectionText(
+        "Bonferroni",
+        "the same, simpler and a little stricter (p times M)",
+        "family-wise error {alpha}, Bonferroni",
+    ),
+    "none": CorrectionText("None", "each candidate by itself", "p < {alpha}, not corrected"),
+}
+
+METHODS: dict[Method, str] = {
+    "auto": "stepwise search, with tests that stay right if strings are missing from the list",
+    "lasso": "the paper's procedure: non-negative LASSO, then least squares, with correct tests",
+}
