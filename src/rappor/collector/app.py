@@ -17,9 +17,10 @@ from rappor.collector import log, openapi
 from rappor.collector.admission import Admission, Admitted
 from rappor.collector.keys import Key, digest_of
 from rappor.collector.metrics import CONTENT_TYPE, Metrics
+from rappor.collector.openapi import Answer
 from rappor.collector.quota import KeyRateLimit, RateLimit
-from rappor.collector.refusal import Headers, Refusal
-from rappor.collector.request import Disconnected, Fields, fields_of, parse, read_body
+from rappor.collector.refusal import Refusal
+from rappor.collector.request import Disconnected, Fields, Receive, fields_of, parse, read_body
 from rappor.collector.settings import CollectorSettings
 from rappor.collector.writer import Writer
 from rappor.errors import WireError
@@ -27,8 +28,6 @@ from rappor.host import LOOPBACK_ADDRESSES
 from rappor.wire import BINARY, MAX_REPORTS, REPORTS_PATH
 
 Send = Callable[[Any], Awaitable[None]]
-Receive = Callable[[], Awaitable[Any]]
-Answer = tuple[int, Headers, bytes]
 
 _BINARY = BINARY.encode()
 _TOO_MANY_REPORTS = f"at most {MAX_REPORTS} reports in a batch without a gateway key"
