@@ -1,4 +1,4 @@
-"""Pictures are right, and what did not change is taken over from the one before."""
+"""Snapshots are right, and take over what did not change from the one before."""
 
 from rappor.collection import Collection
 from rappor.dashboard.snapshot import PeriodCount, Snapshot, SnapshotBuilder
