@@ -111,7 +111,7 @@ def truth(week: int) -> dict[str, float]:
 
 
 def week(back: int) -> str:
-    """The week so many weeks ago."""
+    """The week this many weeks ago."""
     return period_of("week", TODAY - timedelta(weeks=back))
 
 
@@ -167,7 +167,7 @@ class Sample:
             store.close()
 
     def candidates(self, name: str, strings: Iterable[str]) -> None:
-        """A first list of candidates, beside the definition."""
+        """A first list of candidates, next to the definition."""
         file = self.definitions / f"{name}.candidates.txt"
         file.write_text("".join(f"{each}\n" for each in strings), encoding="utf-8")
 
@@ -222,7 +222,7 @@ class DashboardProcess(Process):
 
 
 class Dashboard:
-    """A dashboard process and the state beside it."""
+    """A dashboard process and its state."""
 
     def __init__(self, process: Process, sample: Sample) -> None:
         self.process, self.sample = process, sample

@@ -21,8 +21,8 @@ from rappor.dashboard.catalogue import Catalogue
 from rappor.dashboard.context import Context
 from rappor.dashboard.jobs import Job, Jobs, worker_process
 from rappor.dashboard.jobs import queue as jobs_module
+from rappor.dashboard.page_access import Page
 from rappor.dashboard.routes import PAGES
-from rappor.dashboard.routing import Page
 from rappor.dashboard.settings import DashboardSettings
 from rappor.dashboard.state import DashboardState
 from support.dashboard import Sample, sample_folder

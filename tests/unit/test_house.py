@@ -1,4 +1,4 @@
-"""The house stays in order: one meaning a class name, no confusable files, references that exist."""
+"""The house stays in order: class names with one meaning, files that are not confused."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from rappor.dashboard.auth.cookies import visitor_of
 from rappor.dashboard.auth.roles import PUBLIC, Visitor
 from rappor.dashboard.context import Context
 from rappor.dashboard.forms import BadForm, TooLarge, read_form
+from rappor.dashboard.page_access import Page
 from rappor.dashboard.problems import (
     forbidden,
     log_in_first,
@@ -28,7 +29,6 @@ from rappor.dashboard.problems import (
     without_paths,
 )
 from rappor.dashboard.routes import PAGES
-from rappor.dashboard.routing import Page
 from rappor.dashboard.templating import bytes_text
 from rappor.dashboard.timeouts import BODY_SECONDS
 from rappor.errors import ParamsError, RapporError, StoreError

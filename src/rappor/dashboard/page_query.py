@@ -25,8 +25,8 @@ from rappor.dashboard.auth.roles import Visitor
 from rappor.dashboard.catalogue import Catalogue
 from rappor.dashboard.context import Context
 from rappor.dashboard.jobs.queue import TooManyJobs
+from rappor.dashboard.page_access import Endpoint
 from rappor.dashboard.problems import problem
-from rappor.dashboard.routing import Endpoint
 from rappor.dashboard.snapshot import Dimensions
 from rappor.dashboard.state import DashboardState
 from rappor.dashboard.state.saved import CandidateVersion

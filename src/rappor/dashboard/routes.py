@@ -15,8 +15,8 @@ import rappor.dashboard.session.page as session
 import rappor.dashboard.trends.page as trends
 from rappor.dashboard.auth.roles import PUBLIC, Visitor
 from rappor.dashboard.context import Context
+from rappor.dashboard.page_access import Page, lookup
 from rappor.dashboard.problems import not_found
-from rappor.dashboard.routing import Page, lookup
 
 _CACHED = "public, max-age=31536000, immutable"
 

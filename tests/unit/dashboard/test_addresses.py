@@ -4,8 +4,8 @@ import pytest
 
 from rappor.dashboard.auth.roles import EVERYONE, Role
 from rappor.dashboard.context import Context
+from rappor.dashboard.page_access import Page
 from rappor.dashboard.routes import PAGES
-from rappor.dashboard.routing import Page
 from support.dashboard_context import Browser, entered, is_in
 
 

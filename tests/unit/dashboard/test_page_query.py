@@ -1,4 +1,4 @@
-"""View: one address for a view, every part of it checked, and a key of what changes numbers."""
+"""PageQuery: one address for a query, every part checked, and a key of what changes numbers."""
 
 import pytest
 

@@ -224,7 +224,7 @@ def test_results_that_an_older_version_kept_are_read():
     meta = json.loads(json.dumps(result.meta)) | {"warnings": ["Look at this."]}
     for key in ("checks", "notes", "reports_per_client"):
         del meta[key]
-    back = unpack(meta, result.table).found
+    back = unpack(meta, result.table).main
     assert back.warnings == ("Look at this.",)
 
 

@@ -10,8 +10,8 @@ from starlette.routing import Route
 from rappor.dashboard.app import build
 from rappor.dashboard.auth.roles import EVERYONE, PUBLIC, Role
 from rappor.dashboard.context import Context
+from rappor.dashboard.page_access import Page, lookup
 from rappor.dashboard.routes import NAMED, PAGES
-from rappor.dashboard.routing import Page, lookup
 from rappor.errors import ParamsError
 from support.dashboard_context import Browser, entered, made_context
 

@@ -17,7 +17,7 @@ def test_a_clock_that_was_ahead_leaves_no_session_that_lasts(
     browser = entered(context)
     clock.go(days=-3650)
     assert not is_in(browser)
-    entered(context)  # whoever logs in next clears up
+    entered(context)  # the next login clears up
     clock.go(days=3650)
     assert not is_in(browser)
 

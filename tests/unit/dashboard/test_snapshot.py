@@ -1,4 +1,4 @@
-"""Pictures are right, and what did not change is taken over from the one before."""
+"""Snapshots are right, and take over what did not change from the one before."""
 
 from rappor.collection import Collection
 from rappor.dashboard.snapshot import PeriodCount, Snapshot, SnapshotBuilder
@@ -38,7 +38,7 @@ def test_reports_add_up_by_version_and_over_versions() -> None:
     ]
 
 
-def test_only_what_changed_is_counted_anew() -> None:
+def test_only_what_changed_is_counted_again() -> None:
     builder = SnapshotBuilder()
     one = build(builder, cell("a", 1, DAYS[0], 5), cell("b", 1, DAYS[0], 5))
     two = build(builder, cell("a", 1, DAYS[0], 5), cell("b", 1, DAYS[0], 6))

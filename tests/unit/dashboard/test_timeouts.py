@@ -17,7 +17,7 @@ from rappor.dashboard.auth.roles import PUBLIC
 from rappor.dashboard.candidates import candidate_upload
 from rappor.dashboard.context import Context
 from rappor.dashboard.limits import no_core_dumps
-from rappor.dashboard.routing import Page
+from rappor.dashboard.page_access import Page
 from rappor.dashboard.timeouts import PatientProtocol
 from rappor.host import bound
 from support.waiting import wait_for

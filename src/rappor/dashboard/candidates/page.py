@@ -25,6 +25,7 @@ from rappor.dashboard.candidates.candidate_upload import (
 )
 from rappor.dashboard.context import Context
 from rappor.dashboard.forms import FORM_BYTES, LIST_BYTES
+from rappor.dashboard.page_access import Endpoint, Page
 from rappor.dashboard.page_messages import message_of
 from rappor.dashboard.page_query import Answer, PageQuery, with_query
 from rappor.dashboard.page_state import (
@@ -36,7 +37,6 @@ from rappor.dashboard.page_state import (
     task_arguments,
 )
 from rappor.dashboard.problems import problem, refusal
-from rappor.dashboard.routing import Endpoint, Page
 from rappor.dashboard.tables import csv_response, json_response
 from rappor.errors import ParamsError
 

@@ -18,7 +18,7 @@ from rappor.dashboard.collections.overview import (
     total_epsilon,
 )
 from rappor.dashboard.context import Context
-from rappor.dashboard.routing import Page
+from rappor.dashboard.page_access import Page
 from rappor.dashboard.snapshot import Standing
 from rappor.dashboard.tables import csv_response, json_response, paged
 

@@ -17,7 +17,7 @@ from rappor.charts.marks import both
 from rappor.dashboard.auth.roles import Role, Visitor, role_of
 from rappor.dashboard.context import Context
 from rappor.dashboard.ingest.watch import Figures
-from rappor.dashboard.routing import Page
+from rappor.dashboard.page_access import Page
 from rappor.dashboard.settings import login_link
 from rappor.dashboard.tables import csv_response, json_response, paged
 from rappor.errors import ParamsError

@@ -8,8 +8,8 @@ from starlette.responses import RedirectResponse, Response
 from rappor.dashboard.auth.roles import EVERYONE, Role, Visitor
 from rappor.dashboard.context import Context
 from rappor.dashboard.forms import safe_next
+from rappor.dashboard.page_access import Page
 from rappor.dashboard.problems import problem
-from rappor.dashboard.routing import Page
 from rappor.dashboard.tables import json_response
 
 MAY_CANCEL = frozenset({Role.ANALYST, Role.OPERATOR})

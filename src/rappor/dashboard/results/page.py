@@ -14,6 +14,7 @@ from rappor.checks import show
 from rappor.dashboard.auth.roles import EVERYONE, Visitor
 from rappor.dashboard.context import Context
 from rappor.dashboard.jobs.queue import DONE, TooManyJobs
+from rappor.dashboard.page_access import Page
 from rappor.dashboard.page_query import Answer, PageQuery, with_query
 from rappor.dashboard.page_state import DECODERS, begin, page_state, task_arguments
 from rappor.dashboard.problems import problem
@@ -21,7 +22,6 @@ from rappor.dashboard.results import downloads
 from rappor.dashboard.results.downloads import python_code
 from rappor.dashboard.results.page_context import decode_work, drawn, page_context, read_result
 from rappor.dashboard.results.serialization import StoredDecode
-from rappor.dashboard.routing import Page
 from rappor.dashboard.tables import json_response
 from rappor.errors import ParamsError
 

@@ -10,7 +10,7 @@ from rappor.dashboard.auth.cookies import csrf_token
 from rappor.dashboard.auth.roles import EVERYONE, PUBLIC, Visitor
 from rappor.dashboard.context import Context
 from rappor.dashboard.forms import back, safe_next
-from rappor.dashboard.routing import Page
+from rappor.dashboard.page_access import Page
 from rappor.dashboard.state.accounts import new_secret
 
 _MAX_SECRET = 200  # characters of a token or link; real ones have 36

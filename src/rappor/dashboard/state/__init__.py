@@ -12,3 +12,5 @@ __all__ = [
     "SavedJob",
     "SavedResult",
 ]
+
+State = DashboardState  # the name in Python code that pages of earlier versions showed

@@ -61,18 +61,18 @@ class Database:
     """
 
     def __init__(
-        self, path: Path, anew: Callable[[sqlite3.Connection], None] = lambda _: None
+        self, path: Path, on_reopen: Callable[[sqlite3.Connection], None] = lambda _: None
     ) -> None:
         """Open the file, and upgrade it to the newest schema.
 
         Args:
             path: the file.
-            anew: called in a transaction after a replaced file was opened.
+            on_reopen: called in a transaction after a replaced file was opened.
 
         Raises:
             StoreError: it cannot be opened, is damaged, or belongs to another program.
         """
-        self.path, self._anew = path, anew
+        self.path, self._on_reopen = path, on_reopen
         self._lock = threading.RLock()
         self._inode: tuple[int, int] | None = None  # the identity of the open file
         try:
@@ -159,7 +159,7 @@ class Database:
         self._open()
         self._connection.execute("BEGIN IMMEDIATE")
         with self._transaction():
-            self._anew(self._connection)
+            self._on_reopen(self._connection)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

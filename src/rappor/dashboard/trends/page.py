@@ -22,11 +22,11 @@ from rappor.charts.trends import (
 )
 from rappor.dashboard.auth.roles import EVERYONE, Visitor
 from rappor.dashboard.context import Context
+from rappor.dashboard.page_access import Endpoint, Page
 from rappor.dashboard.page_messages import message_of
 from rappor.dashboard.page_query import Answer, PageQuery, choices, one_of, with_query
 from rappor.dashboard.page_state import DECODERS, PageState, begin, page_state
 from rappor.dashboard.problems import problem
-from rappor.dashboard.routing import Endpoint, Page
 from rappor.dashboard.tables import csv_response, json_response, paged
 from rappor.dashboard.trends.period_results import PeriodResult
 from rappor.dashboard.trends.trend import (

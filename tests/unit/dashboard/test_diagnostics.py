@@ -1,4 +1,4 @@
-"""The heat map's data: the tables of decoding, in blocks where they are many, and as a picture."""
+"""The data of the Diagnostics page: the tables of decoding, in blocks if they are large."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Addresses of views, as pages read them: what no decode could do is refused."""
+"""Queries of addresses: parts that no decode could use are refused."""
 
 from collections.abc import Iterator
 
