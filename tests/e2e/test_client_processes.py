@@ -61,7 +61,7 @@ def test_the_limits_of_a_collection_hold_over_forks(tmp_path: Path) -> None:
     warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads: it is the test
     made = [
         homepage(reports_per_period=3),
-        homepage(name="values", reports_per_period=99, most_values=2),
+        homepage(name="values", reports_per_period=99, max_values=2),
     ]
     client = Client.open(sys.argv[1], made, consent=True, clock=FakeClock())
     children = []

@@ -21,7 +21,7 @@ import pytest
 
 from rappor import Report
 from rappor.collection import Collection
-from rappor.collector.log import MOST_LINES
+from rappor.collector.log import MAX_LINES
 from rappor.host import bound
 from rappor.store import open_store
 from rappor.wire import BINARY, encode_batch
@@ -426,6 +426,6 @@ def test_junk_makes_a_bounded_log(tmp_path: Path) -> None:
         assert process.end() == 0
     lines = process.text[before:]
     events = Counter(json.loads(line)["event"] for line in lines)
-    assert events["commit-failed"] == MOST_LINES  # of 60
-    assert max(events.values()) == MOST_LINES
+    assert events["commit-failed"] == MAX_LINES  # of 60
+    assert max(events.values()) == MAX_LINES
     assert sum(map(len, lines)) < 20_000

@@ -354,7 +354,7 @@ def test_what_a_file_says_of_itself_must_agree_with_the_options(
         ((*FILES, *MAP, *LIST[:2]), "give --candidates or --map, not both"),
         ((*FILES[2:], *MAP), "give --preset"),
         ((*FILES[:2], *MAP), "the following arguments are required: --counts"),
-        ((*FILES, *MAP, "--preset", "windows"), "give one of --preset, --params"),
+        ((*FILES, *MAP, "--preset", "windows"), "give only one of --preset, --params"),
         ((*FILES, *MAP, "--alpha", "1"), "'1' is not a number between 0 and 1"),
         ((*FILES, *MAP, "--correction", "sidak"), "invalid choice: 'sidak'"),
         ((*FILES, *MAP, "--edges", "1,2"), "--map does not go with counts of kind ordinal"),

@@ -91,9 +91,8 @@ def guess_right(clients: int, reports: int, memo: bool) -> float:
         truth = client % 2
         encoder = Encoder(params, secret=entropy(32), collection="a", cohort=0, entropy=entropy)
         if not memo:
-            signal = encoder._signal(values[truth])
-            encoder._permanent = lambda _value, s=signal: permanent_response(params, entropy(64))(
-                s, b""
+            encoder._permanent = lambda signal, _: permanent_response(params, entropy(64))(
+                signal, b""
             )
         drawn = bits_of([encoder.encode(values[truth]).bits for _ in range(reports)], 128)
         share = drawn.mean(axis=0)

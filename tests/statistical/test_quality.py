@@ -31,7 +31,7 @@ from scipy import stats
 from rappor import Params
 from rappor.aggregate import Counts
 from rappor.cli.main import main
-from rappor.dashboard.analysis import diagnosis as page
+from rappor.dashboard.diagnostics import serialization as page
 from rappor.decoding.decode import decode
 from rappor.decoding.diagnosis import balance_p_value, bit_table, diagnose
 from rappor.decoding.quality import FALSE_ALARMS, LEVEL, ones_z
