@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rappor import simulate as simulate
     from rappor.aggregate.counts import Counts as Counts
     from rappor.client.client import Client as Client
+    from rappor.collection import Collection as Collection
     from rappor.decoding.compare import compare as compare
     from rappor.decoding.decode import decode as decode
     from rappor.decoding.diagnosis import diagnose as diagnose
@@ -43,36 +44,56 @@ if TYPE_CHECKING:
     from rappor.decoding.result import Decoded as Decoded
     from rappor.decoding.smoothing import smooth as smooth
     from rappor.planning.plan import plan as plan
+    from rappor.simulate.populations import Population as Population
 
 __all__ = [
+    "Client",
+    "Collection",
+    "Counts",
     "DecodeError",
+    "Decoded",
     "EncodeError",
     "Encoder",
     "EntropyError",
+    "Histogram",
     "LedgerError",
     "MissingExtraError",
     "OneTime",
     "Params",
     "ParamsError",
+    "Population",
     "Ranges",
     "RapporError",
     "Report",
     "StoreError",
     "WireError",
     "__version__",
+    "aggregate",
+    "attack",
     "bloom_positions",
+    "charts",
+    "compare",
+    "decode",
+    "decoding",
+    "diagnose",
     "mechanism",
     "new_secret",
+    "plan",
+    "planning",
     "privacy",
+    "simulate",
+    "smooth",
 ]
 
 # name -> (module that is it or defines it, what it needs, which the analysis extra brings)
 _NUMPY = ("numpy",)
 _LAZY = {
     "Client": ("rappor.client.client", ()),
+    "Collection": ("rappor.collection", ()),
     "Counts": ("rappor.aggregate.counts", _NUMPY),
     "Decoded": ("rappor.decoding.result", _NUMPY),
     "Histogram": ("rappor.decoding.histogram", _NUMPY),
+    "Population": ("rappor.simulate.populations", _NUMPY),
     "aggregate": ("rappor.aggregate", _NUMPY),
     "attack": ("rappor.attack", ("numpy", "scipy")),
     "charts": ("rappor.charts", ()),
@@ -102,4 +123,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_LAZY})
+    return sorted(__all__)
