@@ -142,15 +142,23 @@ def called_with(
     ...     return number / 2
     >>> half(1, denominator=3)
     Fraction(1, 6)
+    >>> half(1, divisor=3)
+    Traceback (most recent call last):
+    TypeError: half() got an unexpected keyword argument 'divisor'
     """
 
     def decorate(function: Callable[[_Request], _Result]) -> Callable[_Fields, _Result]:
-        @functools.wraps(function)
-        def call(*args: _Fields.args, **kwargs: _Fields.kwargs) -> _Result:
-            return function(request(*args, **kwargs))
-
         returned = inspect.signature(function).return_annotation
         signature = inspect.signature(request).replace(return_annotation=returned)
+
+        @functools.wraps(function)
+        def call(*args: _Fields.args, **kwargs: _Fields.kwargs) -> _Result:
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:  # in the name of the function, which the caller knows
+                raise TypeError(f"{function.__name__}() {error}") from None
+            return function(request(*args, **kwargs))
+
         call.__signature__ = signature  # type: ignore[attr-defined]  # what help() shows
         return call
 
