@@ -48,7 +48,7 @@ def whole(
 ) -> int:
     """A whole number from `low` to `high` (None: no upper limit), or ParamsError.
 
-    `private` keeps the argument out of the message: it could be a value, passed by mistake.
+    `private` keeps the argument out of the message: it could be a person's value.
     """
     try:
         number = operator.index(value) if is_whole(value) else None

@@ -27,8 +27,8 @@ def replacing(target: Path, *, private: bool = False) -> Iterator[Path]:
     draft = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     try:
-        if private or mode is not None:  # nobody reads the draft who may not read the file
-            draft.unlink(missing_ok=True)  # a killed process of the same number may have left it
+        if private or mode is not None:  # the draft is as private as the file
+            draft.unlink(missing_ok=True)  # left by a killed process with the same number
             os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         yield draft
         _sync(draft)
@@ -38,7 +38,7 @@ def replacing(target: Path, *, private: bool = False) -> Iterator[Path]:
     except BaseException as error:
         draft.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno and error.filename in (None, str(draft)):
-            error.filename = str(target)  # a write names no file, and nobody knows the draft's name
+            error.filename = str(target)  # the draft's name means nothing to users
         raise
 
 

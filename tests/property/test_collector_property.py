@@ -77,7 +77,7 @@ def test_other_header_fields_mean_nothing(headers: list[tuple[bytes, bytes]]) ->
 @example("1.2.3.4%eth0")
 @example("::ffff:1.2.3.4")
 def test_any_address_can_be_counted(address: str) -> None:
-    assert RateLimit(1.0).wait(address, 0.0) == 0
+    assert RateLimit(1.0).charge(address, 0.0) == 0
     assert prefix(address) is None or len(prefix(address) or b"") in (3, 7)
 
 

@@ -15,7 +15,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def load(name: str) -> ModuleType | None:
     """A module of this package that numba compiles; None if numba is not installed."""
     try:
-        importlib.import_module("numba")  # alone: no ImportError of ours counts as its absence
+        importlib.import_module("numba")  # alone: an error in our module is not its absence
     except ImportError:
         return None
     return importlib.import_module(f"rappor.aggregate.{name}")

@@ -27,7 +27,9 @@ def write(found: Decoded, name: str, *, every: bool) -> None:
     if name == "-":
         sys.stdout.flush()
         for line in csv_lines(columns(found, every)):
-            sys.stdout.buffer.write(line.encode())  # a file's bytes, on any terminal
+            sys.stdout.buffer.write(
+                line.encode()
+            )  # the bytes of a file, whatever the terminal's encoding
         return
     with replacing(name) as path:
         match path.suffix.lower():

@@ -16,7 +16,7 @@ from rappor.collection import Collection, days_of, period_of
 from rappor.params import Params
 from rappor.privacy.loss import add_up
 
-WITHOUT_END = 10**6  # reports of a collection that never expires: by then ε_n is almost ε∞
+WITHOUT_END = 10**6  # reports if a collection never expires; ε_n is almost ε∞
 _KEPT_PERIODS = 128
 
 
@@ -55,7 +55,7 @@ def group_limits(collections: Iterable[Collection]) -> dict[str, float]:
     return limits
 
 
-def ask(
+def decide(
     ledger: Ledger, collection: Collection, day: datetime.date, value: str, caps: Caps
 ) -> tuple[ChargeDecision, Ledger]:
     """Whether a report may be made, and the ledger to store before it is made.
@@ -151,7 +151,7 @@ def devices(collection: Collection, caps: Caps) -> int:
 
 
 def _limit(collection: Collection, day: datetime.date, params: Params, caps: Caps) -> int:
-    """How many reports a term may have: until its last period, as far as ε allows."""
+    """The most reports of a term: all until its last period, or as many as ε allows."""
     if collection.one_time or collection.budget:
         return collection.reports_per_period
     most = min(WITHOUT_END, collection.reports_per_period * _periods_left(collection, day))
@@ -220,7 +220,7 @@ def _beyond(ledger: Ledger, collection: Collection, caps: Caps) -> bool:
 
 
 def _count(ledger: Ledger, name: str, period: str) -> Ledger:
-    """One more report in a period; what is long past becomes a floor."""
+    """Count one more report in a period; periods up to a floor take no more reports."""
     used = dict(ledger.used.get(name, {}))
     used[period] = used.get(period, 0) + 1
     floors = dict(ledger.floors)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from rappor.client.accounts import NULL, Ledger
-from rappor.client.charging import Caps, ChargeDecision, ask, group_limits, used_up
+from rappor.client.charging import Caps, ChargeDecision, decide, group_limits, used_up
 from rappor.client.clock import Clock, day_of, start_of
 from rappor.client.consent import (
     LOCK,
@@ -146,7 +146,7 @@ class Recorder:
             _probe()  # before anything is charged
             secret, ledger = self._open()
             mark = self._fingerprint(collection, secret, value)
-            answer, charged = ask(ledger, collection, day, mark, self._caps)
+            answer, charged = decide(ledger, collection, day, mark, self._caps)
             if answer is ChargeDecision.YES:
                 self._commit(charged, secret)
                 self._make(
@@ -212,7 +212,7 @@ class Recorder:
         while days_of(period_of(collection.period, day))[1] < today:
             period = period_of(collection.period, day)
             for _ in range(collection.reports_per_period):
-                answer, charged = ask(ledger, collection, day, NULL, self._caps)
+                answer, charged = decide(ledger, collection, day, NULL, self._caps)
                 if answer is not ChargeDecision.YES:
                     break
                 self._commit(charged, secret)

@@ -1,6 +1,6 @@
 """Collection: what clients are asked, by whom, for how long and at what cost; frozen and validated.
 
-Each is one TOML file (docs/collections.md tells every field). Contradictions that would break a
+Each is one TOML file (docs/collections.md describes every field). Contradictions that would break a
 promise are refused here; `rappor.collection.lint` finds what is merely unwise.
 """
 
@@ -189,7 +189,7 @@ class Collection:
             return self.params
         period = check_period(self.period, period)
         current = self.params
-        for phase in self.schedule:  # periods of one kind sort as their text does
+        for phase in self.schedule:  # text order is time order for periods of one kind
             if phase.first_period <= period:
                 current = replace(self.params, p=phase.p, q=phase.q)
         return current

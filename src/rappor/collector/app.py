@@ -109,7 +109,7 @@ class App:
         address = ""
         if limit is not None:
             address = self._address(scope["client"], fields)
-            _charge(limit.wait(address, self._clock()) if address else 0)
+            _refuse_if_limited(limit.charge(address, self._clock()) if address else 0)
         if key is None and self._wants_key(fields):
             raise Refusal("unauthorized")
         body = await read_body(fields, receive)
@@ -120,9 +120,9 @@ class App:
         if key is not None and not key.opens(batch.destination.cell.collection):
             raise Refusal("forbidden")
         if limit is not None and address and reports > 1:
-            _charge(limit.wait(address, self._clock(), reports - 1, paid=1))
+            _refuse_if_limited(limit.charge(address, self._clock(), reports - 1, paid=1))
         if key is not None and key.rate:
-            _charge(self._limit_of(key).wait(reports, self._clock()))
+            _refuse_if_limited(self._limit_of(key).charge(reports, self._clock()))
         outcome = await self.writer.submit(batch)
         if outcome is not None:
             raise Refusal(outcome)
@@ -179,7 +179,7 @@ class App:
         if client is not None and client[0] in LOOPBACK_ADDRESSES and not fields.forwarded:
             return
         if address := self._address(client, fields):
-            _charge(self._limit.wait(address, self._clock()))
+            _refuse_if_limited(self._limit.charge(address, self._clock()))
 
     def _page(self, path: str, method: str) -> Answer:
         page = self._pages.get(path)
@@ -221,7 +221,7 @@ class App:
         return 200, openapi.headers(CONTENT_TYPE, body), body
 
 
-def _charge(seconds: int) -> None:
+def _refuse_if_limited(seconds: int) -> None:
     """Raise Refusal if the sender has to wait."""
     if seconds:
         raise Refusal("rate-limited", retry_after=seconds)

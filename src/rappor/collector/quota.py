@@ -17,7 +17,7 @@ ROTATE_SECONDS = 600.0
 MAX_BUCKETS = 100_000
 BURST_SECONDS = 10.0  # a bucket holds the reports of this time, and at least one
 
-Bucket = tuple[float, float]  # what is left, and the time of that
+Bucket = tuple[float, float]  # reports left, and when that was computed
 
 
 def prefix(address: str) -> bytes | None:
@@ -81,9 +81,9 @@ class KeyRateLimit:
     """The rate limit of a key.
 
     >>> limit = KeyRateLimit(2.0)
-    >>> [limit.wait(cost, now) for cost, now in ((10, 0.0), (11, 0.0), (11, 1.0), (500, 11.0))]
+    >>> [limit.charge(cost, now) for cost, now in ((10, 0.0), (11, 0.0), (11, 1.0), (500, 11.0))]
     [0, 1, 0, 0]
-    >>> limit.wait(1, 12.0)
+    >>> limit.charge(1, 12.0)
     240
     """
 
@@ -92,8 +92,8 @@ class KeyRateLimit:
         self._quota = Quota(rate)
         self._bucket: Bucket | None = None
 
-    def wait(self, cost: int, now: float) -> int:
-        """Seconds until this many reports would be accepted; 0 if they are accepted now."""
+    def charge(self, cost: int, now: float) -> int:
+        """Charge this many reports; the seconds to wait if there are too many, else 0."""
         self._bucket, seconds = self._quota.take(self._bucket, cost, now, 0)
         return seconds
 
@@ -102,7 +102,7 @@ class RateLimit:
     """The rate limits of address prefixes, in memory.
 
     >>> limit = RateLimit(0.2)
-    >>> [limit.wait("192.0.2.1", now) for now in (0.0, 0.0, 0.0, 5.0)]
+    >>> [limit.charge("192.0.2.1", now) for now in (0.0, 0.0, 0.0, 5.0)]
     [0, 0, 5, 0]
     """
 
@@ -116,8 +116,8 @@ class RateLimit:
         self._old_salt = b""
         self._forget_at = math.inf
 
-    def wait(self, address: str, now: float, cost: int = 1, paid: int = 0) -> int:
-        """Seconds until this would be accepted from an address; 0 if it is accepted now."""
+    def charge(self, address: str, now: float, cost: int = 1, paid: int = 0) -> int:
+        """Charge an address; the seconds to wait if it sent too much, else 0."""
         if now >= self._rotate_at or len(self._buckets) >= MAX_BUCKETS:
             self._rotate(now)
         elif now >= self._forget_at:

@@ -235,7 +235,7 @@ class ResultReader(Generic[Result]):
     def __call__(self, saved: SavedResult) -> Result:
         """What a saved result holds."""
         table = saved.table or b""
-        # By content: two results of one key may be of one second, and equally long.
+        # By content: two results with one key can have the same second and the same length.
         key = (saved.key, blake2b(table, digest_size=16).digest(), json.dumps(saved.meta))
         with self._guard:
             if key in self._done:

@@ -40,10 +40,10 @@ class ReportReach(NamedTuple):
 def reach_of(
     collection: Collection, period: str, reports: int, candidates: int, alpha: float
 ) -> ReportReach:
-    """By the formula of plans, before anything is decoded: for family-wise error.
+    """What reports can show, before a decode: the planner's formula for family-wise error.
 
     A decoded table has a threshold of its own, which a false discovery rate and detected strings
-    lower; its check `reports` goes by that one, so that the number here is an upper bound.
+    lower. Its check `reports` uses that threshold, so the number here is an upper bound.
 
     >>> from rappor import Params
     >>> paper = Collection("homepage", 1, Params(128, 2, 64, 0.5, 0.5, 0.75))

@@ -19,7 +19,7 @@ from rappor.store import CellSummary, Definition
 from rappor.store.cell_key import dimensions_pairs
 
 VersionKey = tuple[str, int]
-Dimensions = tuple[tuple[str, str], ...]  # (name, value) by name: one shape from store to page
+Dimensions = tuple[tuple[str, str], ...]  # (name, value) pairs sorted by name, in all of rappor
 _DEFINITIONS = 1024
 
 
@@ -159,9 +159,9 @@ class SnapshotBuilder:
         The store's definitions take precedence.
 
         Args:
-            definitions: the store's.
-            cells: the store's, by key.
-            drafts: those of the folder.
+            definitions: from the store.
+            cells: from the store, sorted by key.
+            drafts: from the folder of collections.
             unreadable: files of the folder that cannot be read.
         """
         found: dict[str, dict[int, Collection]] = defaultdict(dict)

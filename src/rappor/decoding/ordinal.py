@@ -97,7 +97,7 @@ def decode_ordinal(
 
 
 def _imposed(own: FloatArray, variance: FloatArray, complete: bool) -> FloatArray:
-    """Variance of each share once the sum is imposed, where its own estimate has variance `own`."""
+    """Variance of each share after all are made to sum to 1; `own` is its variance before."""
     total = variance.sum() - variance + own
     if not complete:
         return own

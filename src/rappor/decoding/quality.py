@@ -1,8 +1,8 @@
 """Is this result good? One list of checks, made when a result is decoded (§4).
 
 Warnings, `rappor decode --diagnose`, `rappor.diagnose` and the page Diagnostics all show this list.
-Each statistical test has the level LEVEL, repeated reports counted in: data without a fault fail
-one of them at most once in 200 times (FALSE_ALARMS).
+Each statistical test has the level LEVEL and allows for repeated reports: sound data fail one or
+more of them at most once in 200 decodes (FALSE_ALARMS).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LEVEL = 0.001  # of each test
 FALSE_ALARMS = 5 * LEVEL  # five tests: balance, ones, missing, fit, cohorts
 _WANTED = 0.01  # the share that reports should be able to show
 _MAX_SHOWN = 3  # examples in one sentence
-_OUTSIDE_LEVEL = 1e-4  # of all estimates together that lie outside 0 and N
+_OUTSIDE_LEVEL = 1e-4  # of the test for estimates outside 0 and N, all together
 _MIN_NOISE = 10.0  # expected random bits below which normal approximations are rough
 
 
@@ -98,7 +98,7 @@ def check_result(
 
 
 def overdispersed(chi2_dof: float, design_effect: float, rows: int) -> bool:
-    """Whether residuals hold more than noise and repeated reports explain."""
+    """Whether residuals are larger than noise and repeated reports explain."""
     return chi2_dof > design_effect * (1 + 6 * math.sqrt(2 / max(rows, 1)))
 
 
@@ -157,9 +157,9 @@ def ones_z(parts: Sequence[Counts], *, null_reports: bool = False) -> float:
     """How many standard deviations the ones of all reports are from what honest clients send.
 
     A report has h q* + (k-h) p* ones on average, whatever its value. If hashes may collide, or
-    clients without a value report, fewer of its h bits are set; then every number of ones in
-    between is possible and gives 0. With repeated reports the variance is at most that many times
-    as large. Kinds with a bit for each value have at most one set, `bits` any number.
+    clients without a value report, fewer of its h bits are set; then any total between the
+    two is possible and gives 0. With r reports per client the variance is at most r times as large.
+    Kinds with a bit for each value have at most one set, `bits` any number.
 
     >>> from rappor import Params
     >>> params = Params(128, 2, 1, 0.5, 0.5, 0.75)
@@ -244,7 +244,7 @@ def _check_repeats(parts: Sequence[Counts], decoded: Decoded) -> Check:
 def _check_missing(decoded: Decoded, detail: Detail, odd: bool) -> Check:
     """Whether cells lie so far above the fit that a frequent string must have lifted them.
 
-    Noise lifts any of them with chance LEVEL; τ², what many rare strings add, is counted in.
+    Noise lifts a cell that far with probability LEVEL, including the variance τ² of rare strings.
     """
     fit, seen = detail.fit, detail.search.seen
     limit = float(-ndtri(LEVEL / max(seen.rows, 1)))
@@ -269,7 +269,7 @@ def _check_missing(decoded: Decoded, detail: Detail, odd: bool) -> Check:
 
 
 def _holds_others(decoded: Decoded, detail: Detail) -> bool:
-    """Whether strings that nobody detected are too frequent to be on the list.
+    """Whether undetected strings are so frequent that listed ones would have been detected.
 
     Strings of shares s add τ² = (h/k) Σ s² to the variance of a bit, which is (h/k) times their
     mean share, weighted by reports. Where that mean is above half of the smallest detectable share,

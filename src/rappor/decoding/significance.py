@@ -36,7 +36,7 @@ def null_share(p_values: FloatArray) -> float:
 
 
 def adjust(p_values: ArrayLike, correction: str) -> FloatArray:
-    """P-values corrected for M tests; a candidate is detected where its own is at most α.
+    """P-values corrected for M tests; a candidate is detected if its own is at most α.
 
     >>> adjust([0.01, 0.02, 0.9], "holm").tolist()
     [0.03, 0.04, 0.9]
@@ -58,16 +58,16 @@ def adjust(p_values: ArrayLike, correction: str) -> FloatArray:
         raw = ranked * (m * null_share(p)) / np.arange(1, m + 1)
         stepped = np.minimum.accumulate(raw[::-1])[::-1]
     adjusted = np.empty(m)
-    adjusted[order] = np.clip(stepped, ranked, 1.0)  # an estimate of few nulls is no discount
+    adjusted[order] = np.clip(stepped, ranked, 1.0)  # never below the raw p-value
     return adjusted
 
 
 def benjamini_hochberg(
     p_values: FloatArray, alpha: float, family: int | None = None
 ) -> NDArray[np.intp]:
-    """The rejections of the plain procedure, without an estimate of nulls, ascending.
+    """The indices that plain Benjamini-Hochberg rejects, ascending; nulls are not estimated.
 
-    `family` is M where only the small ones of M p-values are given.
+    `family` is the number of tests M, if only the smallest p-values are given.
     """
     m = len(p_values) if family is None else family
     small = np.flatnonzero(p_values <= alpha)  # none of the others can be rejected

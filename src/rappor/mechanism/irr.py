@@ -41,7 +41,7 @@ def instantaneous_response(params: Params, entropy: Entropy) -> InstantaneousRes
     if len(pairs) > SHORT:
         return respond
 
-    # The same S from the same words, for p and q of few binary digits, which is the usual case.
+    # Fast path for the usual case, p and q with few binary digits: the same S from the same words.
     # With its counterpart in prr.py it makes reports 1.6 times as fast. All words are read at once,
     # and each bit is compared with its threshold from the last digit (coin.last_digit_first).
     size = len(pairs) * word_bytes(lanes)
@@ -56,7 +56,7 @@ def instantaneous_response(params: Params, entropy: Entropy) -> InstantaneousRes
             word = words >> place
             if in_p is in_q:
                 bits = word | bits if in_p else word & bits
-            else:  # the digit is 1 where B' is 1 (in q), or where it is 0 (in p)
+            else:  # p and q differ: a 1 in q applies where B' is 1, a 1 in p where B' is 0
                 bits = word & bits | (permanent if in_q else ~permanent) & (word | bits)
         return bits & everything
 

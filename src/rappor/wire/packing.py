@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rappor.errors import WireError
 
-# By the number of bits used in the last byte: the values of that byte with its padding bits 0.
+# At index n: every value of a last byte that uses n bits, with its padding bits 0.
 _LAST_BYTES = [bytes(range(1 << used)) for used in range(8)]
 
 
@@ -36,7 +36,7 @@ def unpack(data: bytes, k: int) -> int:
 
 
 def clear_padding(reports: bytes, k: int) -> bool:
-    """Whether the padding bits of all of some packed reports of k bits are 0.
+    """Whether each of these packed reports of k bits has its padding bits 0.
 
     >>> clear_padding(bytes([1, 3, 255, 1]), 10), clear_padding(bytes([1, 4, 255, 1]), 10)
     (True, False)

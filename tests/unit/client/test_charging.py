@@ -6,7 +6,7 @@ import math
 import pytest
 
 from rappor.client.accounts import NULL, Ledger
-from rappor.client.charging import Caps, ChargeDecision, ask
+from rappor.client.charging import Caps, ChargeDecision, decide
 from rappor.collection import Collection
 from rappor.params import Params
 from rappor.privacy import epsilon_infinity, epsilon_n, epsilon_one, spent
@@ -20,7 +20,7 @@ def asked(ledger: Ledger, collection: Collection, *calls: tuple[int, str]) -> tu
     """The names of the answers to calls (day after MONDAY, value), and the ledger after them."""
     answers = []
     for day, value in calls:
-        answer, ledger = ask(ledger, collection, MONDAY + day * DAY, value, Caps())
+        answer, ledger = decide(ledger, collection, MONDAY + day * DAY, value, Caps())
         answers.append(answer.name)
     return " ".join(answers), ledger
 
@@ -153,15 +153,15 @@ def test_a_group_is_remembered_when_its_secret_is_forgotten() -> None:
 
 def test_the_clients_own_limit_counts_all_collections() -> None:
     caps = Caps(total=1.5 * epsilon_infinity(WINDOWS))
-    _, ledger = ask(Ledger("s"), homepage(), MONDAY, A, caps)
-    answer, same = ask(ledger, homepage(name="other"), MONDAY, A, caps)
+    _, ledger = decide(Ledger("s"), homepage(), MONDAY, A, caps)
+    answer, same = decide(ledger, homepage(name="other"), MONDAY, A, caps)
     assert answer is ChargeDecision.CAPPED
     assert same is ledger
 
 
 def test_a_shared_secret_is_charged_for_every_device() -> None:
     collection = homepage(expires=MONDAY + 2 * DAY, clients_per_person=4)
-    _, ledger = ask(Ledger("s"), collection, MONDAY, A, Caps(shared=True))
+    _, ledger = decide(Ledger("s"), collection, MONDAY, A, Caps(shared=True))
     assert ledger.epsilon() == epsilon_n(WINDOWS, 8)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rappor.client.accounts import Ledger
-from rappor.client.charging import Caps, ask
+from rappor.client.charging import Caps, decide
 from rappor.client.folder import Busy, Folder, seal, unseal
 from rappor.client.identity import load_secret, mark_used
 from rappor.client.ledger_file import fingerprints, load_ledger, parse_ledger, save_ledger
@@ -167,7 +167,7 @@ def charged() -> Ledger:
     ledger = load_ledger(MemoryDisk(), SECRET)
     for day, value in enumerate(("aa", "bb")):
         when = MONDAY + datetime.timedelta(days=day)
-        _, ledger = ask(ledger, homepage(null_reports=True, group="g"), when, value * 16, Caps())
+        _, ledger = decide(ledger, homepage(null_reports=True, group="g"), when, value * 16, Caps())
     return ledger
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rappor.client import Client
-from rappor.client.charging import Caps, ChargeDecision, ask
+from rappor.client.charging import Caps, ChargeDecision, decide
 from rappor.client.ledger_file import load_ledger
 from rappor.client.outbox import parse_batch
 from rappor.params import Params
@@ -78,10 +78,10 @@ def test_changing_between_days_and_weeks_neither_reopens_nor_closes_a_year() -> 
     ledger = replace(ledger, floors={"homepage": "2026-W40"})
     ends = datetime.date(2026, 10, 4)
     for day, answer in ((ends, ChargeDecision.FULL), (ends + DAY, ChargeDecision.YES)):
-        assert ask(ledger, homepage(), day, "aa" * 16, Caps())[0] is answer
+        assert decide(ledger, homepage(), day, "aa" * 16, Caps())[0] is answer
     ledger = replace(ledger, floors={"homepage": "2026-10-04"})
     for day, answer in ((ends, ChargeDecision.FULL), (ends + DAY, ChargeDecision.YES)):
-        assert ask(ledger, weekly, day, "aa" * 16, Caps())[0] is answer
+        assert decide(ledger, weekly, day, "aa" * 16, Caps())[0] is answer
 
 
 # Silence, and what it says.

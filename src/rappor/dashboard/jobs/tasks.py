@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Task = Callable[[dict[str, Any], Progress], JobResult]
 _PLACED = 0.4  # the share of the time that placing candidates on bits takes, about
-_STEP = 0.75  # the share of the remaining work after each step of the search, about
+_STEP = 0.75  # roughly the part of the work that is left after each step of the search
 
 
 def decode_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
@@ -168,7 +168,7 @@ class DecodeTask:
 
 
 def trend(arguments: dict[str, Any], progress: Progress) -> JobResult:
-    """Decode each period by itself; periods that did not change are taken over.
+    """Decode each period by itself; unchanged periods come from the saved result.
 
     Args:
         arguments: data, collection, spans (period and version), dimensions, list, strings,

@@ -1,12 +1,11 @@
 """Counts commits in the store and in a small file next to it, to notice a lost write-ahead log.
 
-Each transaction that writes adds one to the number in the store, which is then in the write-ahead
-log. After the commit the number is written into the record, a file that no log has to be read for.
-A store that has fewer commits than its record has lost some that were acknowledged. The record is
-written without a sync, so it costs a commit nothing to speak of: a killed process leaves it exact,
-and a power cut leaves it at most `SYNC_SECONDS` behind, which makes it a weaker witness, and never
-a wrong one. It also names the store, by the first entry of its audit log: files of two stores that
-were exchanged are told apart.
+Each transaction that writes adds one to the number in the store, which is first in the write-ahead
+log. After the commit the number is also written to the record, a separate file. If the store has
+fewer commits than its record, acknowledged commits were lost. The record is not synced at each
+commit, so it costs almost nothing. It is exact after a process was killed. After a power cut it may
+be up to `SYNC_SECONDS` behind: then it may miss a loss, but never reports a false one. It also
+names the store, by the first entry of the audit log, so that files of another store are noticed.
 """
 
 from __future__ import annotations

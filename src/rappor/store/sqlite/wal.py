@@ -2,8 +2,8 @@
 
 SQLite's recovery stops at the first frame with a wrong checksum and drops everything after it. This
 is right after a power cut, when nothing after it was acknowledged. It is wrong if the disk has
-damaged acknowledged transactions. Two things tell them apart: a commit that others follow had been
-synced, and the log's index (-shm) says how far the log was valid. `commits` has a third.
+damaged acknowledged transactions. Two things tell them apart: a commit with a later commit was
+synced, and the log's index (-shm) says how far the log was valid. `commits.py` adds a third.
 Format: sqlite.org/fileformat2.html, section 4.
 """
 
@@ -62,7 +62,7 @@ class WalFinding(NamedTuple):
     Attributes:
         note: what an unfinished transaction has left in it, or None.
         lost: what the log's index promises and the log does not have, or None. After a power cut
-            the index may be out of date: whoever has a better witness need not believe it.
+            the index may be out of date: the record of commits is better evidence.
     """
 
     note: str | None = None
@@ -86,8 +86,8 @@ def inspect(path: Path) -> WalFinding:
             f"{wal}: damaged after frame {log.committed}: transactions that were acknowledged "
             "cannot be read"
         )
-    # The index names frames of a round only after they were synced: a log of a round before is none
-    # that a power cut leaves.
+    # The index names frames of a round only after they were synced: a power cut
+    # cannot leave a log of an earlier round.
     if promised and log.is_valid and index is not None and _is_older(log.salt, index.salt):
         raise StoreLost(
             f"{wal}: older than its index: transactions that were acknowledged are missing"
