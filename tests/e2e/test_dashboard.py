@@ -241,7 +241,11 @@ def test_what_cannot_work_is_one_line(
     ("options", "said"),
     [
         (["--url", "nonsense"], "url must be an http"),
-        pytest.param(["--collections", "{data}/no"], "no such folder", marks=pytest.mark.long),
+        pytest.param(
+            ["--collections", "{data}/no"],
+            "folder of collections does not exist",
+            marks=pytest.mark.long,
+        ),
         pytest.param(["--data", "{data}/no"], "data folder does not exist", marks=pytest.mark.long),
     ],
 )

@@ -204,8 +204,8 @@ def _summary(found: DemoResults) -> list[str]:
         text += f"The hijacker is detected: {share}; truth {_percent(hijacker.truth)}."
         return [paint(text, _GOOD), *_rate(found)]
     return [
-        text + "The hijacker is not detected: its share is too small for this many reports.",
-        "  (rappor demo --reports 1e6 sends enough)",
+        text + "The hijacker is not detected: its share is too small.",
+        "  (rappor demo --reports 1e6 sends enough reports)",
     ]
 
 
