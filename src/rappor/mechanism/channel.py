@@ -6,6 +6,7 @@ P(S_i = 1 | B_i = 0) = p* = f(p+q)/2 + (1-f) p
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 from typing import NamedTuple
@@ -43,6 +44,11 @@ def channel(params: Params) -> Channel:
     Channel(p_star=Fraction(9, 16), q_star=Fraction(11, 16))
     """
     check_params(params)
+    return _channel(params)
+
+
+@functools.lru_cache(maxsize=64)  # one decode asks for it ten times
+def _channel(params: Params) -> Channel:
     f, p, q = params.exact
     replaced = f * (p + q) / 2
     return Channel(replaced + (1 - f) * p, replaced + (1 - f) * q)
