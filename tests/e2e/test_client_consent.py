@@ -234,10 +234,15 @@ def test_what_a_killed_process_had_not_sent_never_leaves(tmp_path: Path, forks: 
     body = b"x" * 300_000
     threading.Thread(target=client._transport.post, args=(body, LIMIT), daemon=True).start()
     for line in sys.stdin:
-        child = os.fork() if sys.argv[3] == "True" else 0
-        if not child and sys.argv[3] == "True":
-            time.sleep(600)  # it is killed long before
-            os._exit(0)
+        child = 0
+        if sys.argv[3] == "True":
+            ready, here = os.pipe()
+            child = os.fork()
+            if not child:
+                os.write(here, b".")  # what a child does after a fork is done
+                time.sleep(600)  # it is killed long before
+                os._exit(0)
+            os.read(ready, 1)
         print(child, flush=True)
     """
     child = 0
