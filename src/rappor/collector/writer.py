@@ -31,7 +31,7 @@ from rappor.store import Fold, Store
 _GROUP_BYTES = 16 * MIB  # of reports in one commit
 _GROUP_ROWS = 8 * MIB  # of rows that one commit writes; a single batch may have more
 _QUIET_SECONDS = 1.0
-_MAX_WAIT_SECONDS = 0.3  # a batch with a longer estimated wait is refused
+_MAX_WAIT_SECONDS = 0.5  # a batch with a longer estimated wait is refused
 _LINGER_SECONDS = 0.005  # the longest time that a commit waits for more batches
 _TURN_SECONDS = 0.00005  # a sender's time to read its answer and send again
 _NEVER = 2**62
