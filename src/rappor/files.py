@@ -1,4 +1,9 @@
-"""Atomic writes, in one place: a file is the old one or the new one, never half of either."""
+"""Atomic writes: a file is the old one or the new one, never half of either.
+
+All commands and servers write their files here. Two packages have writers of their own, because
+they need more: `client.folder` also syncs the directory, so that a ledger never goes back after a
+power cut, and `store.sqlite.backup` verifies a copy before it gets its name.
+"""
 
 from __future__ import annotations
 

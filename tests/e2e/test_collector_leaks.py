@@ -1,6 +1,7 @@
 """Nothing of a request except its reports is in any file that the process wrote."""
 
 import base64
+import contextlib
 import http.client
 import json
 import os
@@ -59,9 +60,9 @@ def send(client: Client, number: int) -> None:
     name = mark.lower()
     match number % 10:
         case 0 | 1:
-            assert client.send(good, **headers).status == 204
+            assert client.deliver(good, **headers).status == 204
         case 2:
-            assert client.send(good, f"/v1/reports?{mark}={mark}", **headers).status == 204
+            assert client.deliver(good, f"/v1/reports?{mark}={mark}", **headers).status == 204
         case 3:
             assert client.send(None, f"/{mark}/x?y={mark}#{mark}", "GET", **headers).status == 404
         case 4:
@@ -89,13 +90,12 @@ def send(client: Client, number: int) -> None:
 
 
 def send_all(port: int, first: int, requests: int) -> None:
-    client = Client(port)
-    for number in range(first, requests, 8):
-        if number % 500 == 499:
-            no_http(port, number)
-        else:
-            send(client, number)
-    client.close()
+    with contextlib.closing(Client(port)) as client:
+        for number in range(first, requests, 8):
+            if number % 500 == 499:
+                no_http(port, number)
+            else:
+                send(client, number)
 
 
 def no_http(port: int, number: int) -> None:

@@ -113,6 +113,15 @@ class Client:
         self.connection.request(method, path, data, named)
         return Answer(self.connection.getresponse())
 
+    def deliver(self, body: bytes | Batch, path: str = "/v1/reports", **headers: str) -> Answer:
+        """Send; while the collector is overloaded, send again, as every client does."""
+
+        def taken() -> Answer | None:
+            answer = self.send(body, path, **headers)
+            return None if answer.code == "overloaded" else answer
+
+        return wait_for(taken, "a collector that is not overloaded")
+
     def _was_closed(self) -> bool:
         """Whether the other side has closed it meanwhile, as it does with those idle for 15 s."""
         sock = self.connection.sock

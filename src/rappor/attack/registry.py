@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rappor.attack import change, fdr, linkage, observers, poisoning, posterior, secrets, targeting
 from rappor.attack.result import AttackResult
-from rappor.checks import show
+from rappor.checks import did_you_mean, show
 from rappor.errors import ParamsError
 from rappor.params import Params
 
@@ -58,8 +57,7 @@ def find(name: str) -> Attack:
     """The named attack, or ParamsError with the nearest name."""
     if isinstance(name, str) and name in ATTACKS:
         return ATTACKS[name]
-    near = difflib.get_close_matches(str(name), ATTACKS, 1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
+    hint = did_you_mean(name, ATTACKS)
     raise ParamsError(f"attack must be one of {', '.join(ATTACKS)}; got {show(name)}{hint}")
 
 

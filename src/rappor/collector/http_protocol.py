@@ -1,12 +1,15 @@
 """uvicorn's HTTP protocol with limits on time, size and the number of connections.
 
-A request's headers must arrive in 5 s and its body in 10 s; headers have at most 16 KiB, and all
-that belongs to a request at most 4 MiB. An answer must be read within 10 s, or fit the system's
-buffers: whoever does not read is cut off. One neighbourhood has a share of the connections only,
-with TLS from before the handshake on.
-A few requests may follow each other without waiting for answers; more would fill the memory,
-because all that one read brings is parsed at once. One sweep over the connections twice a second
-costs the requests that behave nothing.
+- Headers must arrive within 5 s and have at most 16 KiB. A body must arrive within 10 s. A whole
+  request has at most 4 MiB.
+- A client must read its answer within 10 s, unless the answer fits the system's buffers.
+- One address prefix may use only a part of all connections. A TLS connection counts from before
+  its handshake.
+- A client may send a few requests without waiting for answers. More could fill the memory, because
+  everything that one read returns is parsed at once.
+
+The times are checked for all connections together, twice a second. This costs a normal request
+nothing.
 """
 
 from __future__ import annotations
@@ -61,19 +64,19 @@ class GuardedProtocol(HttpToolsProtocol):
 
     # Typed as in uvicorn; asyncio's stubs say BaseTransport.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take the connection, unless there are too many."""
-        HttpToolsProtocol.connection_made(self, transport)
+        """Accept the connection, or refuse it if there are too many."""
+        super().connection_made(transport)
         has_place = self.arrive("" if self.client is None else self.client[0])
         if not has_place or len(self.connections) > self.settings.max_connections:
             self.refuse("overloaded")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone, whoever ended it."""
-        HttpToolsProtocol.connection_lost(self, exc)
+        """Forget the connection."""
+        super().connection_lost(exc)
         self.leave()
 
     def arrive(self, host: str) -> bool:
-        """Count the connection with its neighbourhood, once; whether that may have one more."""
+        """Count the connection for its address prefix, once; False if the prefix has too many."""
         if self.settings.forwarded or host in LOOPBACK_ADDRESSES:
             return True
         if self._network is None:
@@ -82,7 +85,7 @@ class GuardedProtocol(HttpToolsProtocol):
         return self.neighbours[self._network] <= self.settings.max_prefix_connections
 
     def leave(self) -> None:
-        """Count it no more."""
+        """Stop counting the connection."""
         if self._network is not None:
             self.neighbours[self._network] -= 1
             if not self.neighbours[self._network]:
@@ -175,16 +178,16 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 class GuardedTls(SSLProtocol):
-    """TLS below a guarded connection, which counts as one before its handshake.
+    """TLS for a guarded connection, which is counted before its handshake.
 
-    Who is refused here is cut off without an answer, which would need the handshake. asyncio's own
-    servers tell a protocol of its connection only when the handshake is over.
+    asyncio's own servers tell a protocol about a connection only after the handshake. A connection
+    that is refused here gets no answer, because an answer would need the handshake.
     """
 
-    max_size = 32 * KIB  # a buffer that each connection has; asyncio's own are of 256 KiB
+    max_size = 32 * KIB  # the buffer of each connection; asyncio's own has 256 KiB
 
     def __init__(self, guard: GuardedProtocol, context: ssl.SSLContext, seconds: float) -> None:
-        """Take the protocol for what is inside, and how long a handshake may take."""
+        """Wrap a protocol; a handshake may take this many seconds."""
         super().__init__(
             guard.loop,
             guard,
@@ -198,18 +201,21 @@ class GuardedTls(SSLProtocol):
         self._refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin the handshake, unless there are too many of this neighbourhood."""
+        """Begin the handshake, or cut off a connection too many of its address prefix."""
         guard, address = self._guard, transport.get_extra_info("peername")
         if guard is None or guard.arrive(address[0] if address else ""):
             super().connection_made(transport)
         else:
             self._refused = True
             guard.metrics.refuse("overloaded")
-            transport.abort()  # type: ignore[attr-defined]  # a socket's has it
+            transport.abort()  # type: ignore[attr-defined]  # the transport of a socket has it
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """The connection is gone, during its handshake or later."""
-        guard, self._guard = self._guard, None  # else a circle that would stay for a while
+        """Stop counting the connection, during its handshake or later."""
+        guard, self._guard = (
+            self._guard,
+            None,
+        )  # breaks a reference cycle, so that the memory is free at once
         if guard is not None:
             guard.leave()
         if not self._refused:

@@ -62,7 +62,6 @@ class Entry:
         collection: the definition.
         standing: draft, in review, active or expired.
         periods: stored periods of all its versions together, oldest first.
-        reports: reports in the newest stored period.
     """
 
     collection: Collection

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from typing import TYPE_CHECKING
 
-from rappor.checks import show
+from rappor.checks import did_you_mean, show
 from rappor.errors import ParamsError
 
 if TYPE_CHECKING:
@@ -31,11 +30,10 @@ __all__ = ["NAMES", "check_name", "load"]
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no experiment's name, with the nearest that is."""
+    """Raise ParamsError for an unknown experiment, with the nearest name."""
     if not isinstance(name, str) or name not in NAMES:
-        near = difflib.get_close_matches(str(name), NAMES, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(NAMES)}"
-        raise ParamsError(f"no experiment is called {show(name)}; {hint}")
+        hint = did_you_mean(name, NAMES) or f"; there are {', '.join(NAMES)}"
+        raise ParamsError(f"no experiment is called {show(name)}{hint}")
 
 
 def load(name: str) -> Experiment:
