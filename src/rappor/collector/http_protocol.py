@@ -215,7 +215,7 @@ class GuardedTls(SSLProtocol):
         guard, self._guard = (
             self._guard,
             None,
-        )  # breaks a reference cycle, so that the memory is free at once
+        )  # breaks a cycle: frees memory at once
         if guard is not None:
             guard.leave()
         if not self._refused:
