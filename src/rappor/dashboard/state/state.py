@@ -81,11 +81,6 @@ class DashboardState:
         with self._file.reading() as file:
             return accounts.every(file, self._now())
 
-    def account_role(self, name: str) -> Role | None:
-        """The role of a valid account, or None."""
-        with self._file.reading() as file:
-            return accounts.role_of_account(file, name)
-
     def revoke(self, name: str, actor: str, *, granter: Role | None = None) -> None:
         """End an account with its token, links and sessions, at once.
 
