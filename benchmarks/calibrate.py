@@ -31,7 +31,6 @@ from calibration.summary import Summary, summarise
 
 import rappor.decoding.lasso  # noqa: F401 - loaded now, so that all workers run the same code
 
-ORACLE_SEEDS = 40
 LASSO_SEEDS = 10
 Task = tuple[str, int, str, bool]  # the arguments of `measure`
 
@@ -90,8 +89,6 @@ def wanted(options: argparse.Namespace) -> Iterator[Task]:
 
 def seeds_of(options: argparse.Namespace, name: str, method: str) -> range:
     most = min(options.seeds, SLOW.get(name, options.seeds))
-    if method == "oracle":
-        most = min(most, ORACLE_SEEDS)
     if method == "lasso":
         large = name in SLOW and not options.lasso_large
         most = 0 if large else min(most, LASSO_SEEDS)

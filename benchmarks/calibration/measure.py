@@ -12,6 +12,7 @@ from calibration.draw import Case, draw
 from calibration.oracle import oracle_p_values
 from rappor.decoding.decode import decode
 from rappor.decoding.design import build_design
+from rappor.decoding.frames import columns
 from rappor.decoding.intervals import Z_95
 from rappor.decoding.result import Decoded
 from rappor.decoding.significance import adjust
@@ -53,7 +54,7 @@ def compare(case: Case, results: Mapping[str, Decoded]) -> Record:
         order = np.array([place[string] for string in rows.strings])
         true, chosen = case.truth[order], rows.detected
         covered = (rows.low <= true) & (true <= rows.high)
-        naive = np.abs(rows.estimate - true) <= Z_95 * rows.std_error
+        naive = np.abs(rows.raw_estimate - true) <= Z_95 * rows.std_error
         width = (rows.high - rows.low)[chosen] / (2 * Z_95 * rows.std_error[chosen])
         found |= _counted(label, chosen, case.is_null[order], case.is_negligible[order])
         found |= {
@@ -61,20 +62,40 @@ def compare(case: Case, results: Mapping[str, Decoded]) -> Record:
             f"{label}_naive": int((naive & chosen).sum()),
             f"{label}_widths": width.round(3).tolist(),
             f"{label}_square": float(((rows.estimate - true)[chosen] ** 2).sum()),
+            f"{label}_contradictions": contradictions(decoded),
+            f"{label}_mass_covered": mass_is_covered(decoded, float(true[chosen].sum())),
         }
     absent = case.shares[order] == 0
     for level in NULL_LEVELS:
         found[f"null_{level:g}"] = int((rows.p_value[absent] <= level).sum())
-    unlisted = decoded.unlisted
-    missing = case.scenario.reports - float(true[chosen].sum())
     return found | {
+        "alarms": [check.code for check in decoded.checks if not check.ok],
         "absent": int(absent.sum()),
         "robust": decoded.robust,
         "chi2_dof": decoded.chi2_dof,
         "scale": decoded.scale,
-        "unlisted_covered": bool(unlisted.low_95 <= missing <= unlisted.high_95),
+        "unlisted_covered": found["fdr_mass_covered"],
         "standard_error": case.error,
     }
+
+
+def contradictions(decoded: Decoded) -> int:
+    """Rows whose verdict, estimate and interval do not tell one story, in a file as in a table.
+
+    A detected row has a lower end above 0, or none; one that was not detected has the lower end 0;
+    an estimate lies within its interval.
+    """
+    rows, table = decoded.rows, columns(decoded.rows)
+    shown, low, high = table["detected"], table["prop_low_95"], table["prop_high_95"]
+    outside = (table["proportion"] < np.nan_to_num(low)) | (table["proportion"] > high)
+    wrong = np.where(shown, low <= 0, low != 0) | outside | (rows.low > rows.high)
+    return int(wrong.sum())
+
+
+def mass_is_covered(decoded: Decoded, held: float) -> bool:
+    """Whether the interval of undetected mass holds what the detected strings do not hold."""
+    mass = decoded.unlisted
+    return bool(mass.low_95 <= decoded.reports - held <= mass.high_95)
 
 
 def compare_oracle(case: Case, same_names: bool) -> Record:
@@ -94,10 +115,9 @@ def is_same_again(case: Case, first: Decoded) -> bool:
     again = decode(
         case.counts, design, correction=first.correction, alpha=first.alpha, method=first.method
     )
-    columns = ("estimate", "std_error", "low", "high", "p_value", "adjusted_p_value", "detected")
+    names = ("estimate", "std_error", "low", "high", "p_value", "adjusted_p_value", "detected")
     same = all(
-        getattr(first.rows, name).tobytes() == getattr(again.rows, name).tobytes()
-        for name in columns
+        getattr(first.rows, name).tobytes() == getattr(again.rows, name).tobytes() for name in names
     )
     return bool(
         same

@@ -46,6 +46,7 @@ def power_table(found: Summaries) -> str:
                 _pair(summary),
                 _figures(scenario.reach),
                 _pair(found.get("oracle", {}).get(name)),
+                _of_oracle(summary, found.get("oracle", {}).get(name)),
                 _figures(scenario.oracle),
                 _pair(found.get("lasso", {}).get(name)),
                 _figures(scenario.paper),
@@ -53,7 +54,7 @@ def power_table(found: Summaries) -> str:
             )
         )
     heads = (
-        "scenario", "seeds", "rappor", "to reach", "oracle here", "oracle, stored",
+        "scenario", "seeds", "rappor", "to reach", "oracle here", "of it", "oracle, stored",
         "paper's method here", "paper's, stored", "google/rappor TP / FP",
     )  # fmt: skip
     return table(heads, rows)
@@ -152,6 +153,16 @@ def _pair(summary: Summary | None) -> str:
     return " / ".join(
         f"{each.value:.1f} ± {each.error:.1f}"
         for each in (summary.detection["family"].true, summary.detection["fdr"].true)
+    )
+
+
+def _of_oracle(summary: Summary, oracle: Summary | None) -> str:
+    """True positives as a share of the oracle's, if both were measured on the same seeds."""
+    if oracle is None or oracle.seeds != summary.seeds:
+        return ""
+    return " / ".join(
+        f"{100 * summary.detection[label].true.value / oracle.detection[label].true.value:.0f} %"
+        for label in ("family", "fdr")
     )
 
 

@@ -20,7 +20,8 @@ class Scenario:
     `shares` are those of all strings, `listed` says which of them are candidates, absent ones
     (share 0) included. A detection is false where the true share is at most `null_errors` standard
     errors. Of the reports of a client, each after the first has another value with the chance
-    `change`.
+    `change`. A regime is a place where an earlier decoder failed: all strings are listed, and every
+    interval, the undetected mass and the checks of the result are judged.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Scenario:
     repeats: int = 1
     change: float = 0.0
     uneven: bool = False
+    regime: bool = False
     reach: tuple[float, float] | None = None
     oracle: tuple[float, float] | None = None
     paper: tuple[float, float] | None = None
@@ -144,6 +146,30 @@ def _unseen() -> list[Scenario]:
     ]  # fmt: skip
 
 
-UNSEEN = tuple(each.name for each in _unseen())
-SCENARIOS: dict[str, Scenario] = {each.name: each for each in (*_all(), *_unseen())}
+def _regimes() -> list[Scenario]:
+    """Where error rates or intervals once did not hold."""
+    usual = {"dialect": "rappor-v1", "regime": True}
+    low, lower = Params(128, 2, 16, 0.0, 0.01, 0.99), Params(128, 2, 16, 0.0, 0.001, 0.999)
+    few = exponential()[:20] / exponential()[:20].sum()
+    return [
+        _make("V1", "low noise, p = .01", low, 10**5, exponential(), 100, **usual),
+        _make("V2", "lower noise, p = .001", lower, 10**5, exponential(), 100, **usual),
+        _make("V3", "80 equal strings near the threshold", EXPONENTIAL, 10**6,
+              np.full(80, 1 / 80), 100, **usual),
+        _make("V4", "100 equal strings below it", EXPONENTIAL, 10**6,
+              np.full(100, 1 / 100), 100, **usual),
+        _make("V5", "low noise, a thousand reports", low, 10**3, exponential(), 100, **usual),
+        _make("V6", "128 bits: k = 8, 16 cohorts", Params(8, 1, 16, 0.5, 0.5, 0.75), 10**6,
+              few[:8] / few[:8].sum(), 8, **usual),
+        _make("V7", "64 bits: k = 16, 4 cohorts", Params(16, 1, 4, 0.25, 0.25, 0.75), 10**5,
+              few[:10] / few[:10].sum(), 10, **usual),
+        _make("V8", "128 bits: k = 32, 4 cohorts", Params(32, 2, 4, 0.25, 0.25, 0.75), 10**5,
+              few, 20, **usual),
+        _make("V9", "each client reports 30 times", EXPONENTIAL, 30 * 10**5, exponential(), 100,
+              repeats=30, **usual),
+    ]  # fmt: skip
+
+
+UNSEEN = tuple(each.name for each in (*_unseen(), *_regimes()))
+SCENARIOS: dict[str, Scenario] = {each.name: each for each in (*_all(), *_unseen(), *_regimes())}
 SLOW = {"S5": 10}  # the largest number of seeds

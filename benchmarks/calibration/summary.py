@@ -65,6 +65,9 @@ class Summary:
     """One scenario, one method.
 
     Attributes:
+        contradictions: rows whose verdict and interval contradict each other.
+        mass_covered: for each correction, seeds whose interval of undetected mass holds the truth.
+        alarms: for each code, the seeds in which a check of the result failed.
         nulls: for each level, how many p-values of absent strings are at or below it, of how many.
         same_again: seeds whose decoding again gave the same bytes.
     """
@@ -80,6 +83,9 @@ class Summary:
     unlisted_covered: Share | None
     chi2_dof: float | None
     same_again: Share | None
+    contradictions: int
+    mass_covered: dict[str, Share]
+    alarms: dict[str, Share]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, without the single widths."""
@@ -93,6 +99,7 @@ def summarise(records: Sequence[Record]) -> Summary:
     """The summary of records of one scenario and method."""
     first = records[0]
     full = "absent" in first  # the oracle has neither p-values to check nor intervals
+    labels = ("family", "fdr") if full else ()
     again = [record["same_again"] for record in records if "same_again" in record]
     return Summary(
         scenario=first["scenario"],
@@ -114,6 +121,11 @@ def summarise(records: Sequence[Record]) -> Summary:
         unlisted_covered=Share(_sum(records, "unlisted_covered"), len(records)) if full else None,
         chi2_dof=_median(record["chi2_dof"] for record in records) if full else None,
         same_again=Share(sum(again), len(again)) if again else None,
+        contradictions=sum(_sum(records, f"{label}_contradictions") for label in labels),
+        mass_covered={
+            label: Share(_sum(records, f"{label}_mass_covered"), len(records)) for label in labels
+        },
+        alarms=_alarms(records) if full else {},
     )
 
 
@@ -154,6 +166,14 @@ def _accuracy(records: Sequence[Record], label: str) -> Accuracy:
         widths=widths,
         rmse=sqrt(square / detected) if detected else float("nan"),
     )
+
+
+def _alarms(records: Sequence[Record]) -> dict[str, Share]:
+    codes = sorted({code for record in records for code in record["alarms"]})
+    return {
+        code: Share(sum(code in record["alarms"] for record in records), len(records))
+        for code in codes
+    }
 
 
 def _sum(records: Sequence[Record], key: str) -> int:

@@ -225,6 +225,7 @@ class Tab:
     def until(self, state: str, charts: int = 0):
         """Wait until a decode is in this state, and that many charts are drawn; the page."""
         self.page.wait_for_selector(f"#state[data-state='{state}']", state="attached")
+        self.page.wait_for_load_state("load")  # its scripts listen to keys and clicks by now
         if charts:
             self.drawn(charts)
         return self.page

@@ -76,6 +76,9 @@ def test_the_hijacker_is_found_with_its_interval(read):
     page = read(HOME).page
     row = page.locator(f"tbody tr[data-string='{HIJACKER}']")
     assert "● detected" in row.inner_text()
+    heads = page.locator("thead").inner_text()
+    assert "Made up by" in heads
+    assert "Hidden by" in heads
     assert "of 41 candidates detected in" in page.locator("#summary").inner_text()
     assert "On average at most 5\u00a0%" in page.locator("#summary").inner_text()
     assert page.get_by_text("unlisted mass: not on the list").count() >= 1
@@ -123,10 +126,11 @@ def test_a_country_is_chosen_and_compared_with_another(analyst):
     assert page.locator("#summary").inner_text().startswith("No candidates differ between ")
     said = page.locator("section[aria-label='Table of results'] > .note").inner_text()
     assert said.startswith("● Differs: too far apart to be noise, after correcting for all 41")
-    assert said.endswith("An estimate below 0 is noise around 0; intervals end at 0.")
-    assert any(
-        text.startswith("−") for text in page.locator("tbody td:nth-child(4)").all_inner_texts()
-    )
+    assert said.endswith("there is none, or one too small to see.")
+    shares = page.locator("tbody td:nth-child(4)").all_inner_texts()
+    assert not any(text.startswith("−") for text in shares)  # no share is below 0
+    limits = page.locator("tbody td:nth-child(5)").all_inner_texts()
+    assert any(text.startswith("at most ") for text in limits)
 
 
 @pytest.mark.long
@@ -138,13 +142,14 @@ def test_the_summary_and_the_note_fit_what_is_shown(analyst):
     analyst.until("ready")
     said = page.locator("section[aria-label='Table of results'] > .note").inner_text()
     assert said.startswith("● Detected: too large to be noise, after correcting for all 41")
-    assert "below 0" not in said
+    assert "“at most” is an upper limit with 97.5 % confidence" in said
+    assert "forged reports with the right bits" in said
 
 
 @pytest.mark.long
 def test_decoding_is_changed_by_correction_alpha_method_and_list(analyst):
     page = analyst.ready(HOME, 2)
-    page.get_by_text("Decoding: FDR").click()
+    page.get_by_text("Decoding: Adaptive FDR").click()
     page.get_by_label("Correction").select_option("holm")
     page.wait_for_url("**correction=holm")
     analyst.until("ready")
@@ -170,7 +175,9 @@ def test_unit_and_scale_are_switched(analyst):
     page.get_by_role("link", name="Log", exact=True).click()
     page.wait_for_url("**unit=count&scale=log")
     analyst.drawn(2)
-    assert "reaches 0" in page.locator("#summary").inner_text()
+    said = page.locator("#summary").inner_text()
+    assert "Without a dot: an upper limit." in said
+    assert "◂: no lower limit." in said
 
 
 @pytest.mark.long
@@ -200,8 +207,9 @@ def test_headers_sort_on_the_server_and_all_rows_can_be_shown(analyst):
     page.get_by_role("link", name="p-value", exact=True).click()
     page.wait_for_url("**sort=p_value*")
     shown = page.eval_on_selector_all(
-        "tbody tr", "rows => rows.map((row) => Number(row.querySelectorAll('data')[7].value))"
+        "tbody td:nth-child(7) data", "cells => cells.map((cell) => Number(cell.value))"
     )
+    assert len(shown) == len(strings(page))
     assert shown == sorted(shown)
 
 

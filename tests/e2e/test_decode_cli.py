@@ -29,13 +29,19 @@ GOOGLE = [
     "prop_low_95",
     "prop_high_95",
 ]
-OURS = ["p_value", "adjusted_p_value", "snr"]
+OURS = [
+    *("p_value", "adjusted_p_value", "snr", "raw_estimate", "presence_only"),
+    *("forged_to_make_up", "forged_to_hide"),
+]
 FACTS = [
     *("reports", "candidates", "cohorts", "detected", "rows", "unlisted", "chi2_dof", "scale"),
     *("design_effect", "robust", "groups", "untestable", "warnings", "notes"),
     *("reports_per_client", "params_digest", "kind"),
-    *("dialect", "correction", "alpha", "method", "threshold", "checks"),
+    *("dialect", "correction", "alpha", "method", "threshold", "forged_to_detect", "checks"),
 ]
+
+
+WORDS = ("", "true", "false")
 
 
 def decode(folder: Path, *more: str | Path, listed: bool = False) -> Any:
@@ -45,6 +51,11 @@ def decode(folder: Path, *more: str | Path, listed: bool = False) -> Any:
         looked_for = ("--candidates", folder / "candidates.txt", "--dialect", "google")
     files = ("--params", folder / "params.csv", "--counts", folder / "counts.csv", *looked_for)
     return rappor("decode", *files, *more, env=STRICT)
+
+
+def number(cell: str) -> Any:
+    """A cell as JSON has it: an empty one is not known."""
+    return {"": None, "true": True, "false": False}[cell] if cell in WORDS else float(cell)
 
 
 def table(path: Path) -> dict[str, dict[str, str]]:
@@ -74,8 +85,9 @@ def test_results_are_right_about_the_truth_and_no_worse_than_the_reference(
         mine += distance(rows, truth)
         theirs += distance(table(folder / "ref_FDR.csv"), truth)
         for name, row in rows.items():
-            share = float(truth[name]["proportion"])
-            covered += float(row["prop_low_95"]) <= share <= float(row["prop_high_95"])
+            share, high = float(truth[name]["proportion"]), float(row["prop_high_95"])
+            # An empty lower end is one at 0; what is not there at all was counted above.
+            covered += float(row["prop_low_95"] or 0) <= share <= high
     assert sum(false) / len(false) <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / found)
     assert mine <= 1.02 * theirs
     assert covered / found >= 0.90
@@ -140,8 +152,9 @@ def test_the_order_of_cohorts_does_not_matter(tmp_path: Path) -> None:
     for name, row in one.items():
         assert row["detected"] == other[name]["detected"]
         for column in GOOGLE[1:] + OURS:
-            mine, theirs = float(row[column]), float(other[name][column])
-            assert mine == pytest.approx(theirs, rel=1e-9, abs=1e-9), (name, column)
+            mine, theirs = number(row[column]), number(other[name][column])
+            close = mine is theirs or mine == pytest.approx(theirs, rel=1e-9, abs=1e-9)
+            assert close, (name, column)
 
 
 # Files.
@@ -156,19 +169,25 @@ def test_results_have_googles_seven_columns_first_and_full_precision(tmp_path: P
     assert data.endswith(b"\n")
     header, *rows = csv.reader(io.StringIO(data.decode()))
     assert header == GOOGLE + OURS
-    estimates = [float(row[1]) for row in rows]
-    assert estimates == sorted(estimates, reverse=True)
+    raw = [float(row[header.index("raw_estimate")]) for row in rows]
+    assert raw == sorted(raw, reverse=True)
     for row in rows:
-        assert all(repr(float(cell)) == cell for cell in row[1:])
-        named = dict(zip(header[1:], map(float, row[1:]), strict=True))
+        assert all(cell in WORDS or repr(float(cell)) == cell for cell in row[1:])
+        named = dict(zip(header[1:], map(number, row[1:]), strict=True))
         assert named["proportion"] == named["estimate"] / 186792
-        assert named["snr"] == named["estimate"] / named["std_error"]
+        assert named["snr"] == named["raw_estimate"] / named["std_error"]
         assert named["adjusted_p_value"] <= 0.05
-        assert named["prop_low_95"] <= named["proportion"] <= named["prop_high_95"]
+        assert (named["prop_low_95"] is None) == named["presence_only"]
+        assert (named["prop_low_95"] or 0) <= named["proportion"] <= named["prop_high_95"]
+        assert 0 < named["forged_to_make_up"] < named["raw_estimate"]
+        assert named["forged_to_hide"] >= 0
+    assert {row[header.index("presence_only")] for row in rows} == {"true", "false"}
     # One line that sums up, and what to know about it.
     *notes, last = done.stderr.splitlines()
     assert all(line.startswith("note: ") for line in notes)
-    assert last.startswith(f"186,792 reports, 500 candidates: {len(rows)} detected (FDR 5 %);")
+    assert last.startswith(
+        f"186,792 reports, 500 candidates: {len(rows)} detected (FDR 5 %, adaptive);"
+    )
     assert list(tmp_path.iterdir()) == [output]  # nothing temporary is left behind
 
 
@@ -197,12 +216,15 @@ def test_json_and_parquet_hold_the_numbers_of_the_csv(tmp_path: Path) -> None:
     arrow = parquet.read_table(tmp_path / "r.parquet")
     assert arrow.schema.names == [*GOOGLE, *OURS, "detected"]
     written = json.loads((tmp_path / "r.json").read_text())
-    assert written["rows"] == arrow.to_pylist()
+    assert written["rows"] == [
+        {name: None if cell != cell else cell for name, cell in row.items()}  # not a number
+        for row in arrow.to_pylist()
+    ]
     assert [row["string"] for row in written["rows"]] == list(rows)
     for row in written["rows"]:
         said = rows[row["string"]]
         assert said["detected"] == str(row["detected"]).lower()
-        assert all(float(said[name]) == row[name] for name in (*GOOGLE[1:], *OURS))
+        assert all(number(said[name]) == row[name] for name in (*GOOGLE[1:], *OURS))
     printed = json.loads(decode(WINDOWS, "--all", "--json").stdout)
     assert printed == written
     assert list(printed) == FACTS
@@ -254,13 +276,16 @@ def test_the_table_names_each_string_with_its_interval_and_sums_up() -> None:
     assert re.split(r"  +", head) == [
         *("string", "estimate", "95 % interval", "share", "SNR", "p (adjusted)")
     ]
+    sized = r"[\d,]+  +([\d,]+|> 0) – [\d,]+ +[\d.]+ %"
+    present = r"present +at most [\d,]+ +at most [\d.]+ %"
     for row in rows:
-        assert re.fullmatch(
-            r"PROC\d{3}\.EXE +[\d,]+  +[\d,]+ – [\d,]+ +[\d.]+ % +[\d.]+ +[\d.e-]+", row
-        )
+        assert re.fullmatch(rf"PROC\d{{3}}\.EXE +({sized}|{present}) +[\d.]+ +[\d.e-]+", row), row
+    assert re.search(sized, rows[0])
+    assert re.search(present, rows[-1])
     assert empty == ""
     assert re.fullmatch(
-        rf"186,792 reports, 500 candidates: {len(rows)} detected \(FDR 5 %\); unlisted [\d.]+ % "
+        rf"186,792 reports, 500 candidates: {len(rows)} detected \(FDR 5 %, adaptive\); "
+        r"unlisted [\d.]+ % "
         r"\([\d.]+ – [\d.]+\); χ²/dof [\d.]+, robust path (not needed|used)",
         summary,
     )

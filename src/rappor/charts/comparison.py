@@ -12,6 +12,7 @@ from rappor.charts.rows import (
     ROWS_WIDTH,
     TOOLTIP,
     either,
+    ends_of,
     label_limit,
     log_domain,
     log_ticks,
@@ -65,19 +66,19 @@ def comparison_panel(
     values = []
     for pair in pairs:
         gap = pair.difference
-        shown = str(show_difference(gap.difference, gap.low_95, gap.high_95))
+        shown = str(show_difference(gap.difference, gap.low_95, gap.high_95, gap.different))
         for side, row in enumerate((pair.one, pair.other)):
             each = row_values(row, unit)
             more = {"side": side, "name": names[side], "gap": shown, "different": gap.different}
             values.append(each | more)
-    ends = [row[end] for row in values for end in (field, "low", "high")]
-    domain = [min(0.0, *ends), max(*ends, 1e-9)]
+    ends = ends_of(values)
+    domain = [0.0, max(*ends, 1e-9)]
     if scale == "log":
         domain = log_domain(ends)
         for row in values:
             open_ended(row, field, domain[0])
     else:
-        values = [row | {"open": False} for row in values]
+        values = [row | {"open": row["low"] is None, "low": row["low"] or 0.0} for row in values]
     return Panel(
         title,
         (f"● {names[0]}, ◇ {names[1]}.", *words),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from rappor.charts.marks import FILE_WIDTH, Panel, percent_axis, whiskers
-from rappor.charts.numbers import show_count, show_share
+from rappor.charts.numbers import show_finding, show_share
 from rappor.charts.theme import Spec, colours, message
 
 _RULES = (0.5, 0.9)
@@ -15,7 +15,7 @@ _MANY = 40  # with more ranges, the ends of whiskers have no room
 
 
 def histogram(hist: Any, *, theme: str = "light") -> Spec:
-    """Each range's share as a bar with its 95 % interval; hollow if the interval contains 0.
+    """Each range's raw share as a bar, with its 95 % interval; hollow if it was not detected.
 
     Args:
         hist: a Histogram, or anything with its attributes.
@@ -32,8 +32,11 @@ def histogram_panel(hist: Any, *, theme: str = "light", unit: str = "share") -> 
     """The histogram by itself, of shares or counts; there must be reports."""
     colour = colours(theme)
     factor = 1 if unit == "share" else hist.reports
-    values = [_values(share_of_range, factor) for share_of_range in hist.shares]
-    hollow = "datum.low <= 0"
+    values = [
+        _range_values(row, factor * raw, unit)
+        for row, raw in zip(hist.rows, hist.share.tolist(), strict=True)
+    ]
+    hollow = "!datum.detected"
     bars = {
         "mark": {"type": "bar", "strokeWidth": 1},
         "encoding": {
@@ -48,8 +51,9 @@ def histogram_panel(hist: Any, *, theme: str = "light", unit: str = "share") -> 
         },
     }
     words = _median(hist)
-    if any(row["low"] <= 0 for row in values):
-        words.append("Hollow bars may be empty: their 95 % interval reaches 0.")
+    if not all(row["detected"] for row in values):
+        words.append("Hollow bars may be empty: their whiskers end at an upper limit.")
+    words.append("Bars are raw estimates, which keep the shape; the table allows for noise.")
     layers = [bars, *whiskers("y", "range", colour["text"], len(values) <= _MANY)]
     title = f"Shares of {hist.reports:,} reports by range"
     return Panel(title, tuple(words), _layers(values, 220, layers), 220 + _labels_room(hist))
@@ -109,10 +113,20 @@ def cumulative_panel(hist: Any, *, theme: str = "light", height: int = 200) -> P
     return Panel(title, tuple(words), parts, height + _labels_room(hist))
 
 
-def _values(each: Any, factor: float = 1) -> Spec:
-    share, low, high = (factor * end for end in (each.share, each.low_95, each.high_95))
-    shown = show_share(share, low, high) if factor == 1 else show_count(share, low, high)
-    return {"range": each.label, "share": share, "low": low, "high": high, "text": str(shown)}
+def _range_values(row: Any, raw: float, unit: str) -> Spec:
+    """A range as data: its bar has the raw height, its words and its interval are the row's."""
+    in_shares = (row.proportion, row.prop_low_95, row.prop_high_95)
+    value, low, high = in_shares if unit == "share" else (row.estimate, *row.interval)
+    text = str(show_finding(value, low, high, row.detected, unit))
+    ends = {"low": low, "high": high, "detected": row.detected}
+    return {"range": row.string, "share": raw, **ends, "text": text}
+
+
+def _values(each: Any) -> Spec:
+    """A cumulative share as data."""
+    share, low, high = each.share, each.low_95, each.high_95
+    text = str(show_share(share, low, high))
+    return {"range": each.label, "share": share, "low": low, "high": high, "text": text}
 
 
 def _median(hist: Any) -> list[str]:

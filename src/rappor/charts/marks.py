@@ -26,16 +26,19 @@ def reports_up() -> Spec:
     return {"field": "reports", "type": "quantitative", "axis": {"title": None, **axis}}
 
 
-def whiskers(along: str, across: str, colour: str, ends: bool = True) -> list[Spec]:
+def whiskers(along: str, across: str, colour: str, ends: bool = True, only: str = "") -> list[Spec]:
     """A rule with end ticks from `low` to `high` along one axis, at each value of the other.
 
-    Without `ends`, only a thin rule: the ticks of many rules would touch.
+    Without `ends`, only a thin rule: the ticks of many rules would touch. `only` is a test of the
+    rows that have whiskers.
     """
+    keep: Spec = {"transform": [{"filter": only}]} if only else {}
     place: Spec = {"field": across, "type": "nominal", "sort": None}
     low, high = ({"field": end, "type": "quantitative"} for end in ("low", "high"))
     other = "y" if along == "x" else "x"
     orient = "vertical" if along == "x" else "horizontal"
     rule = {
+        **keep,
         "mark": {"type": "rule", "strokeWidth": 1.5 if ends else 1, "color": colour},
         "encoding": {other: place, along: low, f"{along}2": {"field": "high"}},
     }
@@ -43,6 +46,7 @@ def whiskers(along: str, across: str, colour: str, ends: bool = True) -> list[Sp
         return [rule]
     return [rule] + [
         {
+            **keep,
             "mark": {
                 "type": "tick",
                 "orient": orient,

@@ -10,16 +10,21 @@ from rappor.privacy.rounding import up
 
 MINUS, DASH, NO_BREAK = "\u2212", "\u2013", "\u00a0"
 MISSING = DASH
+PRESENT = "present"
+_AT_MOST = "at most "
+_ABOVE_0 = "> 0"
 
 
 class ShownNumber(NamedTuple):
-    """An estimate and its interval, rounded to the same digit."""
+    """An estimate and its interval, rounded to the same digit; or an upper limit alone."""
 
     value: str
     interval: str
 
     def __str__(self) -> str:
-        return f"{self.value} ({self.interval})"
+        if _AT_MOST not in self.interval:
+            return f"{self.value} ({self.interval})"
+        return self.interval if self.value == MISSING else f"{self.value}, {self.interval}"
 
 
 def show_count(value: float, low: float, high: float) -> ShownNumber:
@@ -44,12 +49,57 @@ def show_share(value: float, low: float, high: float) -> ShownNumber:
     return ShownNumber(f"{shown.value}{NO_BREAK}%", shown.interval)
 
 
-def show_difference(value: float, low: float, high: float) -> ShownNumber:
+def show_finding(
+    value: float, low: float, high: float, detected: bool, unit: str = "share"
+) -> ShownNumber:
+    r"""A row with its verdict: an interval if it was detected, an upper limit if it was not.
+
+    Where the interval of a detected row begins at 0, its presence is all that is known. A lower end
+    is never shown as 0: what was detected is there.
+
+    Args:
+        value: the estimate, a share or a count.
+        low: the lower end of its interval.
+        high: the upper end.
+        detected: whether it passed its test.
+        unit: "share" or "count".
+
+    >>> [str(show_finding(0.037, low, 0.055, True)) for low in (0.01, 1e-5, 0.0)]
+    ['3.7\xa0% (1.0 – 5.5)', '3.7\xa0% (> 0 – 5.5)', 'present, at most 5.5\xa0%']
+    >>> show_finding(0.025, 0.0, 0.044, False)
+    ShownNumber(value='–', interval='at most 4.4\xa0%')
+    """
+    if detected and low > 0:
+        shown = show_share(value, low, high) if unit == "share" else show_count(value, low, high)
+        first, last = shown.interval.split(f" {DASH} ")
+        first = first if _has_digits(first) else _ABOVE_0
+        return ShownNumber(shown.value, f"{first} {DASH} {last}")
+    limit = f"{_at_most(100 * high)}{NO_BREAK}%" if unit == "share" else _at_most(high)
+    return ShownNumber(PRESENT if detected else MISSING, f"{_AT_MOST}{limit}")
+
+
+def _at_most(limit: float) -> str:
+    """An upper limit: two significant digits, rounded up."""
+    if not (math.isfinite(limit) and limit > 0):
+        return _rounded(limit, 0)
+    place = math.floor(math.log10(limit)) - 1
+    unit = 10.0**place
+    return _rounded(math.ceil(round(limit / unit, 6)) * unit, place)
+
+
+def show_difference(value: float, low: float, high: float, different: bool = False) -> ShownNumber:
     """A difference of two shares in percentage points, with its sign.
+
+    Where a difference is certain but its interval begins at 0, only its side is known.
 
     >>> str(show_difference(0.0165, 0.0088, 0.0243)), show_difference(-0.02, -0.03, -0.01).value
     ('+1.65 points (0.88 – 2.43)', '−2.0 points')
+    >>> str(show_difference(-0.05, -0.081, 0.0, different=True))
+    'lower, by at most 8.1 points'
     """
+    if different and not (low > 0 or high < 0):
+        side, size = ("higher", high) if value > 0 else ("lower", -low)
+        return ShownNumber(side, f"by {_AT_MOST}{_at_most(100 * size)} points")
     shown = show_count(100 * value, 100 * low, 100 * high)
     sign = "+" if value > 0 and shown.value[0] not in f"{MINUS}{MISSING}" else ""
     return ShownNumber(f"{sign}{shown.value} points", shown.interval)
@@ -121,6 +171,11 @@ def _rounded(value: float, place: int) -> str:
         return MISSING if math.isnan(value) else "∞" if value > 0 else f"{MINUS}∞"
     number = round(value, -place) + 0.0
     text = f"{number:,.{max(0, -place)}f}"
-    if not any(digit in text for digit in "123456789"):
+    if not _has_digits(text):
         text = text.lstrip("-")
     return text.replace("-", MINUS)
+
+
+def _has_digits(text: str) -> bool:
+    """Whether a rounded number is not 0."""
+    return any(digit in text for digit in "123456789")

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from rappor.charts.marks import ON_PHONE, Panel, percent_axis, unless_phone, whiskers
-from rappor.charts.numbers import show_count, show_p, show_percent, show_share
+from rappor.charts.numbers import show_count, show_finding, show_p, show_percent
 from rappor.charts.theme import MONO, Spec, colours
 
 MAX_ROWS = 30  # of a chart in a file
@@ -31,7 +31,8 @@ ROWS_WIDTH = 420  # pixels of the plot in a file
 _AROUND = 62  # pixels above and below the rows: axis, its title, the threshold's label
 _BELOW = 3.0  # how far below the smallest number the scale begins, as a factor
 FALSE_FINDS = {
-    "fdr": "On average at most {alpha} of the detected ones are false finds.",
+    "fdr": "On average at most {alpha} of the detected ones are false finds (adaptive FDR).",
+    "bh": "On average at most {alpha} of the detected ones are false finds (Benjamini-Hochberg).",
     "holm": "The chance of any false find is at most {alpha}.",
     "bonferroni": "The chance of any false find is at most {alpha}.",
     "none": "Not corrected for the number of candidates: {alpha} of absent ones look detected.",
@@ -53,22 +54,31 @@ def chosen(decoded: Any, max_rows: int = MAX_ROWS) -> list[Any]:
 
 def by_size(row: Any) -> tuple[float, str]:
     """Sort key: largest first, equal rows by string."""
-    return -row.estimate, row.string
+    return -row.raw_estimate, row.string
 
 
 def row_values(row: Any, unit: str = "share") -> Spec:
-    """The data of a row; `low` and `high` are in the unit."""
+    """The data of a row; `low` and `high` are in the unit.
+
+    Without an interval on both sides there is no estimate either, and no `low`: the row is known to
+    be at most `high`.
+    """
     low, high = row.interval
-    share = show_share(row.proportion, row.prop_low_95, row.prop_high_95)
-    count = show_count(row.estimate, low, high)
+    share = show_finding(row.proportion, row.prop_low_95, row.prop_high_95, row.detected)
+    count = show_finding(row.estimate, low, high, row.detected, "count")
     drawn = (
         {"share": row.proportion, "low": row.prop_low_95, "high": row.prop_high_95}
         if unit == "share"
         else {"reports": row.estimate, "low": low, "high": high}
     )
+    sized = row.detected and not row.presence_only
+    if not sized:
+        drawn[FIELDS[unit]] = drawn["low"] = None
     return {
         "string": row.string or "(empty)",
         **drawn,
+        "end": drawn[FIELDS[unit]] if sized else drawn["high"],
+        "sized": sized,
         "detected": row.detected,
         "text": str(share),
         "count": str(count),
@@ -76,6 +86,11 @@ def row_values(row: Any, unit: str = "share") -> Spec:
         "p": show_p(row.adjusted_p_value),
         "verdict": "detected" if row.detected else "not detected",
     }
+
+
+def ends_of(values: list[Spec]) -> list[float]:
+    """Where bars and whiskers end; there is at least one row."""
+    return [row[end] for row in values for end in ("low", "high", "end") if row[end] is not None]
 
 
 def unit_axis(unit: str, **more: object) -> Spec:
@@ -123,7 +138,7 @@ def detection(decoded: Any, unit: str, ends: list[float]) -> float | None:
 def bars(
     decoded: Any, shown: list[Any] | None = None, *, theme: str, unit: str = "share", page: bool
 ) -> Spec:
-    """Data and layers of the bars: filled if detected, hollow if not.
+    """Data and layers of the bars: filled to the estimate, or hollow to an upper limit.
 
     Args:
         decoded: a Decoded, or anything with its attributes.
@@ -135,28 +150,27 @@ def bars(
     colour = colours(theme)
     rows = chosen(decoded) if shown is None else shown
     values = [row_values(row, unit) for row in rows]
-    field = FIELDS[unit]
-    ends = [row[end] for row in values for end in (field, "low", "high")]
+    ends = ends_of(values)
     threshold = detection(decoded, unit, ends)
-    domain = [min(0.0, *ends), max(*ends, threshold or 0.0, 1e-9)]
+    domain = [0.0, max(*ends, threshold or 0.0, 1e-9)]
     layers: list[Spec] = [
         {
             "mark": {"type": "bar", "strokeWidth": 1, "cornerRadiusEnd": 2},
             "encoding": {
                 "y": row_place(_INNER, colour["text"], label_limit(page)),
                 "x": {
-                    "field": field,
+                    "field": "end",
                     "type": "quantitative",
                     "scale": {"domain": domain, "nice": True},
                     "axis": unit_axis(unit, orient="top"),
                 },
                 "x2": {"datum": 0},
-                "fill": either("datum.detected", colour["bar"], colour["bg"]),
+                "fill": either("datum.sized", colour["bar"], colour["bg"]),
                 "stroke": either("datum.detected", colour["bar-edge"], colour["edge"]),
                 "tooltip": TOOLTIP,
             },
         },
-        *whiskers("x", "string", colour["text"]),
+        *whiskers("x", "string", colour["text"], only="datum.sized"),
         text_right("shown", page),
     ]
     if threshold is not None:
@@ -224,19 +238,19 @@ def threshold_rule(threshold: float, unit: str, colour: str, align: str) -> list
 def dots_panel(decoded: Any, *, theme: str = "light", unit: str = "share", page: bool) -> Panel:
     """Estimates as dots with their intervals; one that reaches 0 ends in ◂.
 
-    A logarithmic scale has no 0, where bars would begin. Of estimates of 0 and below only the
-    interval is drawn.
+    A logarithmic scale has no 0, where bars would begin. Of rows without an estimate only the
+    upper limit is drawn.
     """
     shown = chosen(decoded, PAGE_ROWS)
     title, words = said(decoded, shown)
-    words = [line.replace("Hollow bars", "Hollow dots") for line in words]
+    words = [line.replace("Hollow bars end at", "Without a dot:") for line in words]
     values = [row_values(row, unit) for row in shown]
     field = FIELDS[unit]
-    domain = log_domain([row[end] for row in values for end in (field, "low", "high")])
+    domain = log_domain(ends_of(values))
     for row in values:
         open_ended(row, field, domain[0])
     if any(row["open"] for row in values):
-        words.append("◂: the interval reaches 0.")
+        words.append("◂: no lower limit.")
     return Panel(
         title,
         tuple(words),
@@ -258,9 +272,10 @@ def log_domain(numbers: list[float]) -> list[float]:
 
 def open_ended(each: Spec, field: str, floor: float) -> None:
     """Cut values at the lower end of the scale, and mark that they were cut."""
-    each["open"] = not each["low"] > floor
-    each["low"], each["high"] = max(each["low"], floor), max(each["high"], floor)
-    if not each[field] > 0:
+    low = each["low"] or 0.0
+    each["open"] = not low > floor
+    each["low"], each["high"] = max(low, floor), max(each["high"], floor)
+    if not (each[field] or 0.0) > 0:
         each[field] = None
 
 
@@ -346,8 +361,8 @@ def said(decoded: Any, shown: list[Any]) -> tuple[str, list[str]]:
         else:
             alpha = show_percent(decoded.alpha)
             words.append(FALSE_FINDS[decoded.correction].format(alpha=alpha))
-            if any(not row.detected for row in shown):
-                words.append("Hollow bars are not detected: absent, or too rare to see.")
+            if any(not row.detected or row.presence_only for row in shown):
+                words.append("Hollow bars end at an upper limit.")
     if len(shown) < candidates:
         words.append(f"Showing {len(shown)} of {candidates:,}, largest first.")
     return f"{title} in {decoded.reports:,} reports", words

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rappor.charts.marks import Panel, percent_axis, reports_up
-from rappor.charts.numbers import show_share
+from rappor.charts.numbers import show_finding, show_share
 from rappor.charts.theme import SCHEMA, Spec, colours, config, message, whole_chart
 from rappor.checks import plural
 
@@ -47,7 +47,7 @@ def trends(
     theme: str = "light",
     in_page: bool = False,
 ) -> Spec:
-    """The share of each string by period: band = 95 % interval, filled dots = detected.
+    """The share of each string by period: band = 95 % interval, hollow dots = upper limits.
 
     Args:
         lines: the lines, all with the same periods; at most 12 are drawn, with their gaps.
@@ -140,10 +140,10 @@ def trend_words(
     ... )
     >>> trend_words([line]).endswith("Gaps: no reports.")
     True
-    >>> trend_words([line], silent=[]).partition("Hollow: not detected. ")[2]
+    >>> trend_words([line], silent=[]).partition("Hollow: upper limits. ")[2]
     'Gaps: neither detected in that period nor among its largest, so not kept.'
     """
-    words = ["Bands: 95 % intervals. Filled dots: detected. Hollow: not detected."]
+    words = ["Bands: 95 % intervals. Filled dots: detected. Hollow: upper limits."]
     gaps = {point.period for line in lines for point in line.points if point.share is None}
     unheard = gaps if silent is None else gaps & set(silent)
     if unheard:
@@ -184,13 +184,17 @@ def _label(number: int, line: TrendLine) -> str:
 
 
 class TrendPoint(NamedTuple):
-    """A share in one period with its interval; `share` is None if nothing is known."""
+    """A share in one period with its interval; `share` is None if nothing is known.
+
+    A mass, such as that of unlisted strings, has no verdict: its estimate always counts.
+    """
 
     period: str
     share: float | None
     low: float | None
     high: float | None
     detected: bool = False
+    is_mass: bool = False
 
 
 class TrendLine(NamedTuple):
@@ -208,24 +212,30 @@ class Mark(NamedTuple):
 
 
 def all_values(points: Sequence[TrendPoint]) -> list[Spec]:
-    """The points as data, with the number of their run: lines do not cross gaps."""
-    found, run = [], 0
+    """The points as data, with the numbers of their runs: bands and lines do not cross gaps."""
+    found, run, stretch = [], 0, 0
     for point in points:
+        values = values_of(point)
         run += point.share is None
-        found.append({**values_of(point), "run": run})
+        stretch += not values["sized"]
+        found.append({**values, "run": run, "stretch": stretch})
     return found
 
 
 def values_of(point: TrendPoint) -> Spec:
-    """One point as data, with its words."""
+    """One point as data, with its words; without a size its dot stands at the upper limit."""
     text = "–"
+    sized = point.is_mass or (point.detected and point.low is not None and point.low > 0)
     if point.share is not None and point.low is not None and point.high is not None:
-        text = str(show_share(point.share, point.low, point.high))
+        ends = (point.share, point.low, point.high)
+        text = str(show_share(*ends) if point.is_mass else show_finding(*ends, point.detected))
     return {
         "period": point.period,
         "share": point.share,
         "low": point.low,
         "high": point.high,
+        "dot": point.share if sized else point.high,
+        "sized": sized,
         "detected": point.detected,
         "text": text,
         "verdict": "detected" if point.detected else "not detected",
@@ -268,7 +278,7 @@ def period_axis(
 
 
 def band(across: Spec, up: Spec, colour: dict[str, str]) -> list[Spec]:
-    """The interval as an area, the share as a line; neither crosses a gap."""
+    """The interval as an area, the share as a line where it is known; neither crosses a gap."""
     return [
         {
             "mark": {"type": "area", "color": colour["bar"], "opacity": 0.4},
@@ -282,15 +292,15 @@ def band(across: Spec, up: Spec, colour: dict[str, str]) -> list[Spec]:
         },
         {
             "mark": {"type": "line", "color": colour["bar-edge"], "strokeWidth": 1.75},
-            "transform": [{"filter": "datum.share !== null"}],
-            "encoding": {"x": across, "y": up, "detail": {"field": "run", "type": "nominal"}},
+            "transform": [{"filter": "datum.share !== null && datum.sized"}],
+            "encoding": {"x": across, "y": up, "detail": {"field": "stretch", "type": "nominal"}},
         },
     ]
 
 
 def period_dots(across: Spec, colour: dict[str, str], periods: int) -> Spec:
     """A dot for each period, smaller if there are many; dots show the tooltip."""
-    detected = {"test": "datum.detected", "value": colour["bar-edge"]}
+    sized = {"test": "datum.sized", "value": colour["bar-edge"]}
     return {
         "mark": {
             "type": "point",
@@ -302,8 +312,8 @@ def period_dots(across: Spec, colour: dict[str, str], periods: int) -> Spec:
         "transform": [{"filter": "datum.share !== null"}],
         "encoding": {
             "x": across,
-            "y": {"field": "share", "type": "quantitative"},
-            "fill": {"condition": detected, "value": colour["bg"]},
+            "y": {"field": "dot", "type": "quantitative"},
+            "fill": {"condition": sized, "value": colour["bg"]},
             "tooltip": [
                 {"field": "period", "type": "nominal", "title": "Period"},
                 {"field": "text", "type": "nominal", "title": "Share (95 % interval)"},

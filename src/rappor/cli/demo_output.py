@@ -14,6 +14,7 @@ from rappor.charts.numbers import (
     NO_BREAK,
     show_count,
     show_epsilon,
+    show_finding,
     show_odds,
     show_percent,
     show_share,
@@ -174,15 +175,18 @@ def _table(first: str, rows: Iterable[EstimateAndTruth], *, verdicts: bool = Tru
     cells = [(first, "estimate", "95 % interval", "truth", *([""] if verdicts else []))]
     for result in rows:
         row = result.row
-        value, interval = show_share(row.proportion, row.prop_low_95, row.prop_high_95)
-        texts = (result.label, _plain(value), interval, _percent(result.truth))
+        value, interval = show_finding(
+            row.proportion, row.prop_low_95, row.prop_high_95, row.detected
+        )
+        texts = (result.label, _plain(value), _plain(interval), _percent(result.truth))
         cells.append((*texts, _VERDICTS[result.verdict]) if verdicts else texts)
     top = max((result.row.proportion for result in rows), default=0.0)
     drawn = table(cells)
     width = max(map(len, drawn))
     printed = [paint(f"  {drawn[0]}", _DIM)]
     for result, line in zip(rows, drawn[1:], strict=True):
-        share = result.row.proportion / top if top > 0 else 0.0
+        sized = result.row.detected and not result.row.presence_only
+        share = result.row.proportion / top if sized and top > 0 else 0.0
         tail = "  ◄ the hijacker" if result.label == HIJACKER else ""
         text = f"  {line.ljust(width)}  {bar(share, _BAR)}{tail}".rstrip()
         printed.append(paint(text, _colour(result)) if _colour(result) else text)
@@ -198,7 +202,8 @@ def _colour(row: EstimateAndTruth) -> str:
 def _summary(found: DemoResults) -> list[str]:
     judged, hijacker = found.judged, found.hijacker
     row = hijacker.row
-    share = _plain(str(show_share(row.proportion, row.prop_low_95, row.prop_high_95)))
+    found_share = show_finding(row.proportion, row.prop_low_95, row.prop_high_95, row.detected)
+    share = _plain(str(found_share))
     text = f"{judged.detected} detected, {judged.false_positives} false, {judged.missed} missed. "
     if row.detected:
         text += f"The hijacker is detected: {share}; truth {_percent(hijacker.truth)}."

@@ -8,7 +8,7 @@ import sys
 import unicodedata
 from typing import TYPE_CHECKING
 
-from rappor.charts.numbers import MINUS, NO_BREAK, show_count, show_share
+from rappor.charts.numbers import MINUS, NO_BREAK, show_count, show_finding, show_share
 from rappor.checks import plural
 from rappor.cli.output import percent, showable, table
 from rappor.decoding.exports import described, shows_all
@@ -58,10 +58,11 @@ def in_words(decoded: Decoded) -> list[str]:
 
 
 def _cells(row: Row, whole: bool) -> tuple[str, ...]:
-    value, interval = show_count(row.estimate, *row.interval)
-    share, _ = show_share(row.proportion, row.prop_low_95, row.prop_high_95)
+    value, interval = show_finding(row.estimate, *row.interval, row.detected, "count")
+    shown = show_finding(row.proportion, row.prop_low_95, row.prop_high_95, row.detected)
+    limit = row.presence_only or not row.detected
     snr = "–" if math.isnan(row.snr) else f"{row.snr:.1f}".replace("-", MINUS)
-    share = share.replace(NO_BREAK, " ")
+    share = (shown.interval if limit else shown.value).replace(NO_BREAK, " ")
     cells = (visible(row.string), value, interval, share, snr, _p(row.adjusted_p_value))
     return (*cells, "yes" if row.detected else "no") if whole else cells
 
@@ -131,7 +132,7 @@ def next_to_truth(judged: Judgement, *, every: bool = False) -> list[str]:
     cells: list[tuple[str, ...]] = [("string", "estimate", "95 % interval", "truth", "verdict")]
     named = missed if every else missed[:_MISSED_SHOWN]
     for row in (*shown, *named):
-        shown_as = show_count(row.estimate, row.low_95, row.high_95)
+        shown_as = show_finding(row.estimate, row.low_95, row.high_95, detected=True, unit="count")
         value, interval = ("–", "–") if row.verdict == "missed" else shown_as
         cells.append((visible(row.string), value, interval, f"{row.truth:,}", row.verdict))
     lines = _align(cells)
@@ -168,7 +169,7 @@ def summary(decoded: Decoded) -> str:
         f"{len(decoded.detected):,} detected ({rate})"
     ]
     left = decoded.unlisted
-    if decoded.kind in _NONE_OF and decoded.reports and left.count != 0:
+    if decoded.kind in _NONE_OF and decoded.reports and left.high_95 > 0:
         share = show_share(left.proportion, left.prop_low_95, left.prop_high_95)
         shown = str(share) if left.std_error else share.value
         facts.append(f"{_NONE_OF[decoded.kind]} {shown.replace(NO_BREAK, ' ')}")

@@ -107,7 +107,7 @@ class PageQuery:
         against: the reports behind `vs`; None if nothing is compared.
         unit: share or count.
         scale: linear or log.
-        correction: fdr, holm, bonferroni or none.
+        correction: fdr, bh, holm, bonferroni or none.
         alpha: the error rate.
         method: auto or lasso.
         candidates: the version of the list of candidates; None if there is none.
@@ -166,6 +166,7 @@ class PageQuery:
     def key(self) -> str:
         """A digest of everything that changes the decoded numbers, and of nothing else."""
         said = [
+            options.DECODER_VERSION,
             self.collection,
             self.version,
             self.periods,
@@ -236,7 +237,7 @@ class PageQuery:
         """How it is decoded, in one line.
 
         >>> PageQuery("homepage", 1, alpha=0.05).decoding.replace("\u00a0", " ")
-        'FDR 5 % · method auto'
+        'Adaptive FDR 5 % · method auto'
         """
         parts = [f"{CORRECTIONS[self.correction]} {show_percent(self.alpha)}"]
         if self.candidates is not None:

@@ -15,7 +15,15 @@ import jinja2
 from markupsafe import Markup
 from starlette.requests import Request
 
-from rappor.charts.numbers import DASH, show_count, show_epsilon, show_p, show_percent, show_share
+from rappor.charts.numbers import (
+    DASH,
+    show_count,
+    show_epsilon,
+    show_finding,
+    show_p,
+    show_percent,
+    show_share,
+)
 from rappor.collection import Collection, days_of
 from rappor.dashboard.auth.cookies import CSRF_FIELD
 from rappor.dashboard.auth.roles import Visitor
@@ -62,6 +70,7 @@ def environment() -> jinja2.Environment:
     made.globals |= {
         "show_share": show_share,
         "show_count": show_count,
+        "show_finding": show_finding,
         "rhythm": rhythm,
         "infinity": math.inf,
     }

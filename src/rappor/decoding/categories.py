@@ -13,17 +13,20 @@ from scipy.special import ndtr, ndtri
 
 from rappor.aggregate.counts import Counts
 from rappor.checks import between_0_and_1
+from rappor.decoding.bit_law import BitLaw
 from rappor.decoding.closed_form import Bits, Overlap, as_groups, estimate_bits
-from rappor.decoding.intervals import Z_95
+from rappor.decoding.forgery import forgery_of
+from rappor.decoding.intervals import TAIL, above_undetected, reach_of
 from rappor.decoding.options import Correction
 from rappor.decoding.quality import Check, check_result
 from rappor.decoding.repeats import total_repeats
-from rappor.decoding.result import Decoded, Mass, Rows
+from rappor.decoding.result import Decoded, Mass, Rows, mass
 from rappor.decoding.significance import adjust
 from rappor.errors import DecodeError, ParamsError
 from rappor.mechanism.predicates import category_index
 from rappor.typing import FloatArray, Kind
 
+_NEVER = -1e6  # a deviate of what cannot be
 KINDS = ("category", "boolean", "bits")
 
 
@@ -33,27 +36,28 @@ def decode_basic(
     *,
     correction: Correction = "fdr",
     alpha: float = 0.05,
-    overlap: Overlap = None,
+    overlap: Overlap = "bound",
     weights: Literal["best", "reports"] = "best",
     null_reports: bool = False,
 ) -> Decoded:
     """T = Σ_j (c_ij - p* N_j)/(q*-p*) for each category, boolean or free bit.
 
-    The estimate is unbiased and never clipped; it may be negative or above N. Its standard error is
-    that of the realised count, (T q*(1-q*) + (N-T) p*(1-p*))/(q*-p*)² with T held within [0, N],
-    widened by the bound 1 + (R-1) ρ for repeated reports. The p-value is one-sided, against the
-    variance at T = 0 (for "false": at T = N). Every row is shown, so intervals are ordinary 95 %
-    ones, estimate ± 1.96 standard errors; both ends are moved into [0, N], where the truth lies, so
-    that an estimate far below 0 has the interval [0, 0].
+    The raw estimate is unbiased; it may be negative or above N. Its standard error is that of the
+    realised count, (T q*(1-q*) + (N-T) p*(1-p*))/(q*-p*)² with T held within [0, N], widened by
+    the bound 1 + (R-1) ρ for repeated reports. The p-value is one-sided, the tail of the binomial
+    law at T = 0 (for "false": at T = N). The interval is made of the T that such tails do not
+    reject; that of a detected row allows for the fact that it had to pass the test, any other has
+    an upper limit only. Estimates are those of `intervals.limits`, within their intervals.
 
     Args:
         counts: counts of kind category, boolean or bits; or a list of them, with one k, that were
             made under several p and q. `estimate` is then N times the combined share.
         labels: for a category its categories in order, at most k; for bits optional names; for a
             boolean optional names of true and false.
-        correction: how p-values are corrected for all rows: fdr, holm, bonferroni or none.
+        correction: how p-values are corrected for all rows: fdr, bh, holm, bonferroni or none.
         alpha: the level of the test.
-        overlap: report pairs that two groups share, "bound" or None; see `estimate_bits`.
+        overlap: how many clients reported in two of the tables: "bound" for the most there can be,
+            None for none, or a table of report pairs; see `estimate_bits`.
         weights: "best" (one share in all groups) or "reports" (sum of the groups' counts).
         null_reports: whether clients without a value report too; for the checks of the result.
 
@@ -65,7 +69,7 @@ def decode_basic(
     >>> from rappor import Params
     >>> counts = Counts(Params(2, 1, 1, 0.0, 0.25, 0.75), [100], [[60, 40]], kind="category")
     >>> for row in decode_basic(counts, ["x", "y"]).rows:
-    ...     print(row.string, row.estimate, round(row.std_error, 2), row.detected)
+    ...     print(row.string, row.raw_estimate, round(row.std_error, 2), row.detected)
     x 70.0 8.66 True
     y 30.0 8.66 True
     """
@@ -74,14 +78,14 @@ def decode_basic(
     kind, k = groups[0].kind, groups[0].params.k
     names = _labels(kind, k, labels)
     bits = estimate_bits(groups, min(k, len(names)), overlap=overlap, weights=weights)
-    n = float(bits.reports)
-    count, error = bits.count, np.sqrt(bits.variance)
-    null = np.sqrt(bits.if_none)
+    share, error, law = bits.share, np.sqrt(bits.variance), bits.law
     if kind == "boolean":
-        count = np.append(count, n - count)
-        error = np.append(error, error)
-        null = np.append(null, np.sqrt(bits.if_all))
-    rows, threshold = make_rows(names, bits.reports, count, error, null, correction, alpha)
+        share, error, law = (
+            np.append(share, 1 - share),
+            np.append(error, error),
+            law.with_mirrored(),
+        )
+    rows, threshold = make_rows(names, bits.reports, share, error, law, correction, alpha)
     return as_decoded(
         groups,
         bits,
@@ -97,9 +101,9 @@ def decode_basic(
 def make_rows(
     names: Sequence[str],
     reports: int,
-    count: FloatArray,
+    share: FloatArray,
     error: FloatArray,
-    null: FloatArray,
+    law: BitLaw,
     correction: Correction,
     alpha: float,
 ) -> tuple[Rows, float]:
@@ -107,17 +111,57 @@ def make_rows(
 
     The threshold is the estimate that the largest undetected row would have needed (if all rows are
     detected, the smallest of them); ∞ without reports.
+
+    Args:
+        names: of the rows.
+        reports: N.
+        share: raw estimates.
+        error: standard errors of their counts.
+        law: how the shares vary.
+        correction: see `decode_basic`.
+        alpha: the level of the test.
     """
-    z = np.divide(count, null, out=np.zeros_like(count), where=null > 0)
-    z[(null == 0) & (count > 0)] = math.inf  # a single range holds every report
-    p_value = ndtr(-z) if reports else np.ones_like(z)
+    if not reports:
+        zero, one = np.zeros(len(names)), np.ones(len(names))
+        nothing = np.zeros(len(names), bool)
+        rows = Rows(0, list(names), zero, zero, zero, zero, zero, one, one, nothing)
+        return rows, math.inf
+    n = float(reports)
+    z = law.deviate(share, np.zeros_like(share))
+    p_value = ndtr(-z)
     adjusted = adjust(p_value, correction)
     detected = adjusted <= alpha
-    needed = _critical_p(p_value, detected, correction, alpha)
-    threshold = float(-ndtri(needed) * null.max(initial=0.0)) if reports else math.inf
-    low, high = (np.clip(count + side * Z_95 * error, 0, reports) for side in (-1, 1))
-    rows = Rows(reports, list(names), count, error, low, high, p_value, adjusted, detected)
-    return rows, threshold
+    critical = float(-ndtri(_critical_p(p_value, detected, correction, alpha)))
+    at_end = np.isneginf(z)  # as few ones as there can be
+    certain = np.isinf(z)  # no noise: absent values cannot show
+    z[certain] = 0.0
+    reach = reach_of(z, detected & ~certain, critical)
+    up = np.where(at_end, above_undetected(_seen_or_less(law, share)), reach.high)
+    # Near all reports the lower limit is what the upper limit of the others leaves.
+    others = law.mirrored.deviate(1 - share, np.zeros_like(share))
+    others = np.where(np.isneginf(others), _seen_or_less(law.mirrored, 1 - share), others)
+    down = np.maximum(reach.low, above_undetected(others))
+    low = np.where(detected, n * law.lower(share, down), 0.0)
+    high = n * law.upper(share, up)
+    raw = n * share
+    moved = np.where(detected & ~certain, raw - (z - reach.estimate) * error, raw)
+    # So far outside that the search for a limit ends at the edge: the tail is exponential there.
+    outside = np.abs(raw - np.clip(raw, 0.0, n)) / np.maximum(error, 1e-300)
+    width = np.minimum(-math.log(TAIL) * error / np.maximum(outside, 1.0), n)
+    at_edge = low >= high
+    high = np.where(at_edge & (raw <= 0), width, high)
+    low = np.where(at_edge & (raw > 0), n - width, low)
+    exact = error == 0
+    low[exact] = high[exact] = np.clip(raw[exact], 0.0, n)
+    estimate = np.clip(moved, low, high)
+    rows = Rows(reports, list(names), estimate, raw, error, low, high, p_value, adjusted, detected)
+    return rows, n * law.needed(critical)
+
+
+def _seen_or_less(law: BitLaw, share: FloatArray) -> FloatArray:
+    """The deviate of P(X <= x) for an absent bit: finite where that of P(X >= x) is not."""
+    found = -law.mirrored.deviate(1 - share, np.ones_like(share))
+    return np.maximum(found, _NEVER)
 
 
 def _critical_p(
@@ -143,12 +187,14 @@ def _critical_p(
 
 
 def sort_rows(rows: Rows) -> Rows:
-    """Rows by estimate, largest first; equal ones by string."""
-    order = sorted(range(len(rows)), key=lambda i: (-rows.estimate[i], rows.strings[i]))
+    """Rows by raw estimate, largest first; equal ones by string."""
+    keys = zip(-rows.raw_estimate, rows.strings, range(len(rows)), strict=True)
+    order = [place for *_, place in sorted(keys)]
     return Rows(
         rows.reports,
         [rows.strings[i] for i in order],
         rows.estimate[order],
+        rows.raw_estimate[order],
         rows.std_error[order],
         rows.low[order],
         rows.high[order],
@@ -156,17 +202,6 @@ def sort_rows(rows: Rows) -> Rows:
         rows.adjusted_p_value[order],
         rows.detected[order],
     )
-
-
-def mass(count: float, std_error: float, reports: int) -> Mass:
-    """A count with its 95 % interval, moved into [0, N], and the same as shares.
-
-    >>> mass(50.0, 10.0, 100).prop_std_error
-    0.1
-    """
-    low, high = (min(max(count + side * Z_95 * std_error, 0.0), float(reports)) for side in (-1, 1))
-    n = reports or 1
-    return Mass(count, std_error, low, high, count / n, std_error / n, low / n, high / n)
 
 
 def _unlisted(kind: str, found: Bits) -> Mass:
@@ -213,6 +248,7 @@ def as_decoded(
         alpha=alpha,
         method="closed form",
         threshold=threshold,
+        forgery=forgery_of(groups),
         detail=found,
     )
     found_checks = check_result(decoded, groups, null_reports=null_reports, more=checks)

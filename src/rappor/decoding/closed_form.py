@@ -6,7 +6,7 @@ docs/theory/basic.md derives each line.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Literal, NamedTuple
 
@@ -16,6 +16,7 @@ from scipy.special import chdtrc
 
 from rappor.aggregate.counts import Counts
 from rappor.checks import show
+from rappor.decoding.bit_law import BitLaw
 from rappor.decoding.observe import pooled_shares
 from rappor.decoding.repeats import shared_noise
 from rappor.errors import DecodeError
@@ -42,7 +43,8 @@ class Bits:
         agreement: the p-value of that disagreement; 1 for one group.
         totals: reports by cohort over all groups, shape (m,); None if their numbers of cohorts
             differ.
-        may_overlap: whether clients may have reported in two groups, which `variance` leaves out.
+        may_overlap: whether `variance` allows for clients that reported in two groups.
+        law: how the estimated shares vary.
     """
 
     reports: int
@@ -56,6 +58,13 @@ class Bits:
     agreement: float
     totals: IntArray | None
     may_overlap: bool
+    law: BitLaw = field(repr=False)
+
+    @property
+    def share(self) -> FloatArray:
+        """`count` as shares of N."""
+        found: FloatArray = self.count / max(self.reports, 1)
+        return found
 
 
 def as_groups(counts: Counts | Sequence[Counts], kinds: Sequence[str]) -> list[Counts]:
@@ -103,12 +112,12 @@ def estimate_bits(
     totals = None
     if len({group.params.m for group in groups}) == 1:
         totals = np.sum([group.totals for group in groups], axis=0)
-    may_overlap = overlap is None and any(_max_pairs(*pair) for pair in combinations(groups, 2))
+    may_overlap = bool(pairs.any())
     if not full:
         zeros = np.zeros(bits)
         none = np.zeros((bits, len(groups)))
-        nan = float("nan")
-        return Bits(0, zeros, zeros, zeros, zeros, none, 1.0, nan, 1.0, totals, may_overlap)
+        nan, law = float("nan"), _law(groups, none, np.ones(len(groups)), zeros, zeros)
+        return Bits(0, zeros, zeros, zeros, zeros, none, 1.0, nan, 1.0, totals, may_overlap, law)
     used = [groups[index] for index in full]
     pairs = pairs[np.ix_(full, full)]
     sizes = np.array([group.reports for group in used], dtype=np.float64)
@@ -129,7 +138,8 @@ def estimate_bits(
     combined = combine(share, noise.at(held), w)
     alone = combine(share, _Noise(used, sizes, None).at(held), w).variance
     # The weighted share is not quite the share of all reports: groups are samples too.
-    sampling = held * (1 - held) * ((w - sizes / total) ** 2 / sizes).sum(axis=1)
+    uneven = ((w - sizes / total) ** 2 / sizes).sum(axis=1)
+    sampling = held * (1 - held) * uneven
     apart = single.at(held) + np.eye(len(used)) * np.outer(held * (1 - held), 1 / sizes)[:, None, :]
     chi2_dof, agreement = _disagreement(combine(share, apart).chi2, len(used))
     return Bits(
@@ -144,7 +154,21 @@ def estimate_bits(
         agreement=agreement,
         totals=totals,
         may_overlap=may_overlap,
+        law=_law(used, w, sizes, _quadratic(w, noise.shared), uneven),
     )
+
+
+def _law(
+    groups: Sequence[Counts],
+    weights: FloatArray,
+    sizes: FloatArray,
+    shared: FloatArray,
+    sampling: FloatArray,
+) -> BitLaw:
+    stars = np.array([channel(group.params) for group in groups], dtype=np.float64)
+    p_star, q_star = (np.broadcast_to(column, weights.shape) for column in stars.T)
+    alone = np.full(len(weights), np.inf)
+    return BitLaw(weights, sizes, p_star, q_star, shared, sampling, alone)
 
 
 class _Noise:
@@ -172,7 +196,8 @@ class _Noise:
 
 
 def _quadratic(w: FloatArray, covariance: FloatArray) -> FloatArray:
-    found: FloatArray = np.einsum("ng,ngh,nh->n", w, covariance, w)
+    table = np.broadcast_to(covariance, (len(w), *covariance.shape[-2:]))
+    found: FloatArray = np.einsum("ng,ngh,nh->n", w, table, w)
     return found
 
 

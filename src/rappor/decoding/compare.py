@@ -16,16 +16,16 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
 from rappor.aggregate.counts import Counts
-from rappor.charts.numbers import show_p, show_percent, show_share
+from rappor.charts.numbers import show_difference, show_p, show_percent
 from rappor.checks import between_0_and_1, show
 from rappor.decoding import frames
 from rappor.decoding.candidates import Candidates
 from rappor.decoding.decode import _labels, decode
 from rappor.decoding.design import Design
-from rappor.decoding.intervals import TAIL, Z_95
+from rappor.decoding.intervals import Z_95, limits
 from rappor.decoding.options import Correction
 from rappor.decoding.quality import Check
 from rappor.decoding.realised_variance import realised_variance
@@ -72,7 +72,7 @@ def compare(
         other: the second; kind, dialect, k, h and m must agree, f, p and q may differ.
         candidates: as for `decode`.
         dialect: how clients place strings; default: the dialect of the counts.
-        correction: "fdr", "holm", "bonferroni" or "none".
+        correction: "fdr", "bh", "holm", "bonferroni" or "none".
         alpha: the error rate that the correction keeps.
         null_reports: whether clients without a value report too, as for `decode`.
 
@@ -180,7 +180,7 @@ def _closed(rows: Rows, names: list[str], counts: Counts) -> _Shares:
     """Shares of bits; their rows' errors are about realised counts, to which sampling is added."""
     place = {string: index for index, string in enumerate(rows.strings)}
     which = [place[name] for name in names]
-    share, error = rows.estimate[which] / rows.reports, rows.std_error[which] / rows.reports
+    share, error = rows.raw_estimate[which] / rows.reports, rows.std_error[which] / rows.reports
     return _Shares(share, error**2 + _clients(share, counts, 0), np.ones(len(names), bool))
 
 
@@ -226,36 +226,21 @@ def _rows(
 def _intervals(
     difference: FloatArray, error: FloatArray, different: NDArray[np.bool_], threshold: float
 ) -> tuple[FloatArray, FloatArray]:
-    """95 % limits, within -1 and 1; of selected rows the limit towards 0 allows for selection."""
+    """95 % limits, within -1 and 1.
+
+    A row that differs has its side from the test, and the interval of a size that had to pass the
+    threshold: it ends at 0 where nothing but the side is known. The others are not said to differ,
+    and their ordinary intervals hold 0.
+    """
     reach = np.full(len(error), np.inf)
     np.multiply(Z_95, error, out=reach, where=np.isfinite(error))
-    low, high = difference - reach, difference + reach
-    chosen = np.flatnonzero(different & (error > 0))
-    scale, side = error[chosen], np.sign(difference[chosen])
-    near = nearest(np.abs(difference[chosen]) / scale, threshold) * scale * side
-    low[chosen] = np.where(side > 0, near, low[chosen])
-    high[chosen] = np.where(side > 0, high[chosen], near)
+    low, high = np.minimum(difference - reach, 0.0), np.maximum(difference + reach, 0.0)
+    chosen = np.flatnonzero(different)
+    size, side = np.abs(difference[chosen]), np.sign(difference[chosen])
+    found = limits(size, error[chosen], np.ones(len(chosen), bool), threshold, 1.0)
+    low[chosen] = np.where(side > 0, found.low, -found.high)
+    high[chosen] = np.where(side > 0, found.high, -found.low)
     return np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
-
-
-def nearest(z: FloatArray, threshold: float) -> FloatArray:
-    """The mean μ for which P(Z >= z | |Z| >= threshold) = 2.5 %: the limit towards 0 of |d|.
-
-    Far above the threshold it is z - 1.96.
-
-    >>> nearest(np.array([3.6, 5.0, 12.0]), 3.5).round(2).tolist()
-    [-0.43, 2.16, 10.04]
-    """
-    size = np.asarray(z, np.float64)
-    least = np.minimum(threshold, size)
-    low, high = np.minimum(size - 2.0, -size), size.copy()
-    for _ in range(60):
-        middle = (low + high) / 2
-        chosen = np.logaddexp(log_ndtr(middle - least), log_ndtr(-least - middle))
-        too_high = log_ndtr(middle - size) - chosen > np.log(TAIL)
-        high = np.where(too_high, middle, high)
-        low = np.where(too_high, low, middle)
-    return low
 
 
 def _checks(first: Sequence[Check], second: Sequence[Check]) -> tuple[Check, ...]:
@@ -273,7 +258,8 @@ class Difference(NamedTuple):
     """One candidate: its share in either collection, and what separates them.
 
     `difference` is share_one - share_two. Where `different` is true its interval allows for having
-    been chosen by its size; `std_error` is infinite for a candidate that cannot be tested.
+    been chosen by its size, and lies on its side of 0; where not, it holds 0. `std_error` is
+    infinite for a candidate that cannot be tested.
     """
 
     string: str
@@ -432,7 +418,7 @@ def _html_row(row: Difference) -> str:
     shown = (
         show_percent(row.share_one),
         show_percent(row.share_two),
-        *show_share(row.difference, row.low_95, row.high_95),
+        *show_difference(row.difference, row.low_95, row.high_95, row.different),
         show_p(row.adjusted_p_value),
     )
     name = f'<th scope="row">{escaping.escape(row.string)}</th>'

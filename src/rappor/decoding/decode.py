@@ -10,6 +10,7 @@ from typing import Any, cast
 from rappor.aggregate.counts import Counts
 from rappor.checks import between_0_and_1, show
 from rappor.decoding.candidates import Candidates
+from rappor.decoding.closed_form import Overlap
 from rappor.decoding.design import Design, build_design
 from rappor.decoding.mapfile import read_map
 from rappor.decoding.options import Correction, Method
@@ -31,6 +32,7 @@ def decode(
     correction: Correction = "fdr",
     alpha: float = 0.05,
     method: Method | Decoder = "auto",
+    overlap: Overlap = "bound",
     null_reports: bool = False,
     progress: Progress | None = None,
 ) -> Decoded:
@@ -42,10 +44,13 @@ def decode(
             google/rappor map.csv, or a `Design` made before. For categories their names in the
             order of bits; for ordinals the `Ranges`, or None.
         dialect: how clients place strings; default: the dialect of the counts.
-        correction: "fdr", "holm", "bonferroni" or "none"; see `options.CORRECTIONS`.
+        correction: "fdr", "bh", "holm", "bonferroni" or "none"; see `options.CORRECTIONS`.
         alpha: the error rate that the correction keeps.
         method: "auto", "lasso" for the paper's procedure, or an object with the methods of
             `rappor.decoding.Decoder`. For strings only.
+        overlap: for several Counts of one client population, how many clients reported in two of
+            them: "bound" for the most there can be, None for none, or a symmetric table of report
+            pairs. Strings need none: their residuals show it.
         null_reports: whether clients without a value report too, with no bit set. Estimates do not
             change; the check of the share of set bits does.
         progress: called with a line of text after each step.
@@ -69,7 +74,12 @@ def decode(
         is_file = isinstance(candidates, (str, PathLike))
         ranges: Any = _labels(candidates) if is_file else candidates  # checked there
         histogram = decode_ordinal(
-            parts, ranges, correction=correction, alpha=alpha, null_reports=null_reports
+            parts,
+            ranges,
+            correction=correction,
+            alpha=alpha,
+            overlap=overlap,
+            null_reports=null_reports,
         )
         return replace(histogram.decoded, histogram=histogram)
     if kind != "string":
@@ -80,6 +90,7 @@ def decode(
             _labels(candidates),
             correction=correction,
             alpha=alpha,
+            overlap=overlap,
             null_reports=null_reports,
         )
     design, notes = _design(parts[0], candidates, dialect)

@@ -151,7 +151,7 @@ def diagnose(decoded: Decoded) -> Diagnosis:
     >>> from rappor.decoding.categories import decode_basic
     >>> counts = Counts(Params(2, 1, 1, 0.0, 0.25, 0.75), [100], [[60, 40]], kind="category")
     >>> diagnose(decode_basic(counts, ["x", "y"])).lines()[0]
-    'Check: Too few reports: a share of 1 % needs about 20,300; there are 100.'
+    'Check: Too few reports: a share of 1 % needs about 24,000; there are 100.'
     """
     detail = string_detail(decoded)
     left = residuals(detail) if detail else None
@@ -285,6 +285,31 @@ def residuals(detail: Detail) -> FloatArray:
     left = _left(detail) / np.sqrt(fit.variance.reshape(seen.shares.shape))
     left[~seen.live] = np.nan
     return left
+
+
+def upper_deviates(detail: Detail) -> FloatArray:
+    """How unlikely each cell is to be as high as it is: the z of its binomial tail, shape (m, k).
+
+    Where few ones are expected the noise is skewed, and residuals in standard deviations would look
+    too large. Cells below the fit, and those of several tables, keep their `residuals`.
+    """
+    seen, plain = detail.search.seen, np.nan_to_num(residuals(detail))
+    if len(seen.groups) > 1:
+        return plain
+    group = seen.groups[0]
+    sent = np.maximum(group.totals, 1.0)[:, None]
+    seen_ones = group.p_star + group.gain * seen.shares
+    ones = group.p_star + group.gain * (seen.shares - _left(detail))
+    edge = 0.5 / (sent + 1.0)
+    ones = np.clip(ones, edge, 1.0 - edge)
+    share = np.clip(seen_ones - 0.5 / sent, edge, 1.0 - edge)  # P(X >= x) includes x
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tilt = np.log(share / ones) - np.log((1 - share) / (1 - ones))
+        gap = share * tilt + np.log((1 - share) / (1 - ones))
+        root = np.sqrt(2 * sent * np.maximum(gap, 0.0))
+        found = root + np.log(tilt * np.sqrt(sent * share * (1 - share)) / root) / root
+    high = (plain > 1.0) & np.isfinite(found) & (root > 0.1)
+    return np.where(high, np.minimum(found, plain), plain)
 
 
 def _left(detail: Detail) -> FloatArray:

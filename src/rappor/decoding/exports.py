@@ -32,6 +32,10 @@ COLUMNS = (
     "p_value",
     "adjusted_p_value",
     "snr",
+    "raw_estimate",
+    "presence_only",
+    "forged_to_make_up",
+    "forged_to_hide",
 )
 _FACTS = (
     "chi2_dof",
@@ -50,6 +54,7 @@ _FACTS = (
     "alpha",
     "method",
     "threshold",
+    "forged_to_detect",
 )
 _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
@@ -57,18 +62,25 @@ _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 def shows_all(found: Decoded, every: bool) -> bool:
     """Whether rows that were not detected are shown too.
 
-    Always, except for strings: the intervals of other kinds allow for no selection.
+    Always, except for strings, whose candidates are many.
     """
     return every or found.kind != "string"
 
 
 def columns(found: Decoded, every: bool) -> dict[str, list[Any]]:
-    """The columns to write by name, as plain numbers; `detected` comes last, if it varies."""
+    """The columns to write by name, as plain numbers; `detected` comes last, if it varies.
+
+    A lower end is nan, and so an empty cell, where a string's presence is all that is known.
+    """
     whole = shows_all(found, every)
     table = frames.columns(found.rows, detected_only=not whole)
+    for name, forged in zip(COLUMNS[-2:], found.forged_reports(), strict=True):
+        table[name] = forged if whole else forged[found.rows.detected]
     names = (*COLUMNS, "detected") if whole else COLUMNS
     # + 0.0, because a negative zero means nothing here.
-    numbers = {name: table[name] if name == "detected" else table[name] + 0.0 for name in names[1:]}
+    numbers = {
+        name: table[name] if table[name].dtype == bool else table[name] + 0.0 for name in names[1:]
+    }
     return {"string": table["string"]} | {name: each.tolist() for name, each in numbers.items()}
 
 
@@ -88,7 +100,7 @@ def write_parquet(table: dict[str, list[Any]], path: str | PathLike[str] | Binar
     import pyarrow as pa
     from pyarrow import parquet
 
-    types = {"string": pa.string(), "detected": pa.bool_()}
+    types = {"string": pa.string(), "detected": pa.bool_(), "presence_only": pa.bool_()}
     arrays = {
         name: pa.array(values, types.get(name, pa.float64())) for name, values in table.items()
     }

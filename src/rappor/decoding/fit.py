@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # Standard errors of the share that evidence in the robust path is best for: about where a string is
 # detected, whatever the correction.
 _TESTED_AT = 4.0
+_STEPS = 30  # of reweighting, at most
+_SETTLED = 1e-3  # the relative change of weights at which it ends
 _SMALL_EXCESS = 0.1  # of the variance: what χ² may exceed its expectation by and mean nothing
 
 
@@ -79,26 +81,46 @@ class Fit:
         return np.concatenate([[self.level @ weight], self.columns.T @ weight])
 
 
+class Others(NamedTuple):
+    """What candidates that are not fitted probably put on the bits.
+
+    Attributes:
+        share: of each bit, flat.
+        freedom: the degrees of freedom that this takes from the residuals.
+    """
+
+    share: FloatArray
+    freedom: float
+
+
 def least_squares(
-    seen: Observed, columns: csc_array, active: tuple[int, ...], level: FloatArray
+    seen: Observed,
+    columns: csc_array,
+    active: tuple[int, ...],
+    level: FloatArray,
+    others: Others | None = None,
 ) -> Fit:
     """Fit candidates by weighted least squares, weights 1/(v + τ²), τ² from the residual χ²."""
-    y = seen.shares.ravel()
+    others = others or Others(np.zeros(seen.shares.size), 0.0)
+    y = seen.shares.ravel() - others.share
     shape = seen.shares.shape
     fitted = np.full(len(y), seen.expected)
     live = np.repeat(seen.live, shape[1])
     freedom = max(seen.rows - len(active) - 1, 1)
+    left = max(freedom - round(others.freedom), 1)
     extra = 0.0
-    for _ in range(8):
-        weight = 1.0 / (seen.variance(fitted.reshape(shape)).ravel() + extra)
+    variance = seen.variance(fitted.reshape(shape)).ravel()
+    for _ in range(_STEPS):
+        weight = 1.0 / (variance + extra)
         covariance = inverse_information(columns, level, weight)
         pull = weight * y
         estimate = covariance @ np.concatenate([[level @ pull], columns.T @ pull])
         fitted = estimate[0] * level + columns @ estimate[1:]
         residual = np.where(live, y - fitted, 0.0)
-        variance = seen.variance(fitted.reshape(shape)).ravel()
-        before, extra = extra, between_bits(residual, variance, freedom, certain=seen.repeated)
-        if abs(extra - before) <= 1e-6 * float(variance[live].mean()):
+        variance = seen.variance((fitted + others.share).reshape(shape)).ravel()
+        extra = between_bits(residual, variance, left, certain=seen.repeated)
+        # Where noise is low, a bit's variance depends on its share most of all.
+        if float(np.abs(weight[live] * (variance[live] + extra) - 1.0).max()) <= _SETTLED:
             break
     weight = 1.0 / (variance + extra)
     return Fit(

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rappor.charts.numbers import show_count, show_p, show_share
+from rappor.charts.numbers import show_finding, show_p, show_percent, show_share
+from rappor.decoding.options import CORRECTIONS, Correction
 from rappor.decoding.result import Mass, Row, Rows
 from rappor.errors import RapporError
 
@@ -47,18 +48,30 @@ class TableSource(Protocol):
     def detected(self) -> list[Row]:
         """The rows that pass the test."""
 
+    @property
+    def correction(self) -> Correction:
+        """How p-values were corrected."""
+
+    @property
+    def alpha(self) -> float:
+        """The error rate that the correction keeps."""
+
 
 def columns(rows: Rows | TableSource, *, detected_only: bool = False) -> dict[str, Any]:
     """The columns by name, as arrays (the strings as a list), for any table library.
 
     Counts come first, then the same as shares of N; `low_95` and `high_95` are the interval in
-    reports. `snr` is nan where the standard error is 0.
+    reports. A lower end is nan where a detected string's presence is all that is known: it is above
+    0, and how far above nobody can say. `snr` is nan where the standard error is 0.
     """
     table = rows if isinstance(rows, Rows) else rows.rows
     chosen = np.flatnonzero(table.detected) if detected_only else np.arange(len(table))
     n = table.reports or 1
     estimate, error = table.estimate[chosen], table.std_error[chosen]
-    low, high = table.low[chosen], table.high[chosen]
+    detected = table.detected[chosen]
+    presence_only = detected & (table.low[chosen] <= 0)
+    low, high = np.where(presence_only, np.nan, table.low[chosen]), table.high[chosen]
+    raw = table.raw_estimate[chosen]
     nothing: NDArray[np.float64] = np.full(len(chosen), np.nan)
     return {
         "string": [table.strings[index] for index in chosen.tolist()],
@@ -72,8 +85,10 @@ def columns(rows: Rows | TableSource, *, detected_only: bool = False) -> dict[st
         "prop_high_95": high / n,
         "p_value": table.p_value[chosen],
         "adjusted_p_value": table.adjusted_p_value[chosen],
-        "snr": np.divide(estimate, error, out=nothing, where=error > 0),
-        "detected": table.detected[chosen],
+        "snr": np.divide(raw, error, out=nothing, where=error > 0),
+        "raw_estimate": raw,
+        "presence_only": presence_only,
+        "detected": detected,
     }
 
 
@@ -130,7 +145,11 @@ def html(decoded: TableSource) -> str:
 
 def _caption(decoded: TableSource, detected: int) -> str:
     candidates = len(decoded.rows)
-    lines = [f"{detected:,} of {candidates:,} candidates detected in {decoded.reports:,} reports."]
+    rate = CORRECTIONS[decoded.correction].rate.format(alpha=show_percent(decoded.alpha))
+    lines = [
+        f"{detected:,} of {candidates:,} candidates detected in {decoded.reports:,} reports "
+        f"({rate})."
+    ]
     unlisted = decoded.unlisted
     if np.isfinite(unlisted.count) and decoded.reports:
         share = show_share(unlisted.proportion, unlisted.prop_low_95, unlisted.prop_high_95)
@@ -141,8 +160,8 @@ def _caption(decoded: TableSource, detected: int) -> str:
 
 def _row(row: Row) -> str:
     shown = (
-        *show_count(row.estimate, *row.interval),
-        *show_share(row.proportion, row.prop_low_95, row.prop_high_95),
+        *show_finding(row.estimate, *row.interval, row.detected, "count"),
+        *show_finding(row.proportion, row.prop_low_95, row.prop_high_95, row.detected),
         show_p(row.adjusted_p_value),
     )
     name = f'<th scope="row">{escaping.escape(row.string)}</th>'

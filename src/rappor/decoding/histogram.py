@@ -14,14 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rappor.checks import between_0_and_1, is_real
-from rappor.decoding.intervals import Z_95
+from rappor.decoding.intervals import Z_95, limits
+from rappor.decoding.options import Correction
 from rappor.decoding.result import Decoded, Mass, Row, Rows
 from rappor.errors import DecodeError
 from rappor.typing import FloatArray
 
 
 class Estimate(NamedTuple):
-    """A number with its standard error and 95 % interval."""
+    """A number with its standard error and 95 % interval.
+
+    `value` is nan where nothing but an upper limit is known; `low_95` is 0 then.
+    """
 
     value: float
     std_error: float
@@ -63,7 +67,8 @@ class Histogram:
     Attributes:
         decoded: rows (in the order of the ranges, not by estimate), warnings and the rest.
         labels: a name for each range, lowest first.
-        share: the share of reports in each range; sums to 1 if `complete`; may be negative.
+        share: the raw estimate of the share of reports in each range; sums to 1 if `complete`; may
+            be negative.
         variance: of each range's own estimate, before the sum was imposed; independent of the
             others.
         complete: whether every report lies in a range, so that shares sum to 1.
@@ -102,6 +107,16 @@ class Histogram:
         return self.decoded.unlisted
 
     @property
+    def correction(self) -> Correction:
+        """How p-values were corrected."""
+        return self.decoded.correction
+
+    @property
+    def alpha(self) -> float:
+        """The error rate that the correction keeps."""
+        return self.decoded.alpha
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What was done to the input."""
         return self.decoded.notes
@@ -122,15 +137,20 @@ class Histogram:
 
     @property
     def shares(self) -> tuple[Share, ...]:
-        """Each range with its 95 % interval, moved into [0, 1]."""
-        return self._with_intervals(self.share, np.sqrt(self._spread()))
+        """Each range with the estimate and the interval of its row."""
+        n, rows = self.reports or 1, self.rows
+        columns = (rows.estimate, rows.std_error, rows.low, rows.high)
+        return tuple(map(Share, self.labels, *((column / n).tolist() for column in columns)))
 
     def cumulative(self) -> tuple[Share, ...]:
-        """F_i = Σ_{j<=i} share_j with pointwise 95 % intervals, moved into [0, 1].
+        """F_i = Σ_{j<=i} share_j with pointwise 95 % intervals, all moved into [0, 1].
 
-        The estimates are unbiased and not made monotone.
+        The estimates are not made monotone.
         """
-        return self._with_intervals(np.cumsum(self.share), np.sqrt(self._spread_below(0.0)))
+        share, reach = np.cumsum(self.share), Z_95 * np.sqrt(self._spread_below(0.0))
+        low, high = (np.clip(share + side * reach, 0, 1) for side in (-1, 1))
+        columns = (np.clip(share, 0, 1), reach / Z_95, low, high)
+        return tuple(map(Share, self.labels, *(column.tolist() for column in columns)))
 
     def quantile(self, probability: float) -> Quantile:
         """The lowest range up to which at least this share of the reports lies.
@@ -175,28 +195,33 @@ class Histogram:
         total = self._total()
         found = float(x @ self.share) / total
         error = math.sqrt(self._variance_of((x - found) / total))
-        low, high = (
+        value, low, high = (
             min(max(found + side * Z_95 * error, float(x.min())), float(x.max()))
-            for side in (-1, 1)
+            for side in (0, -1, 1)
         )
-        return Estimate(found, error, low, high)
+        return Estimate(value, error, low, high)
 
-    def spread(self, values: Sequence[float] | None = None) -> Estimate | None:
-        """The standard deviation √(Σ (x_i - mean)² share_i); None if its square may be negative.
+    def spread(self, values: Sequence[float] | None = None) -> Estimate:
+        """The standard deviation √(Σ (x_i - mean)² share_i).
 
-        That is so if the 95 % interval of the square reaches 0.
+        Its square is estimated, and noise may carry that below 0. So the value is nan, and nothing
+        but an upper limit is known, unless the square is 1.96 standard errors above 0 and its
+        interval, which allows for that choice, does not begin at 0.
         """
         x = self._values(values)
         total = self._total()
         mean = self.mean(values)
+        centre = float(x @ self.share) / total
         # The square of an estimated mean is too large by its variance on average.
-        square = float((x - mean.value) ** 2 @ self.share) / total + mean.std_error**2
-        error = math.sqrt(self._variance_of(((x - mean.value) ** 2 - square) / total))
-        low, high = square - Z_95 * error, square + Z_95 * error
-        if low <= 0:
-            return None
-        root = math.sqrt(square)
-        return Estimate(root, error / (2 * root), math.sqrt(low), math.sqrt(high))
+        square = float((x - centre) ** 2 @ self.share) / total + mean.std_error**2
+        error = math.sqrt(self._variance_of(((x - centre) ** 2 - square) / total))
+        largest = float(x.max() - x.min()) ** 2 / 4
+        shows = np.array([square > Z_95 * error])
+        found = limits(np.array([square]), np.array([error]), shows, Z_95, largest)
+        value, low, high = (math.sqrt(float(column[0])) for column in found)
+        if not low > 0:
+            return Estimate(math.nan, math.nan, 0.0, high)
+        return Estimate(value, error / (2 * value), low, high)
 
     def to_arrow(self, *, detected_only: bool = False) -> Any:
         """The rows as a pyarrow Table."""
@@ -226,19 +251,6 @@ class Histogram:
         from rappor.decoding import frames
 
         return frames.html(self)
-
-    def _with_intervals(self, share: FloatArray, error: FloatArray) -> tuple[Share, ...]:
-        low, high = (np.clip(share + side * Z_95 * error, 0, 1) for side in (-1, 1))
-        columns = (column.tolist() for column in (share, error, low, high))
-        return tuple(map(Share, self.labels, *columns))
-
-    def _spread(self) -> FloatArray:
-        """Variance of each share."""
-        v, total = self.variance, self.variance.sum()
-        if not self.complete or total == 0:
-            return v
-        left: FloatArray = np.maximum(v - v * v / total, 0.0)
-        return left
 
     def _spread_below(self, p: float) -> FloatArray:
         """Variance of F_i - p F_k, for every i."""

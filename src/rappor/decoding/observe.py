@@ -22,13 +22,13 @@ from rappor.typing import FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Counts of one (p, q), with the weight of each of its cohorts in the average."""
+    """Counts of one (p, q), with the weight of each of its bits in the average."""
 
     totals: FloatArray  # (m,)
     p_star: float
     gain: float  # q* - p*
     noise: tuple[float, float]  # what a true 0 and a true 1 add to the variance of t
-    weight: FloatArray  # (m,)
+    weight: FloatArray  # (m, k)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +70,7 @@ class Observed:
             # At least half a report of either kind, so that no bit seems to be free of noise.
             edge = 0.5 / (sent + 1.0)
             ones = np.clip(group.p_star + group.gain * true, edge, 1.0 - edge)
-            total += group.weight[:, None] ** 2 * ones * (1.0 - ones) / (sent * group.gain**2)
+            total += group.weight**2 * ones * (1.0 - ones) / (sent * group.gain**2)
         total[~self.live] = np.inf
         return total
 
@@ -81,12 +81,12 @@ class Observed:
         for group in self.groups:
             if_zero, if_one = group.noise
             sent = np.maximum(group.totals, 1.0)[:, None]
-            total += group.weight[:, None] ** 2 * (true * if_one + (1 - true) * if_zero) / sent
+            total += group.weight**2 * (true * if_one + (1 - true) * if_zero) / sent
         return total
 
 
-def bit_shares(counts: Counts, weight: FloatArray | float = 1.0) -> FloatArray:
-    """t_ij / N_j for every cohort and bit, times a weight for each cohort; shape (m, k).
+def bit_shares(counts: Counts) -> FloatArray:
+    """t_ij / N_j for every cohort and bit, shape (m, k).
 
     The estimate may be negative or above 1: it is unbiased, and clipping would hide that.
 
@@ -97,7 +97,7 @@ def bit_shares(counts: Counts, weight: FloatArray | float = 1.0) -> FloatArray:
     p_star, q_star = channel(counts.params)
     sent = np.maximum(counts.totals, 1)[:, None]
     excess = counts.ones / sent - float(p_star)
-    shares: FloatArray = np.reshape(weight, (-1, 1)) * excess / float(q_star - p_star)
+    shares: FloatArray = excess / float(q_star - p_star)
     return shares
 
 
@@ -116,10 +116,18 @@ def pooled_shares(counts: Counts, bits: int) -> list[float]:
     return [(one * unit - offset) / step / reports for one in ones]
 
 
-def observe(parts: Sequence[Counts]) -> Observed:
-    """The shares of bits that one or several Counts show."""
+def observe(parts: Sequence[Counts], about: FloatArray | None = None) -> Observed:
+    """The shares of bits that one or several Counts show.
+
+    Args:
+        parts: Counts that differ in p and q only.
+        about: roughly the true shares, shape (m, k), from which several Counts get their weights; a
+            bit of a frequent string is noisier in one of them than in another. Default: strings
+            are spread evenly.
+    """
     params = parts[0].params
     expected = params.h / params.k
+    likely = np.full((params.m, params.k), expected) if about is None else np.clip(about, 0.0, 1.0)
     for part in parts[1:]:
         for name in ("k", "h", "m", "f"):
             mine, theirs = getattr(params, name), getattr(part.params, name)
@@ -137,8 +145,9 @@ def observe(parts: Sequence[Counts]) -> Observed:
     precision = []
     for part in parts:
         p_star, q_star = (float(number) for number in channel(part.params))
-        ones = p_star + (q_star - p_star) * expected
-        precision.append(part.totals * (q_star - p_star) ** 2 / max(ones * (1 - ones), 1e-300))
+        ones = p_star + (q_star - p_star) * likely
+        noise = np.maximum(ones * (1 - ones), 1e-300)
+        precision.append(part.totals[:, None] * (q_star - p_star) ** 2 / noise)
     whole = np.sum(precision, axis=0)
     totals = np.sum([part.totals for part in parts], axis=0).astype(np.float64)
     shares = np.zeros((params.m, params.k))
@@ -146,8 +155,8 @@ def observe(parts: Sequence[Counts]) -> Observed:
     for part, share in zip(parts, precision, strict=True):
         noisy = channel(part.params)
         p_star, gain = float(noisy.p_star), float(noisy.q_star - noisy.p_star)
-        weight = np.divide(share, whole, out=np.zeros(params.m), where=whole > 0)
-        shares += bit_shares(part, weight)
+        weight = np.divide(share, whole, out=np.zeros_like(likely), where=whole > 0)
+        shares += weight * bit_shares(part)
         groups.append(Group(part.totals.astype(np.float64), p_star, gain, noisy.noise, weight))
     live = totals > 0
     shares[~live] = 0.0

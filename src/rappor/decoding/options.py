@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-Correction: TypeAlias = Literal["fdr", "holm", "bonferroni", "none"]
+# Raised when the decoder's numbers change: results that were saved with another are made again.
+DECODER_VERSION = 2
+
+Correction: TypeAlias = Literal["fdr", "bh", "holm", "bonferroni", "none"]
 Method: TypeAlias = Literal["auto", "lasso"]
 
 
@@ -27,10 +30,15 @@ class CorrectionText(NamedTuple):
 
 CORRECTIONS: dict[Correction, CorrectionText] = {
     "fdr": CorrectionText(
-        "FDR",
-        "of what is detected, at most alpha is false on average (Benjamini-Hochberg with Storey's "
-        "estimate of true nulls)",
-        "FDR {alpha}",
+        "Adaptive FDR",
+        "of what is detected, at most alpha is false on average (adaptive: Benjamini-Hochberg with "
+        "Storey's estimate of how many candidates are absent)",
+        "FDR {alpha}, adaptive",
+    ),
+    "bh": CorrectionText(
+        "Benjamini-Hochberg",
+        "the same as the paper has it, without that estimate; finds a little less",
+        "FDR {alpha}, Benjamini-Hochberg",
     ),
     "holm": CorrectionText(
         "Holm",
@@ -39,7 +47,7 @@ CORRECTIONS: dict[Correction, CorrectionText] = {
     ),
     "bonferroni": CorrectionText(
         "Bonferroni",
-        "the same, simpler and a little stricter (p times M)",
+        "the same as holm, simpler and a little stricter (p times M)",
         "family-wise error {alpha}, Bonferroni",
     ),
     "none": CorrectionText("None", "each candidate by itself", "p < {alpha}, not corrected"),

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from rappor.aggregate.counts import Counts
 from rappor.checks import between_0_and_1, is_real, show
-from rappor.decoding.categories import as_decoded, make_rows, mass
+from rappor.decoding.categories import as_decoded, make_rows
 from rappor.decoding.closed_form import Overlap, as_groups, estimate_bits
 from rappor.decoding.histogram import Estimate, Histogram, Quantile, Share, range_values
 from rappor.decoding.options import Correction
 from rappor.decoding.quality import Check, check_sum
+from rappor.decoding.result import mass
 from rappor.errors import DecodeError, ParamsError
 from rappor.mechanism.predicates import Ranges, category_index
 from rappor.typing import FloatArray
@@ -30,7 +32,7 @@ def decode_ordinal(
     complete: bool = True,
     correction: Correction = "fdr",
     alpha: float = 0.05,
-    overlap: Overlap = None,
+    overlap: Overlap = "bound",
     weights: Literal["best", "reports"] = "best",
     null_reports: bool = False,
 ) -> Histogram:
@@ -48,9 +50,10 @@ def decode_ordinal(
         values: a number that stands for each range, for the mean; default the midpoints.
         complete: whether every report lies in a range. False where null reports are collected:
             then shares need not sum to 1, and mean and quantiles are of the reports in a range.
-        correction: how p-values are corrected for all ranges: fdr, holm, bonferroni or none.
+        correction: how p-values are corrected for all ranges: fdr, bh, holm, bonferroni or none.
         alpha: the level of the test.
-        overlap: report pairs that two groups share, "bound" or None; see `estimate_bits`.
+        overlap: how many clients reported in two of the tables: "bound" for the most there can be,
+            None for none, or a table of report pairs; see `estimate_bits`.
         weights: "best" (one share in all groups) or "reports" (sum of the groups' counts).
         null_reports: whether clients without a value report too; for the checks of the result.
 
@@ -73,15 +76,9 @@ def decode_ordinal(
         share = share - variance * (share.sum() - 1) / variance.sum()
     if complete or not bits.reports:
         left = mass(0.0, 0.0, bits.reports)
-    rows, threshold = make_rows(
-        axis.labels,
-        bits.reports,
-        share * n,
-        n * np.sqrt(_imposed(variance, variance, complete)),
-        n * np.sqrt(_imposed(bits.if_none / n**2, variance, complete)),
-        correction,
-        alpha,
-    )
+    law = replace(bits.law, rest=variance.sum() - variance) if complete else bits.law
+    error = n * np.sqrt(_imposed(variance) if complete else variance)
+    rows, threshold = make_rows(axis.labels, bits.reports, share, error, law, correction, alpha)
     decoded = as_decoded(
         groups,
         bits,
@@ -96,13 +93,11 @@ def decode_ordinal(
     return Histogram(decoded, axis.labels, share, variance, complete, *axis[1:])
 
 
-def _imposed(own: FloatArray, variance: FloatArray, complete: bool) -> FloatArray:
-    """Variance of each share after all are made to sum to 1; `own` is its variance before."""
-    total = variance.sum() - variance + own
-    if not complete:
-        return own
-    taken = np.divide(own * own, total, out=np.zeros_like(own), where=total > 0)
-    left: FloatArray = np.maximum(own - taken, 0.0)
+def _imposed(variance: FloatArray) -> FloatArray:
+    """Variance of each share after all are made to sum to 1."""
+    total = variance.sum()
+    taken = np.divide(variance**2, total, out=np.zeros_like(variance), where=total > 0)
+    left: FloatArray = np.maximum(variance - taken, 0.0)
     return left
 
 

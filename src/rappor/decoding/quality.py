@@ -26,8 +26,8 @@ from rappor.decoding.diagnosis import (
     percent,
     reach_of,
     reports_for,
-    residuals,
     rounded,
+    upper_deviates,
 )
 from rappor.decoding.search import Detail
 from rappor.mechanism.channel import channel, expected_ones, ones_variance
@@ -40,6 +40,7 @@ FALSE_ALARMS = 5 * LEVEL  # five tests: balance, ones, missing, fit, cohorts
 _WANTED = 0.01  # the share that reports should be able to show
 _MAX_SHOWN = 3  # examples in one sentence
 _OUTSIDE_LEVEL = 1e-4  # of the test for estimates outside 0 and N, all together
+_FEW_BITS = 256  # below which intervals of strings were seen to cover less than they say
 _MIN_NOISE = 10.0  # expected random bits below which normal approximations are rough
 
 
@@ -48,7 +49,7 @@ class Check(NamedTuple):
 
     Attributes:
         code: what was checked: reports, balance, ones, repeats; for strings missing, cohorts, fit,
-            groups, untestable, placement; for other kinds estimates, agreement, sum.
+            groups, untestable, placement, bits; for other kinds estimates, agreement, sum.
         ok: whether nothing is wrong.
         text: the finding, in plain English.
     """
@@ -91,6 +92,7 @@ def check_result(
             _check_groups(decoded),
             _check_untestable(decoded),
             _check_placement(detail),
+            _check_bits(detail),
         ]
     elif isinstance(detail, Bits):
         checks += [_check_estimates(detail), *_check_agreement(detail)]
@@ -235,8 +237,8 @@ def _check_repeats(parts: Sequence[Counts], decoded: Decoded) -> Check:
         text = "No client sent more than one report on one value."
     if isinstance(decoded.detail, Bits) and decoded.detail.may_overlap:
         text += (
-            " Intervals assume that no client reported in two of the tables; if some did, give "
-            'overlap="bound".'
+            " Clients may have reported in several of the tables; intervals allow for as many as "
+            "were given (overlap), else for the most there can be."
         )
     return Check("repeats", True, text)
 
@@ -248,7 +250,7 @@ def _check_missing(decoded: Decoded, detail: Detail, odd: bool) -> Check:
     """
     fit, seen = detail.fit, detail.search.seen
     limit = float(-ndtri(LEVEL / max(seen.rows, 1)))
-    z = residuals(detail)
+    z = upper_deviates(detail)
     spread = np.sqrt(1.0 + fit.extra / fit.variance.reshape(z.shape))
     high = int((z > limit).sum())
     certain = decoded.robust or bool((z / spread > limit).any())
@@ -341,6 +343,18 @@ def _check_placement(detail: Detail) -> Check:
         "table is right only if the list is complete. Collect with more cohorts."
     )
     return Check("placement", False, text)
+
+
+def _check_bits(detail: Detail) -> Check:
+    """Whether enough bits were observed for intervals to be trusted."""
+    rows = detail.search.seen.rows
+    if rows > _FEW_BITS:
+        return Check("bits", True, f"{rows:,} bits were observed.")
+    text = (
+        f"Only {rows:,} bits were observed (k for each cohort with reports), so that strings share "
+        "many of them: intervals may be too narrow. Collect with more cohorts, or more bits."
+    )
+    return Check("bits", False, text)
 
 
 def _check_estimates(bits: Bits) -> Check:

@@ -15,12 +15,15 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
+from scipy.special import ndtri_exp
 
 from rappor.typing import FloatArray
 
 # Tilts at which the law is tabulated, in units of one over its standard deviation. Around 0 the
 # formula is 0/0; the table is smooth there and is interpolated.
-_TILTS = np.concatenate([-np.geomspace(0.05, 5.0, 10)[::-1], np.geomspace(0.05, 16.0, 34)])
+_TILTS = np.concatenate([-np.geomspace(0.05, 5.0, 10)[::-1], np.geomspace(0.05, 200.0, 48)])
+_MIN_POINTS = 16
+_MIN_LOG_P = -740.0  # the smallest numbers have this logarithm
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,24 +95,38 @@ class NullScore:
         given = np.asarray(sums, np.float64)
         if not self.sd > 0:
             return np.zeros_like(given)
-        points, values = self._table
+        points, values = self._table(float(given.max(initial=self.centre)))
         if len(points) < 2:  # scores that are rounding errors of zeros
             return np.zeros_like(given)
         inside = PchipInterpolator(points, values)(np.clip(given, points[0], points[-1]))
         below = values[0] + (np.minimum(given, points[0]) - points[0]) / self.sd
         return np.where(given < points[0], below, inside)
 
-    @property
-    def _table(self) -> tuple[FloatArray, FloatArray]:
+    def _table(self, highest: float) -> tuple[FloatArray, FloatArray]:
+        """Sums and their deviates, up to the first sum beyond the highest that is asked for."""
         points: list[float] = []
         values: list[float] = []
+        end = self._end
         for tilt in _TILTS / self.sd:
             point, value = self._saddle(float(tilt))
             # Where the law ends, the formula degenerates: the table stops there.
+            value = min(value, end)
             if np.isfinite(value) and (not values or (value > values[-1] and point > points[-1])):
                 points.append(point)
                 values.append(value)
+                if point > highest and len(points) > _MIN_POINTS:
+                    return np.array(points), np.array(values)
+        if values and self.most > points[-1] and end > values[-1]:
+            points.append(self.most)
+            values.append(end)
         return np.array(points), np.array(values)
+
+    @property
+    def _end(self) -> float:
+        """The deviate of the largest sum: every draw takes its cohort's best bit."""
+        best = self._around.argmax(axis=1)
+        log_p = self._draws * float(np.log(self._place.law[best]).sum())
+        return float(-ndtri_exp(max(log_p, _MIN_LOG_P)))
 
     def deviate(self, total: float) -> float:
         """The same for one sum, without a table."""
@@ -119,14 +136,20 @@ class NullScore:
         if plain < 1.0:  # where no candidate is detected the table is good enough
             return float(self.deviates(total))
         low, high = 0.0, float(_TILTS[-1]) / self.sd
-        for _ in range(30):
-            middle = (low + high) / 2
-            if self._moments(middle)[1] < total:
-                low = middle
-            else:
-                high = middle
-        value = self._saddle(low)[1]
-        return value if np.isfinite(value) else float(self.deviates(total))
+        tilt = min(plain / self.sd, high)
+        for _ in range(60):
+            _, point, spread = self._moments(tilt)
+            if abs(point - total) <= 1e-7 * self.sd:
+                break
+            low, high = (tilt, high) if point < total else (low, tilt)
+            newton = tilt + (total - point) / spread if spread > 0 else high
+            tilt = newton if low < newton < high else (low + high) / 2
+        point, value = self._saddle(tilt)
+        # Next to the law's end the formula degenerates; the table goes on to what the end has.
+        reached = abs(point - total) <= 1e-6 * self.sd
+        if not (reached and np.isfinite(value)) or total > self.most - 0.05 * self.sd:
+            return float(self.deviates(total))
+        return min(value, self._end)
 
     def _moments(self, tilt: float) -> tuple[float, float, float]:
         """The cumulant generating function and its first two derivatives."""

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from rappor import charts
 from rappor.charts import Chart
 from rappor.checks import show
+from rappor.decoding.forgery import Forgery
+from rappor.decoding.intervals import Z_95
 from rappor.errors import DecodeError
 from rappor.typing import FloatArray
 
@@ -27,8 +29,10 @@ __all__ = ["Decoded", "Mass", "Row", "Rows"]
 class Row(NamedTuple):
     """One candidate: the estimated number of reports that hold it, with its uncertainty.
 
-    `interval` is in reports, `prop_low_95` and `prop_high_95` are the same as shares; both allow
-    for the fact that detected strings were chosen by their size.
+    `estimate` and `proportion` allow for the fact that detected strings were chosen by their size,
+    and lie within the interval; `raw_estimate` does not, and may be below 0 or above all reports.
+    `interval` is in reports, `prop_low_95` and `prop_high_95` are the same as shares. A row that
+    was not detected has the lower end 0, and its upper end is a limit of 97.5 %.
     """
 
     string: str
@@ -43,6 +47,12 @@ class Row(NamedTuple):
     snr: float
     detected: bool
     interval: tuple[float, float]
+    raw_estimate: float
+
+    @property
+    def presence_only(self) -> bool:
+        """Whether the string is there, but how often is known as an upper limit only."""
+        return self.detected and self.interval[0] <= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,18 @@ class Mass:
     prop_std_error: float
     prop_low_95: float
     prop_high_95: float
+
+
+def mass(count: float, std_error: float, reports: int) -> Mass:
+    """A count with its 95 % interval, both moved into [0, N], and the same as shares.
+
+    >>> mass(50.0, 10.0, 100).prop_std_error
+    0.1
+    """
+    low, high = (min(max(count + side * Z_95 * std_error, 0.0), float(reports)) for side in (-1, 1))
+    count = min(max(count, low), high)
+    n = reports or 1
+    return Mass(count, std_error, low, high, count / n, std_error / n, low / n, high / n)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,12 +108,13 @@ class Picked(Sequence[str]):
 class Rows(Sequence[Row]):
     """The rows as columns, made into `Row`s on demand: a million candidates cost arrays only.
 
-    Sorted by estimate, largest first; equal ones by string. `reports` is N.
+    Sorted by raw estimate, largest first; equal ones by string. `reports` is N.
     """
 
     reports: int
     strings: Sequence[str]
     estimate: FloatArray
+    raw_estimate: FloatArray
     std_error: FloatArray
     low: FloatArray
     high: FloatArray
@@ -107,6 +130,7 @@ class Rows(Sequence[Row]):
         n = self.reports or 1
         estimate, error = float(self.estimate[index]), float(self.std_error[index])
         low, high = float(self.low[index]), float(self.high[index])
+        raw = float(self.raw_estimate[index])
         return Row(
             string=self.strings[index],
             estimate=estimate,
@@ -117,9 +141,10 @@ class Rows(Sequence[Row]):
             prop_high_95=high / n,
             p_value=float(self.p_value[index]),
             adjusted_p_value=float(self.adjusted_p_value[index]),
-            snr=estimate / error if error > 0 else float("nan"),
+            snr=raw / error if error > 0 else float("nan"),
             detected=bool(self.detected[index]),
             interval=(low, high),
+            raw_estimate=raw,
         )
 
     @overload
@@ -140,7 +165,7 @@ class Decoded:
     """The result of `rappor.decode`.
 
     Attributes:
-        rows: every candidate, a lazy sequence sorted by estimate.
+        rows: every candidate, a lazy sequence sorted by raw estimate.
         reports: N.
         candidates: M, the candidates tested and corrected for.
         unlisted: reports whose string is none of those detected: not in the list, or too rare.
@@ -157,6 +182,7 @@ class Decoded:
         reports_per_client: the most reports one client can have sent on one value, over all counts
             that were decoded together; counts that do not say add one.
         threshold: the estimate that one more candidate would need to be detected, in reports.
+        forgery: what a forged report does to an estimate.
         checks: whether the result is good: every check that was made, failed ones first.
         notes: what was done to the input, in plain English.
         histogram: mean, quantiles and cumulative shares of kind ordinal; None for other kinds.
@@ -182,6 +208,7 @@ class Decoded:
     alpha: float
     method: str
     threshold: float
+    forgery: Forgery
     checks: tuple[Check, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     histogram: Histogram | None = field(default=None, repr=False)
@@ -196,6 +223,21 @@ class Decoded:
     def warnings(self) -> tuple[str, ...]:
         """What a reader should know before believing the table: the texts of failed checks."""
         return tuple(check.text for check in self.checks if not check.ok)
+
+    @property
+    def forged_to_detect(self) -> float:
+        """How many forged reports would make a string detected that nobody holds."""
+        return self.threshold / self.forgery.adds
+
+    def forged_reports(self) -> tuple[FloatArray, FloatArray]:
+        """How many forged reports would have made each row up, and would hide it.
+
+        In the order of the rows; nan for those that were not detected.
+        """
+        raw, detected = self.rows.raw_estimate, self.rows.detected
+        made_up = np.ceil(self.forgery.to_make_up(raw))
+        hidden = np.ceil(self.forgery.to_hide(raw, self.threshold))
+        return np.where(detected, made_up, np.nan), np.where(detected, hidden, np.nan)
 
     def row(self, string: str) -> Row:
         """The row of one candidate."""

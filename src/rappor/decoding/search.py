@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from rappor.decoding.design import Design, gather_sums
-from rappor.decoding.fit import Fit, between_bits, least_squares, robust
+from rappor.decoding.fit import Fit, least_squares, robust
 from rappor.decoding.observe import Observed
 from rappor.decoding.randomization import NullScore, Placement
 from rappor.decoding.significance import benjamini_hochberg
@@ -27,9 +27,9 @@ MIN_INFORMATION = 0.05
 _ROUNDS = 30
 _EXACT_UP_TO = 1 << 22  # index entries up to which every candidate's projection is computed
 _LOOK_CLOSER = 2.0  # beyond that: those with a rough z of at least this
-_ALL_AT_ONCE = 1 << 17  # candidates up to which every round tests all
+ALL_AT_ONCE = 1 << 17  # candidates up to which every round tests all
 _PROMISING = 0.05  # beyond that: the p-value of those that rounds go on with
-_BORDERLINE = 7.0  # members with a z below this are tested again, left out
+_BORDERLINE = 7.0  # robust path: members with a z above this are tested in two ways
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ class Scores:
         p_design: one-sided p-value under random placement.
         testable: whether the fitted candidates leave something of it.
         typical: the information on a candidate with ordinary bits.
-        by_design: whether p-values are those by design alone, as in the robust path.
+        by_design: whether p-values are those by design alone.
     """
 
     share: FloatArray = field(repr=False)
@@ -134,11 +134,13 @@ class Search:
             # Sums with the spread of a typical candidate: one law serves all.
             law = self.null(fit, fit.evidence)
             sums = pull if fit.law is None else self.gather(fit.evidence)
-            above = (sums - law.centre) * np.sqrt(typical / left)
-            p_design = ndtr(-law.deviates(law.centre + above))
-            if len(members):
-                pulls = self.null(fit, fit.score)
-                p_design[members] = ndtr(-pulls.deviates(z[members] * np.sqrt(typical * fit.scale)))
+            sums = law.centre + (sums - law.centre) * np.sqrt(typical / left)
+            fitted = z[members] * np.sqrt(typical * fit.scale)
+            if fit.law is None:
+                sums[members] = fitted
+            p_design = ndtr(-law.deviates(sums))
+            if fit.law is not None and len(members):
+                p_design[members] = ndtr(-self.null(fit, fit.score).deviates(fitted))
         by_design = self.use_design and fit.law is not None
         return Scores(share, left, z, p_model, p_design, testable, typical, by_design)
 
@@ -160,7 +162,7 @@ class Search:
         taken: FloatArray = np.empty(len(which))
         for start in range(0, len(which), 1 << 16):
             here = which[start : start + (1 << 16)]
-            columns = self.design.columns(here)
+            columns = self.design.columns(here, ordered=False)
             shared = np.empty((len(here), len(fit.active) + 1))
             shared[:, 0] = columns.T @ level
             shared[:, 1:] = (columns.T @ weighted).toarray()
@@ -183,7 +185,7 @@ class Search:
         scores where there are some), and all are tested again when it has ended; a newcomer among
         the others starts it again.
         """
-        if len(self.design) <= _ALL_AT_ONCE:
+        if len(self.design) <= ALL_AT_ONCE:
             return self._grow(active, alpha, robustly, len(self.design))
         scores = before or self.score(self.least_squares(active))
         for _ in range(_ROUNDS):
@@ -229,22 +231,19 @@ class Search:
     def leave_one_out(self, fit: Fit, scores: Scores) -> Scores:
         """Test members of the fit as if they had not been fitted.
 
-        A member has had its share of the residuals; against those, it would look too good. Where
-        nothing is missing from the list, that matters for borderline members only. In the robust
-        path a string that shares bits with a missing one can look arbitrarily good, so all are
-        tested; large ones in two ways, because left out they look like unlisted mass themselves.
+        A member has had its share of the residuals; against those, it would look too good, and a
+        large one would lie beyond the end of the law. In the robust path a large one is tested in
+        two ways, because left out it looks like unlisted mass itself.
         """
         p_model, p_design = scores.p_model.copy(), scores.p_design.copy()
         robustly = fit.law is not None
         plain = self.least_squares(fit.active) if robustly else fit
         ratio = float(plain.information.sum() / fit.information.sum())
         for place, column in enumerate(fit.active):
-            is_large = scores.z[column] > _BORDERLINE
-            if is_large and not robustly:
-                continue
+            is_large = robustly and scores.z[column] > _BORDERLINE
             other = -np.inf
             if is_large:
-                z, other = self._left_out_plainly(plain, place, scores.typical * ratio)
+                z, other = self.left_out_plainly(plain, place, scores.typical * ratio)
             if other < _BORDERLINE:
                 z, tail = self._left_out(fit, place, scores.typical)
             else:  # beyond doubt already
@@ -261,7 +260,7 @@ class Search:
     def _left_out(self, fit: Fit, place: int, typical: float) -> tuple[float, float]:
         """Two deviates of a member against the fit of the others: by model and by design."""
         if fit.law is None:
-            return self._left_out_plainly(fit, place, typical)
+            return self.left_out_plainly(fit, place, typical)
         column = fit.columns[:, [place]]
         others = fit.active[:place] + fit.active[place + 1 :]
         start = replace(self.least_squares(others), share=np.delete(fit.share, place))
@@ -279,20 +278,23 @@ class Search:
         above = (sums - law.centre) * np.sqrt(typical * ratio / information)
         return float(z), law.deviate(law.centre + above)
 
-    def _left_out_plainly(self, fit: Fit, place: int, typical: float) -> tuple[float, float]:
-        """The same for least squares, where leaving a column out has a closed form."""
+    def left_out_plainly(
+        self, fit: Fit, place: int, typical: float, taken: float = 0.0
+    ) -> tuple[float, float]:
+        """The same for least squares, where leaving a column out has a closed form.
+
+        `taken` is the share of its score that others would take up if it were not in the fit.
+        """
         own = max(float(fit.covariance[place + 1, place + 1]), 1e-300)
         direction = fit.covariance[:, place + 1] / own
         alone = direction[0] * fit.level + fit.columns @ direction[1:]
         residual = np.where(fit.information > 0, fit.residual + fit.share[place] * alone, 0.0)
-        extra = between_bits(residual, fit.variance, fit.freedom + 1, certain=self.seen.repeated)
-        weight = 1.0 / (fit.variance + extra)
-        score = weight * residual
-        ratio = float(weight.sum() / fit.information.sum())
-        z = float(alone @ score) / np.sqrt(ratio / own)
+        score = fit.information * residual
+        z = float(alone @ score) * float(np.sqrt(own))
         if not self.use_design:
-            return float(z), 0.0
-        return float(z), self.null(fit, score).deviate(float(z * np.sqrt(typical * ratio)))
+            return z, 0.0
+        total = z * float(np.sqrt(typical)) * (1.0 - taken)
+        return z, self.null(fit, score).deviate(total)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -55,7 +55,8 @@ def adjust(p_values: ArrayLike, correction: str) -> FloatArray:
     if correction == "holm":
         stepped = np.maximum.accumulate(ranked * (m - np.arange(m)))
     else:
-        raw = ranked * (m * null_share(p)) / np.arange(1, m + 1)
+        nulls = null_share(p) if correction == "fdr" else 1.0
+        raw = ranked * (m * nulls) / np.arange(1, m + 1)
         stepped = np.minimum.accumulate(raw[::-1])[::-1]
     adjusted = np.empty(m)
     adjusted[order] = np.clip(stepped, ranked, 1.0)  # never below the raw p-value
@@ -87,6 +88,7 @@ def cut_off(p_values: FloatArray, detected: int, correction: str, alpha: float) 
         return alpha / m
     if correction == "holm":
         return alpha / max(m - detected, 1)
-    if correction == "fdr":
-        return min(alpha, alpha * min(detected + 1, m) / (m * null_share(p_values)))
+    if correction in ("fdr", "bh"):
+        nulls = null_share(p_values) if correction == "fdr" else 1.0
+        return min(alpha, alpha * min(detected + 1, m) / (m * nulls))
     return alpha

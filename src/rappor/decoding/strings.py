@@ -14,18 +14,24 @@ from scipy.special import ndtri
 from rappor.aggregate.counts import Counts
 from rappor.decoding.design import Design
 from rappor.decoding.fit import Fit
-from rappor.decoding.intervals import Z_95, intervals, without_selection
+from rappor.decoding.forgery import forgery_of
+from rappor.decoding.intervals import limits, selection_excess
 from rappor.decoding.observe import observe
 from rappor.decoding.options import Correction, Method
 from rappor.decoding.quality import check_result, overdispersed
 from rappor.decoding.randomization import placement
 from rappor.decoding.realised_variance import realised_variance
 from rappor.decoding.repeats import design_effect, total_repeats
-from rappor.decoding.result import Decoded, Mass, Picked, Rows
+from rappor.decoding.result import Decoded, Mass, Picked, Rows, mass
 from rappor.decoding.search import Detail, Scores, Search
+from rappor.decoding.shrinkage import test_without_others
 from rappor.decoding.significance import adjust, cut_off
 from rappor.mechanism.channel import channel
 from rappor.typing import FloatArray
+
+# Standard errors grow by this over the cube of the number of cohorts: in a few of them the bits
+# of strings meet too often for their errors to be normal. Measured with two to four cohorts.
+_FEW_COHORTS = 1.6
 
 
 class Decoder(Protocol):
@@ -59,7 +65,8 @@ class Stepwise:
         fit, scores = search.grow((), alpha, robustly=False)
         if overdispersed(fit.chi2_dof, design_effect, search.seen.rows) and _heavy_tails(fit):
             fit, scores = search.grow(fit.active, alpha, robustly=True, before=scores)
-        return fit, search.leave_one_out(fit, scores)
+            return fit, search.leave_one_out(fit, scores)
+        return test_without_others(search, fit, scores)
 
 
 class Lasso:
@@ -108,6 +115,12 @@ def decode_strings(
     if not reports:
         return _nothing(parts, design, correction, alpha, decoder, notes)
     fit, scores = decoder.find(search, alpha, effect)
+    if len(parts) > 1 and fit.active:  # weigh the tables by what each bit was found to hold
+        about = (fit.intercept * fit.level + fit.columns @ fit.share).reshape(seen.shares.shape)
+        seen = observe(parts, about)
+        search = replace(search, seen=seen)
+        fit, scores = decoder.find(search, alpha, effect)
+    fit = replace(fit, scale=fit.scale * (1 + _FEW_COHORTS / cohorts**3) ** 2)
     p_value = scores.p_value
     adjusted = adjust(p_value, correction)
     detected = (adjusted <= alpha) & (scores.share > 0)
@@ -116,14 +129,15 @@ def decode_strings(
     variance = fit.scale / scores.information
     variance[list(fit.active)] = realised_variance(seen, fit)
     error = np.sqrt(variance)
-    low, high = intervals(
-        scores.share * reports, error * reports, detected, threshold, float(reports)
-    )
-    order = np.lexsort((np.arange(len(design)), -scores.share))
+    raw = scores.share * reports
+    passing = _passing(scores.share / error, p_value, threshold)
+    estimate, low, high = limits(raw, error * reports, detected, passing, float(reports))
+    order = np.lexsort((np.arange(len(design)), -raw))
     rows = Rows(
         reports=reports,
         strings=Picked(design.strings.strings, order),
-        estimate=(scores.share * reports)[order],
+        estimate=estimate[order],
+        raw_estimate=raw[order],
         std_error=(error * reports)[order],
         low=low[order],
         high=high[order],
@@ -145,7 +159,7 @@ def decode_strings(
         reports=reports,
         candidates=len(design),
         cohorts=params.m,
-        unlisted=_unlisted(fit, scores, error, detected, threshold, reports),
+        unlisted=_unlisted(fit, scores, error, detected, passing, reports),
         chi2_dof=fit.chi2_dof,
         scale=scale,
         design_effect=effect,
@@ -160,6 +174,7 @@ def decode_strings(
         alpha=alpha,
         method=decoder.name,
         threshold=float(threshold * reports * np.sqrt(fit.scale / scores.typical)),
+        forgery=forgery_of(parts),
         notes=tuple(notes),
         detail=Detail(search, fit, scores),
     )
@@ -188,41 +203,40 @@ def _design_effect(parts: Sequence[Counts]) -> float:
     )
 
 
+def _passing(z: FloatArray, p_value: FloatArray, threshold: float) -> FloatArray:
+    """How many of its own standard errors each candidate needed to be detected.
+
+    A test is not quite z over the standard error that is shown: it was made against the noise of an
+    absent string, and against random placement. Its deviate grows in proportion to the share.
+    """
+    deviate = -ndtri(np.clip(p_value, 1e-300, 1 - 1e-16))
+    ratio = np.divide(threshold, deviate, out=np.ones_like(z), where=deviate > 0.5)
+    return np.where(deviate > 0.5, z * ratio, threshold)
+
+
 def _unlisted(
     fit: Fit,
     scores: Scores,
     error: FloatArray,
     detected: NDArray[np.bool_],
-    threshold: float,
+    passing: FloatArray,
     reports: int,
 ) -> Mass:
     """Reports whose string is none of those detected: N minus what the detected ones hold.
 
     Detected strings were chosen by their size, so the sum of their estimates is too large by what
-    selection added, which is taken off and counted as a further uncertainty.
+    selection added, which is taken off.
     """
     members = detected[list(fit.active)] if fit.active else np.zeros(0, bool)
     variance = float(fit.covariance[1:, 1:][np.ix_(members, members)].sum()) * fit.scale
     others = detected.copy()
     others[list(fit.active)] = False
     variance += float((fit.scale / scores.information[others]).sum())
-    estimate, spread = scores.share[detected], error[detected]
-    fair = without_selection(estimate / spread, threshold) * spread
-    variance += float(((estimate - fair) ** 2).sum())
-    share = 1.0 - float(fair.sum())
+    excess, noise = selection_excess(scores.share / error, passing)
+    variance += float((noise * error**2).sum())
+    share = 1.0 - float(scores.share[detected].sum() - (excess * error).sum())
     error_of_sum = float(np.sqrt(variance))
-    low = min(max(share - Z_95 * error_of_sum, 0.0), 1.0)
-    high = max(min(share + Z_95 * error_of_sum, 1.0), 0.0)
-    return Mass(
-        count=share * reports,
-        std_error=error_of_sum * reports,
-        low_95=low * reports,
-        high_95=high * reports,
-        proportion=share,
-        prop_std_error=error_of_sum,
-        prop_low_95=low,
-        prop_high_95=high,
-    )
+    return mass(share * reports, error_of_sum * reports, reports)
 
 
 def _nothing(
@@ -236,9 +250,8 @@ def _nothing(
     """The table of no reports: every estimate 0, nothing detected, and a failed check."""
     params = parts[0].params
     zero, one = np.zeros(len(design)), np.ones(len(design))
-    rows = Rows(
-        0, design.strings.strings, zero, zero, zero, zero, one, one, np.zeros(len(design), bool)
-    )
+    nothing = np.zeros(len(design), bool)
+    rows = Rows(0, design.strings.strings, zero, zero, zero, zero, zero, one, one, nothing)
     empty = Decoded(
         rows=rows,
         reports=0,
@@ -259,6 +272,7 @@ def _nothing(
         alpha=alpha,
         method=decoder.name,
         threshold=float("inf"),
+        forgery=forgery_of(parts),
         notes=tuple(notes),
     )
     return replace(empty, checks=check_result(empty, parts))

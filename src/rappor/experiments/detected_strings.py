@@ -34,7 +34,7 @@ def detected(
     The p-values of one fit serve all corrections.
     """
     rows = decoded.rows
-    hits = (adjust(rows.p_value, correction) <= level) & (rows.estimate > 0)
+    hits = (adjust(rows.p_value, correction) <= level) & (rows.raw_estimate > 0)
     return np.asarray(hits[places(decoded, strings)])
 
 

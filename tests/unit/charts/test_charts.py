@@ -14,6 +14,7 @@ from rappor.aggregate import Counts
 from rappor.charts.render import VEGA_LITE, to_svg
 from rappor.charts.theme import TOKENS, colours
 from rappor.decoding.categories import decode_basic
+from rappor.decoding.options import CORRECTIONS
 from rappor.decoding.ordinal import decode_ordinal
 from rappor.errors import MissingExtraError, ParamsError
 from support.drawn import row
@@ -175,9 +176,28 @@ def test_hostile_strings_are_shown_as_they_are():
     assert "x" * 60 not in shown  # long labels are cut
 
 
-@pytest.mark.parametrize("correction", ["fdr", "holm", "bonferroni", "none"])
+@pytest.mark.parametrize("correction", CORRECTIONS)
 def test_every_correction_has_a_sentence(correction):
     assert charts.results(strings(3, correction=correction))["title"]["subtitle"][0]
+
+
+def test_the_two_ways_to_keep_a_false_discovery_rate_are_told_apart():
+    words = [charts.results(strings(3, correction=each))["title"]["subtitle"][0]
+             for each in ("fdr", "bh")]  # fmt: skip
+    assert "(adaptive FDR)" in words[0]
+    assert "(Benjamini-Hochberg)" in words[1]
+
+
+@pytest.mark.slow
+def test_presence_and_upper_limits_are_written_next_to_their_bars():
+    found = strings(2, 3)
+    present = row("p", 0.01, True, half=0.02)
+    found.rows.append(present)
+    found.detected.append(present)
+    shown = text_of(to_svg(charts.results(found)))
+    assert "present, at most 3.0\u00a0%" in shown
+    assert "at most 1.3\u00a0%" in shown
+    assert "Hollow bars end at an upper limit." in shown
 
 
 def test_thresholds_off_the_chart_are_left_out():

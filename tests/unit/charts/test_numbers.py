@@ -2,7 +2,14 @@
 
 import pytest
 
-from rappor.charts.numbers import show_count, show_p, show_percent, show_share
+from rappor.charts.numbers import (
+    show_count,
+    show_difference,
+    show_finding,
+    show_p,
+    show_percent,
+    show_share,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +31,55 @@ def test_counts_are_rounded_to_their_interval(given, shown):
 def test_shares_are_percentages_with_a_space_that_does_not_break():
     assert str(show_share(0.0066, 0.0011, 0.0121)) == "0.66\u00a0% (0.11 – 1.21)"
     assert show_percent(-0.05) == "−5\u00a0%"
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ((0.037, 0.01, 0.055, True), "3.7\u00a0% (1.0 – 5.5)"),
+        ((0.037, 0.00001, 0.055, True), "3.7\u00a0% (> 0 – 5.5)"),
+        ((0.037, 0.0, 0.055, True), "present, at most 5.5\u00a0%"),
+        ((0.025, 0.0, 0.044, False), "at most 4.4\u00a0%"),
+        ((0.0, 0.0, 0.0, False), "at most 0\u00a0%"),
+        ((0.9, 0.0, 1.0, False), "at most 100\u00a0%"),
+        ((3700.0, 1000.0, 5500.0, True, "count"), "3,700 (1,000 – 5,500)"),
+        ((3700.0, 0.0, 5501.0, True, "count"), "present, at most 5,600"),
+        ((250.0, 0.0, 1234.0, False, "count"), "at most 1,300"),
+        ((0.0, 0.0, 0.0, False, "count"), "at most 0"),
+        ((float("nan"), 0.0, float("nan"), False), "at most –\u00a0%"),
+    ],
+)
+def test_findings_have_an_interval_or_an_upper_limit(given, shown):
+    assert str(show_finding(*given)) == shown
+
+
+@pytest.mark.parametrize("limit", [0.0441, 0.04401, 0.0449, 0.00123, 0.999, 0.1001])
+def test_an_upper_limit_is_never_rounded_down(limit):
+    text = str(show_finding(0.0, 0.0, limit, detected=False))
+    shown = float(text.removeprefix("at most ").removesuffix("\u00a0%"))
+    assert limit <= shown / 100 + 1e-12 < limit * 1.1
+
+
+def test_the_parts_of_a_finding_are_cells_of_a_table():
+    assert show_finding(0.037, 0.0, 0.055, True) == ("present", "at most 5.5\u00a0%")
+    assert show_finding(0.037, 0.0, 0.055, False) == ("–", "at most 5.5\u00a0%")
+    assert show_finding(0.037, 0.02, 0.055, True) == ("3.7\u00a0%", "2.0 – 5.5")
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ((0.0165, 0.0088, 0.0243), "+1.65 points (0.88 – 2.43)"),
+        ((0.0165, 0.0088, 0.0243, True), "+1.65 points (0.88 – 2.43)"),
+        ((-0.02, -0.03, -0.01, True), "−2.0 points (−3.0 – −1.0)"),
+        ((-0.05, -0.081, 0.0, True), "lower, by at most 8.1 points"),
+        ((0.05, 0.0, 0.0811, True), "higher, by at most 8.2 points"),
+        ((0.01, -0.02, 0.04, False), "+1.0 points (−2.0 – 4.0)"),
+        ((0.02, 0.0, 0.04, False), "+2.0 points (0.0 – 4.0)"),
+    ],
+)
+def test_differences_have_an_interval_or_a_side(given, shown):
+    assert str(show_difference(*given)) == shown
 
 
 @pytest.mark.parametrize(

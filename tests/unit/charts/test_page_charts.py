@@ -130,10 +130,89 @@ def test_what_reaches_zero_is_open_on_a_logarithmic_scale():
     values = {each["string"]: each for each in panel.parts["data"]["values"]}
     assert not values["d0"]["open"]
     assert values["n0"]["open"]
-    assert values["n7"]["share"] is None  # below 0: only its interval is drawn
+    assert values["n0"]["share"] is values["n7"]["share"] is None  # only upper limits are drawn
     assert all(each["low"] > 0 for each in values.values())
-    assert "◂: the interval reaches 0." in panel.words
-    assert "Hollow dots" in panel.sentence
+    assert "◂: no lower limit." in panel.words
+    assert "Without a dot: an upper limit." in panel.words
+
+
+def with_presence():
+    """One string with a size, one that is only known to be there, one that was not detected."""
+    found = decoded(1, 1)
+    present = row("p", 0.01, True, half=0.02)
+    found.rows.insert(1, present)
+    found.detected.append(present)
+    return found
+
+
+@pytest.mark.parametrize("unit", ["share", "count"])
+def test_rows_without_a_size_are_hollow_bars_to_their_upper_limit(unit):
+    panel = bars_panel(with_presence(), unit=unit, page=True)
+    field, factor = ("share", 1) if unit == "share" else ("reports", 1e6)
+    sized, present, absent = panel.parts["data"]["values"]
+    assert sized["sized"]
+    assert sized["end"] == sized[field] == pytest.approx(0.2 * factor)
+    for each, high in ((present, 0.03), (absent, 0.0104)):
+        assert not each["sized"]
+        assert each[field] is each["low"] is None
+        assert each["end"] == each["high"] == pytest.approx(high * factor)
+    assert (present["detected"], absent["detected"]) == (True, False)
+    assert present["text"] == "present, at most 3.0\u00a0%"
+    assert absent["text"] == "at most 1.1\u00a0%"
+    assert (present["count"], absent["count"]) == ("present, at most 30,000", "at most 11,000")
+    bar, *rest = panel.parts["layer"]
+    assert bar["encoding"]["x"]["field"] == "end"
+    assert bar["encoding"]["fill"]["condition"]["test"] == "datum.sized"
+    whiskers = [layer for layer in rest if layer.get("transform") == [{"filter": "datum.sized"}]]
+    assert len(whiskers) == 3  # the rule and its two ends
+    assert "Hollow bars end at an upper limit." in panel.words
+
+
+def test_where_all_have_a_size_no_bar_is_hollow():
+    panel = bars_panel(decoded(3, 0), page=True)
+    assert all(each["sized"] for each in panel.parts["data"]["values"])
+    assert "Hollow" not in panel.sentence
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_a_comparison_draws_upper_limits_where_there_is_no_size(scale):
+    panel = compared(page=False, scale=scale)
+    first, _, absent, _ = panel.parts["data"]["values"]
+    assert not first["open"]
+    assert absent["open"]
+    assert absent["share"] is None
+    assert absent["text"] == "at most 0.90\u00a0%"
+    assert absent["low"] >= 0
+
+
+def test_a_difference_whose_side_alone_is_known_says_so():
+    gap = SimpleNamespace(difference=-0.05, low_95=-0.081, high_95=0.0, different=True)
+    one = Pair(row("a", 0.1, True), row("a", 0.15, True), gap)
+    panel = comparison_panel([one], NAMES, "One differs", page=False)
+    assert {each["gap"] for each in panel.parts["data"]["values"]} == {
+        "lower, by at most 8.1 points"
+    }
+
+
+def test_bars_of_a_histogram_keep_the_raw_height_and_say_what_the_rows_say():
+    params = Params(5, 1, 1, 0.0, 0.25, 0.75)
+    counts = Counts(params, [1000], [[350, 400, 380, 330, 200]], kind="ordinal")
+    hist = decode_ordinal(counts, Ranges((1, 2, 4, 8)))
+    panel = histogram_panel(hist)
+    values = panel.parts["data"]["values"]
+    assert [each["share"] for each in values] == hist.share.tolist()
+    assert values[-1]["share"] < 0
+    for each, found in zip(values, hist.rows, strict=True):
+        assert (each["low"], each["high"]) == (found.prop_low_95, found.prop_high_95)
+        assert each["detected"] == found.detected
+        if not found.detected:
+            assert each["text"].startswith("at most ")
+            assert each["low"] == 0
+    assert "!datum.detected" in json.dumps(panel.parts["layer"][0])
+    assert "Hollow bars may be empty: their whiskers end at an upper limit." in panel.words
+    assert any(line.startswith("Bars are raw estimates") for line in panel.words)
+    counted = histogram_panel(hist, unit="count").parts["data"]["values"]
+    assert [each["share"] for each in counted] == pytest.approx((1000 * hist.share).tolist())
 
 
 @pytest.mark.parametrize("domain", [[0.003, 0.2], [1e-5, 1.0], [0.04, 0.06], [20.0, 4e6]])

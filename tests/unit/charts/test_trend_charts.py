@@ -26,7 +26,7 @@ def line(name, gap=()):
 
 
 MARKS = [Mark("2026-W24", "version 2"), Mark("2026-W30", "list v8")]
-MASS = [TrendPoint(period, 0.4, 0.35, 0.45) for period in PERIODS]
+MASS = [TrendPoint(period, 0.4, 0.35, 0.45, True) for period in PERIODS]
 EVERY = {
     "trends": lambda theme: trends([line(f"s{i}") for i in range(12)], MARKS, theme=theme),
     "in page": lambda theme: trends([line("a")], MARKS, theme=theme, in_page=True),
@@ -79,6 +79,33 @@ def test_a_gap_starts_a_new_run_and_holds_no_number():
 def test_each_multiple_says_its_newest_share_with_its_interval():
     (label,) = {each["line"] for each in trends([line("google.com")])["data"]["values"]}
     assert label.split("\x1f")[1:] == ["google.com", "3.0\u00a0% (2.0 \u2013 4.0)"]
+
+
+def test_a_period_without_a_size_has_a_hollow_dot_at_its_upper_limit():
+    points = [
+        TrendPoint("2026-W20", 0.03, 0.02, 0.04, True),
+        TrendPoint("2026-W21", 0.01, 0.0, 0.033, True),
+        TrendPoint("2026-W22", 0.01, 0.0, 0.022, False),
+        TrendPoint("2026-W23", 0.05, 0.04, 0.06, True),
+    ]
+    spec = trends([TrendLine("a", points)])
+    values = spec["data"]["values"]
+    assert [each["text"] for each in values] == [
+        "3.0\u00a0% (2.0 – 4.0)",
+        "present, at most 3.3\u00a0%",
+        "at most 2.2\u00a0%",
+        "5.0\u00a0% (4.0 – 6.0)",
+    ]
+    assert [each["sized"] for each in values] == [True, False, False, True]
+    assert [each["dot"] for each in values] == [0.03, 0.033, 0.022, 0.05]
+    dots = next(layer for layer in spec["spec"]["layer"] if layer["mark"]["type"] == "point")
+    assert dots["encoding"]["y"]["field"] == "dot"
+    assert dots["encoding"]["fill"]["condition"]["test"] == "datum.sized"
+    # No line is drawn through what is not known.
+    line_of = next(layer for layer in spec["spec"]["layer"] if layer["mark"]["type"] == "line")
+    assert "datum.sized" in line_of["transform"][0]["filter"]
+    assert values[0]["stretch"] != values[3]["stretch"]
+    assert "Hollow: upper limits." in spec["description"]
 
 
 def test_names_are_data_and_never_code():

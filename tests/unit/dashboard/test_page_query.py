@@ -5,6 +5,8 @@ import pytest
 from rappor.dashboard.catalogue import Catalogue
 from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.state import DashboardState
+from rappor.dashboard.trends import trend
+from rappor.decoding import options
 from rappor.errors import ParamsError
 from support.dashboard import sample_folder, week
 
@@ -90,6 +92,17 @@ def test_the_key_holds_what_changes_numbers_and_nothing_else(stored):
     ]
     keys = {view(stored, **each).key for each in changed} | {usual.key}
     assert len(keys) == len(changed) + 1
+
+
+def test_results_of_another_decoder_are_made_again(stored, monkeypatch):
+    """Saved numbers are found by a key that names the version of the decoder."""
+    shown = view(stored)
+    over_time = trend.TrendQuery(shown, None, (), ())
+    before = shown.key, over_time.key
+    for module in (options, trend):
+        monkeypatch.setattr(module, "DECODER_VERSION", options.DECODER_VERSION + 1)
+    assert shown.key != before[0]
+    assert over_time.key != before[1]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 import contextlib
 import io
 import json
+import math
+import re
 import zipfile
 from html.parser import HTMLParser
 from io import BytesIO
@@ -11,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from rappor.aggregate.counts import Counts
+from rappor.charts.numbers import show_count
 from rappor.cli.main import main
 from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.page_query import PageQuery
@@ -124,11 +127,22 @@ def test_every_number_of_a_page_is_the_command_lines(view, sample, analyst, cont
     for row in expected["rows"]:
         n = expected["reports"]
         shown = page.rows[row["string"]]
-        assert shown[:3] == [row["proportion"], row["prop_low_95"], row["prop_high_95"]]
-        assert shown[3] == row["estimate"]
-        assert shown[4:6] == pytest.approx([row["prop_low_95"] * n, row["prop_high_95"] * n])
-        assert shown[6:9] == [row["std_error"], row["p_value"], row["adjusted_p_value"]]
-        assert shown[9] == row["snr"]
+        sized = row["detected"] and not row["presence_only"]
+        if sized:
+            low, high = row["prop_low_95"], row["prop_high_95"]
+            assert shown[:3] == [row["proportion"], low, high]
+            assert shown[3:6] == pytest.approx([row["estimate"], low * n, high * n])
+            del shown[:6]
+        else:  # an upper limit, as a share and as a count
+            assert shown[0] == row["prop_high_95"]
+            assert shown[1] == pytest.approx(row["prop_high_95"] * n)
+            del shown[:2]
+        assert (row["prop_low_95"] is None) == row["presence_only"]
+        assert shown[:3] == [row["std_error"], row["p_value"], row["adjusted_p_value"]]
+        assert shown[3] == row["snr"] == pytest.approx(row["raw_estimate"] / row["std_error"])
+        forged = [row["forged_to_make_up"], row["forged_to_hide"]]
+        assert shown[4:] == (forged if row["detected"] else [])
+    assert any(row["detected"] for row in expected["rows"])
     if name != "start-time":
         assert page.rows["tfoot"][:3] == [
             mass["proportion"],
@@ -141,6 +155,31 @@ def test_every_number_of_a_page_is_the_command_lines(view, sample, analyst, cont
             mass["high_95"],
             mass["std_error"],
         ]
+
+
+@pytest.mark.slow
+def test_a_page_says_what_is_known_of_each_row_and_what_forgers_could_do(sample, analyst):
+    found = json.loads(analyst.get("/collections/homepage.json").text)
+    page = opened(analyst, "/collections/homepage?show=all")
+    cells = dict(re.findall(r'<tr data-string="([^"]*)">(.*?)</tr>', page, re.DOTALL))
+    assert len(cells) == found["candidates"]
+    for row in found["rows"]:
+        text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", cells[row["string"]]))
+        limited = not row["detected"] or row["presence_only"]
+        assert text.count("at most ") == (2 if limited else 0)  # as a share, and as a count
+        assert (" present " in text) == row["presence_only"]
+        assert ("● detected" in text) == row["detected"]
+    assert any(not row["detected"] for row in found["rows"])
+    assert "Made up by" in page
+    assert "upper limit with 97.5 % confidence" in page
+    assert f"About {show_count(found['forged_to_detect'], math.nan, math.nan).value} forged" in page
+
+
+def test_adaptive_and_plain_rates_can_be_chosen_and_told_apart(analyst):
+    for correction, rate in (("fdr", "adaptive FDR"), ("bh", "Benjamini-Hochberg")):
+        page = opened(analyst, f"/collections/homepage?correction={correction}")
+        assert f"of the detected ones are false finds ({rate})" in page
+        assert '<option value="bh"' in page
 
 
 @pytest.mark.slow
@@ -177,7 +216,9 @@ def test_the_python_of_a_view_gives_its_numbers(name, query, sample, analyst, co
     for row in shown["rows"]:
         mine = next(each for each in found.rows if each.string == row["string"])
         assert (mine.estimate, mine.std_error) == (row["estimate"], row["std_error"])
-        assert (mine.prop_low_95, mine.prop_high_95) == (row["prop_low_95"], row["prop_high_95"])
+        low = None if mine.presence_only else mine.prop_low_95
+        assert (low, mine.prop_high_95) == (row["prop_low_95"], row["prop_high_95"])
+        assert mine.raw_estimate == row["raw_estimate"]
         assert (mine.p_value, mine.adjusted_p_value) == (row["p_value"], row["adjusted_p_value"])
     assert sum(each.detected for each in found.rows) == shown["detected"]
     if "compared" in shown:
@@ -209,6 +250,8 @@ def test_results_are_kept_to_the_last_bit():
         assert type(back) is type(found)
         assert list(back.rows) == list(found.rows)
         assert back.unlisted == found.unlisted
+        assert back.forgery == found.forgery
+        assert back.forged_to_detect == found.forged_to_detect
         assert back.checks == found.checks
         assert back.warnings == found.warnings
         if given is ordinal:

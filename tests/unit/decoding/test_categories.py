@@ -5,13 +5,15 @@ from dataclasses import astuple
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy.special import betainc, ndtr
 
 from rappor import Params
 from rappor.aggregate import Counts
 from rappor.decoding.categories import decode_basic
 from rappor.decoding.closed_form import best_weights, estimate_bits
+from rappor.decoding.decode import decode
 from rappor.decoding.repeats import design_effect, shared_noise
+from rappor.decoding.result import mass
 from rappor.errors import DecodeError, ParamsError
 from rappor.mechanism import channel
 
@@ -29,6 +31,11 @@ def by_name(decoded):
     return {row.string: row for row in decoded.rows}
 
 
+def tail(ones, reports, chance):
+    """P(X >= ones) of the binomial law; between whole numbers too."""
+    return betainc(ones, reports - ones + 1, chance)
+
+
 def quiet(params, share, reports):
     """Counts without noise: each bit's expected ones, rounded."""
     p_star, q_star = map(float, channel(params))
@@ -41,42 +48,102 @@ def test_the_estimate_is_the_closed_form_over_unequal_and_empty_cohorts():
     p_star, q_star = map(float, channel(P))
     for bit, name in enumerate(NAMES):
         by_cohort = [(ONES[j, bit] - p_star * TOTALS[j]) / (q_star - p_star) for j in range(3)]
-        assert rows[name].estimate == pytest.approx(sum(by_cohort), rel=1e-12)
+        assert rows[name].raw_estimate == pytest.approx(sum(by_cohort), rel=1e-12)
         held = min(max(sum(by_cohort), 0), 5000)
         noise = held * q_star * (1 - q_star) + (5000 - held) * p_star * (1 - p_star)
         error = math.sqrt(noise) / (q_star - p_star)
         assert rows[name].std_error == pytest.approx(error, rel=1e-12)
-        assert rows[name].proportion == pytest.approx(sum(by_cohort) / 5000)
+        assert rows[name].snr == pytest.approx(sum(by_cohort) / error)
+        low, high = rows[name].interval
+        assert 0 <= low <= rows[name].estimate <= high <= 5000
+        assert rows[name].proportion == rows[name].estimate / 5000
 
 
 def test_counts_beyond_a_floats_precision_stay_exact():
     params = Params(1, 1, 1, 0.0, 0.25, 0.75)
     n = 2**61
     counts = Counts(params, [n], [[n // 4 + 1]], kind="bits")
-    assert decode_basic(counts).rows[0].estimate == 2.0
+    assert decode_basic(counts).rows[0].raw_estimate == 2.0
 
 
-def test_the_test_is_one_sided_against_the_variance_of_an_absent_category():
-    p_star, q_star = map(float, channel(P))
-    null = math.sqrt(5000 * p_star * (1 - p_star)) / (q_star - p_star)
-    for row in decode_basic(category(), NAMES).rows:
-        assert row.p_value == pytest.approx(stats.norm.sf(row.estimate / null), rel=1e-9)
+def test_the_p_value_is_the_binomial_tail_of_an_absent_category():
+    """Within 1 % of the exact tail, down to 1e-35, where a normal tail is half of it."""
+    p_star, _ = map(float, channel(P))
+    for name, row in by_name(decode_basic(category(), NAMES)).items():
+        ones = ONES.sum(axis=0)[NAMES.index(name)]
+        assert row.p_value == pytest.approx(tail(ones, 5000, p_star), rel=0.01)
 
 
-def test_rows_are_sorted_by_estimate_and_ties_by_string():
+def test_with_few_expected_ones_a_tail_is_nowhere_near_normal():
+    """Three ones where .5 are expected have a chance of 1.4 %; their z of 3.5 would say .02 %.
+
+    The tail is exact to a fifth, and never too small.
+    """
+    params = Params(4, 1, 1, 0.0, 0.005, 0.75)
+    counts = Counts(params, [100], [[3, 2, 1, 0]], kind="category")
+    for name, row in by_name(decode_basic(counts, NAMES)).items():
+        true = tail(3 - NAMES.index(name), 100, 0.005) if name != "d" else 1.0
+        assert true <= row.p_value < 1.2 * true
+
+
+def test_rows_are_sorted_by_raw_estimate_and_ties_by_string():
     counts = Counts(P, [100, 0, 0], [[60, 70, 60, 70], [0] * 4, [0] * 4], kind="category")
     found = decode_basic(counts, ["z", "d", "a", "c"])
     assert [row.string for row in found.rows] == ["c", "d", "a", "z"]
+    below = Counts(P, [100, 0, 0], [[40, 30, 50, 40], [0] * 4, [0] * 4], kind="category")
+    found = decode_basic(below, ["z", "a", "d", "c"])
+    assert [row.estimate for row in found.rows] == [0.0] * 4
+    assert [row.string for row in found.rows] == ["d", "c", "z", "a"]
 
 
-def test_estimates_are_not_clipped_but_intervals_are():
+def test_raw_estimates_are_not_clipped_but_estimates_and_intervals_are():
     counts = Counts(P, [100, 0, 0], [[0, 100, 56, 56], [0] * 4, [0] * 4], kind="category")
     rows = by_name(decode_basic(counts, NAMES))
-    assert rows["a"].estimate == pytest.approx(-450)
-    assert rows["a"].interval == (0, 0)
-    assert rows["b"].estimate == pytest.approx(350)
-    assert rows["b"].interval == (100, 100)
+    assert rows["a"].raw_estimate == pytest.approx(-450)
+    assert rows["a"].estimate == rows["a"].interval[0] == 0
+    assert rows["b"].raw_estimate == pytest.approx(350)
+    assert rows["b"].estimate == rows["b"].interval[1] == 100
     assert rows["a"].std_error > 0
+
+
+@pytest.mark.parametrize("ones", [0, 1, 5, 100, 99, 95])
+def test_counts_at_the_end_of_their_law_still_have_limits(ones):
+    """However far noise seems to have carried a count, its interval is not a point."""
+    for params in (P, Params(4, 1, 3, 0.0, 0.01, 0.9), Params(4, 1, 3, 0.0, 0.1, 0.99)):
+        counts = Counts(params, [100, 0, 0], [[ones] * 4, [0] * 4, [0] * 4], kind="category")
+        low, high = decode_basic(counts, NAMES).rows[0].interval
+        assert 0 <= low < high <= 100
+
+
+def test_what_was_not_detected_has_an_upper_limit_only():
+    """The limit T is where P(X <= x | T) is 2.5 % of P(X < x | 0): a mean cannot be below 0."""
+    p_star, q_star = map(float, channel(P))
+    found = decode_basic(category(), NAMES, correction="bonferroni")
+    quiet_rows = [row for row in found.rows if not row.detected]
+    assert {row.string for row in quiet_rows} == {"c", "d"}
+    for row in quiet_rows:
+        low, high = row.interval
+        assert low == 0
+        assert not row.presence_only
+        ones = ONES.sum(axis=0)[NAMES.index(row.string)]
+        mean = high * q_star + (5000 - high) * p_star
+        spread = math.sqrt(high * q_star * (1 - q_star) + (5000 - high) * p_star * (1 - p_star))
+        # So many reports are as good as normal, half a report between the steps.
+        seen = ndtr((ones + 0.5 - mean) / spread)
+        assert seen == pytest.approx(0.025 * (1 - tail(ones, 5000, p_star)), rel=0.02)
+
+
+def test_a_row_that_just_passed_is_known_to_be_present_and_no_more():
+    params = Params(4, 1, 1, 0.0, 0.25, 0.75)
+    found = decode_basic(
+        Counts(params, [10_000], [[2_605, 2_500, 2_500, 4_000]], kind="category"), NAMES
+    )
+    row = by_name(found)["a"]
+    assert row.detected
+    assert row.presence_only
+    assert row.interval[0] == 0 < row.estimate < row.raw_estimate < row.interval[1]
+    assert not by_name(found)["d"].presence_only
+    assert by_name(found)["d"].estimate == pytest.approx(by_name(found)["d"].raw_estimate)
 
 
 @pytest.mark.parametrize("repeated", [2, 7, 30])
@@ -84,10 +151,16 @@ def test_repeated_reports_widen_by_the_design_effect(repeated):
     once, often = (decode_basic(category(reports_per_client=r), NAMES) for r in (1, repeated))
     extra = 5000 * (repeated - 1) * shared_noise(P)
     for one, many in zip(once.rows, often.rows, strict=True):
-        assert many.estimate == one.estimate
+        assert many.raw_estimate == one.raw_estimate
         assert many.std_error**2 == pytest.approx(one.std_error**2 + extra)
-    z = [stats.norm.isf(found.rows[0].p_value) for found in (once, often)]
-    assert (z[0] / z[1]) ** 2 == pytest.approx(design_effect(P, reports_per_client=repeated))
+        assert many.interval[1] > one.interval[1]
+    effect = design_effect(P, reports_per_client=repeated)
+    expected = 5000 * float(channel(P).p_star)
+    for name, row in by_name(often).items():
+        ones = ONES.sum(axis=0)[NAMES.index(name)]
+        nearer = expected + (ones - expected) / math.sqrt(effect)
+        true = tail(nearer, 5000, float(channel(P).p_star))
+        assert row.p_value == pytest.approx(true, rel=0.01)
     assert often.scale == often.design_effect > design_effect(P, reports_per_client=repeated) - 0.01
     assert once.scale == 1
 
@@ -102,29 +175,40 @@ def test_unknown_repetition_is_said_and_is_no_failure():
     assert "do not say how many reports" in found.text
 
 
-def test_unlisted_is_what_the_categories_leave():
-    found = decode_basic(category(), NAMES[:3])
+@pytest.mark.parametrize("named", [1, 2, 3])
+def test_unlisted_is_what_the_categories_leave_and_lies_within_its_interval(named):
+    found = decode_basic(category(), NAMES[:named])
     rows = list(found.rows)
-    assert len(rows) == found.candidates == 3
-    assert found.unlisted.count == pytest.approx(5000 - sum(row.estimate for row in rows))
+    assert len(rows) == found.candidates == named
+    left = 5000 - sum(row.raw_estimate for row in rows)
+    assert left == pytest.approx([1580, -640, -1020][named - 1])
+    assert found.unlisted.count == pytest.approx(max(left, 0.0))
     assert found.unlisted.std_error == pytest.approx(
         math.sqrt(sum(row.std_error**2 for row in rows))
     )
     low, high = found.unlisted.low_95, found.unlisted.high_95
-    assert 0 <= low <= high <= 5000
+    assert 0 <= low <= found.unlisted.count <= high <= 5000
     assert found.unlisted.prop_high_95 == high / 5000
+
+
+@pytest.mark.parametrize("count", [-500.0, -5.0, 0.0, 40.0, 100.0, 105.0, 900.0])
+def test_a_mass_lies_within_its_interval_and_that_within_all_reports(count):
+    found = mass(count, 10.0, 100)
+    assert 0 <= found.low_95 <= found.count <= found.high_95 <= 100
+    assert found.count == min(max(count, 0.0), 100.0)
+    assert (found.proportion, found.prop_low_95) == (found.count / 100, found.low_95 / 100)
+    assert astuple(mass(0.0, 0.0, 0)) == (0,) * 8
 
 
 def test_a_boolean_has_two_rows_that_add_up():
     counts = Counts(Params(1, 1, 2, 0.5, 0.25, 0.75), [600, 400], [[300], [210]], kind="boolean")
     rows = by_name(decode_basic(counts))
     assert set(rows) == {"true", "false"}
-    assert rows["true"].estimate + rows["false"].estimate == pytest.approx(1000)
+    assert rows["true"].raw_estimate + rows["false"].raw_estimate == pytest.approx(1000)
     assert rows["true"].std_error == rows["false"].std_error
     p_star, q_star = map(float, channel(counts.params))
-    if_all = math.sqrt(1000 * q_star * (1 - q_star)) / (q_star - p_star)
-    z = rows["false"].estimate / if_all
-    assert rows["false"].p_value == pytest.approx(stats.norm.sf(z))
+    assert rows["true"].p_value == pytest.approx(tail(510, 1000, p_star), rel=0.01)
+    assert rows["false"].p_value == pytest.approx(tail(490, 1000, 1 - q_star), rel=0.01)
     assert astuple(decode_basic(counts).unlisted) == (0,) * 8
     assert set(by_name(decode_basic(counts, ["yes", "no"]))) == {"yes", "no"}
 
@@ -154,7 +238,7 @@ def test_one_report_is_decoded_and_called_rough():
     assert not found.detected
 
 
-@pytest.mark.parametrize("correction", ["bonferroni", "holm", "fdr", "none"])
+@pytest.mark.parametrize("correction", ["bonferroni", "holm", "fdr", "bh", "none"])
 def test_the_threshold_separates_what_is_detected(correction):
     params = Params(40, 1, 1, 0.5, 0.5, 0.75)
     rng = np.random.default_rng(11)
@@ -166,11 +250,12 @@ def test_the_threshold_separates_what_is_detected(correction):
     found = decode_basic(counts, [f"v{i}" for i in range(40)], correction=correction)
     assert 0 < len(found.detected) < 40
     for row in found.rows:
-        assert row.detected == (row.adjusted_p_value <= 0.05) == (row.estimate >= found.threshold)
+        passes = row.raw_estimate >= found.threshold
+        assert row.detected == (row.adjusted_p_value <= 0.05) == passes
     if correction in ("bonferroni", "none"):
-        null = math.sqrt(n * p_star * (1 - p_star)) / (q_star - p_star)
         tests = 40 if correction == "bonferroni" else 1
-        assert found.threshold == pytest.approx(stats.norm.isf(0.05 / tests) * null, rel=1e-6)
+        ones = n * p_star + found.threshold * (q_star - p_star)
+        assert tail(ones, n, p_star) == pytest.approx(0.05 / tests, rel=1e-3)
 
 
 def test_the_correction_is_for_all_rows():
@@ -235,7 +320,7 @@ def schedule(sizes=(40_000, 40_000, 40_000)):
 def test_groups_without_noise_give_the_common_share():
     found = by_name(decode_basic(schedule(), NAMES))
     for name, share in zip(NAMES, SHARES, strict=True):
-        assert found[name].proportion == pytest.approx(share, abs=2e-3)
+        assert found[name].raw_estimate / 120_000 == pytest.approx(share, abs=2e-3)
 
 
 def test_weights_are_within_five_percent_of_the_best_there_are():
@@ -300,10 +385,24 @@ def test_the_bound_on_shared_clients_is_at_least_any_overlap():
         exact = estimate_bits(groups, 4, overlap=table)
         assert (apart.variance < bound.variance).all()
         assert (exact.variance <= bound.variance).all()
-    assert (bound.may_overlap, apart.may_overlap) == (False, True)
-    assert "overlap" in checks(decode_basic(groups, NAMES))["repeats"].text
-    bounded = decode_basic(groups, NAMES, overlap="bound")
-    assert "overlap" not in checks(bounded)["repeats"].text
+    assert (bound.may_overlap, apart.may_overlap) == (True, False)
+
+
+def test_clients_may_have_reported_in_several_tables_unless_one_says_not():
+    groups = schedule((40_000, 10_000, 90_000))
+    found, bounded, apart = (
+        decode_basic(groups, NAMES, **more)
+        for more in ({}, {"overlap": "bound"}, {"overlap": None})
+    )
+    assert list(found.rows) == list(bounded.rows)
+    assert (by_name(found)["a"].std_error, by_name(apart)["a"].std_error) == pytest.approx(
+        [math.sqrt(estimate_bits(groups, 4, overlap=o).variance[0]) for o in ("bound", None)]
+    )
+    assert by_name(apart)["a"].std_error < by_name(found)["a"].std_error
+    assert list(decode(groups, NAMES).rows) == list(found.rows)
+    assert list(decode(groups, NAMES, overlap=None).rows) == list(apart.rows)
+    assert "several of the tables" in checks(found)["repeats"].text
+    assert "several of the tables" not in checks(apart)["repeats"].text
 
 
 def test_overlap_that_cannot_be_is_refused():

@@ -9,8 +9,9 @@ from scipy import stats
 
 from rappor import Params
 from rappor.aggregate import Counts
-from rappor.decoding.compare import compare, nearest
+from rappor.decoding.compare import compare
 from rappor.decoding.decode import decode
+from rappor.decoding.intervals import limits
 from rappor.decoding.realised_variance import realised_variance
 from rappor.errors import DecodeError
 from rappor.mechanism.predicates import Ranges
@@ -55,6 +56,10 @@ def test_rows_are_sorted_by_p_value_and_add_up(shifted):
         assert row.p_value == pytest.approx(2 * stats.norm.sf(abs(row.difference / row.std_error)))
         assert row.low_95 <= row.difference <= row.high_95
         assert row.different == (row.adjusted_p_value <= 0.05)
+        if row.different:
+            assert row.low_95 >= 0 if row.difference > 0 else row.high_95 <= 0
+        else:
+            assert row.low_95 <= 0 <= row.high_95
     assert {row.string for row in shifted.rows} == set(NAMES)
     assert shifted.rows[1:3] == list(shifted.rows)[1:3]
     assert shifted.rows[-1].string == shifted.rows.strings[-1]
@@ -150,7 +155,7 @@ def test_other_mistakes_are_refused_by_name():
     with pytest.raises(DecodeError, match="kind cannot be compared: string and category"):
         compare(counts(), Counts(PARAMS, [0] * 8, np.zeros((8, 64), int), kind="category"), NAMES)
     with pytest.raises(DecodeError, match="correction must be one of"):
-        compare(counts(), counts(), NAMES, correction="bh")
+        compare(counts(), counts(), NAMES, correction="by")
     with pytest.raises(DecodeError, match="second of the two must be Counts"):
         compare(counts(), [counts()], NAMES)
     with pytest.raises(DecodeError, match="'nobody' is not among the candidates"):
@@ -206,13 +211,51 @@ def test_bits_and_ordinals_are_compared_bit_by_bit():
     assert sum(row.difference for row in found.rows) == pytest.approx(0.0, abs=1e-9)
 
 
-def test_intervals_after_selection_are_those_of_the_truncated_law():
-    z = np.array([3.3, 3.5, 4.0, 6.0])
-    for size, mean in zip(z, nearest(z, 3.2), strict=True):
-        chosen = stats.norm.sf(3.2 - mean) + stats.norm.cdf(-3.2 - mean)
-        assert stats.norm.sf(size - mean) / chosen == pytest.approx(0.025, rel=1e-6)
-    assert nearest(np.array([20.0]), 3.2)[0] == pytest.approx(20 - 1.959964, abs=1e-5)
-    assert (np.diff(nearest(np.linspace(3.2, 8, 50), 3.2)) > 0).all()
+def two_sided(z, **more):
+    """One category whose difference is so many standard errors, next to one without any."""
+    spread = math.sqrt(2 * 3.75 + 2 * 0.25) / 100  # of the difference of two shares of a half
+    step = round(z * spread * 10_000 * 0.25 / 2)
+    one, other = bit_counts([5_000 + step, 5_000]), bit_counts([5_000 - step, 5_000])
+    return compare(one, other, ["a", "b"], **more)
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_just_above_the_threshold_only_the_side_of_a_difference_is_known(side):
+    """P < .05 needs 1.96 standard errors: at 2.1 the interval begins at 0, and ends there."""
+    row = two_sided(2.1 * side, correction="none").row("a")
+    assert row.different
+    assert row.difference * side > 0
+    near, far = (row.low_95, row.high_95)[::side]
+    assert near == 0
+    assert far * side > abs(row.difference)
+    shown = two_sided(2.1 * side, correction="none")._repr_html_()
+    assert ("higher" if side > 0 else "lower") in shown
+    assert "by at most" in shown
+
+
+@pytest.mark.parametrize("side", [1, -1])
+@pytest.mark.parametrize("z", [2.0, 2.5, 3.0, 5.0, 12.0])
+def test_intervals_after_selection_are_those_of_a_size_that_had_to_pass(side, z):
+    row = two_sided(z * side, correction="none").row("a")
+    size, error = np.array([abs(row.difference)]), np.array([row.std_error])
+    threshold = stats.norm.isf(0.025)
+    found = limits(size, error, np.ones(1, bool), threshold, 1.0)
+    ends = sorted(side * float(end[0]) for end in found[1:])
+    assert (row.low_95, row.high_95) == pytest.approx(ends, abs=1e-9)
+    if z > 11:
+        assert row.high_95 - row.low_95 == pytest.approx(2 * 1.959964 * row.std_error, rel=1e-4)
+
+
+@pytest.mark.parametrize("z", [-1.9, -0.5, 0.0, 1.0, 1.9])
+def test_a_row_that_does_not_differ_has_an_interval_around_0(z):
+    row = two_sided(z, correction="none").row("a")
+    assert not row.different
+    assert row.low_95 <= 0 <= row.high_95
+    assert row.high_95 - row.low_95 == pytest.approx(2 * 1.959964 * row.std_error)
+    # A stricter threshold leaves an ordinary interval that would not hold 0: it is moved to do so.
+    strict = two_sided(2.5, correction="bonferroni", alpha=0.001).row("a")
+    assert not strict.different
+    assert strict.low_95 == 0 < strict.difference < strict.high_95
 
 
 def test_the_table_goes_to_pandas_arrow_and_notebooks(shifted):
@@ -240,4 +283,6 @@ def test_decoding_again_with_more_candidates_needs_nothing_but_the_counts():
     low, high = second.row("added").prop_low_95, second.row("added").prop_high_95
     assert low <= 0.6 / (0.6 + sum(POPULATION.values())) <= high
     assert second.unlisted.count < first.unlisted.count - 0.5 * second.row("added").estimate
+    for found in (first, second):
+        assert 0 <= found.unlisted.low_95 <= found.unlisted.count <= found.unlisted.high_95
     assert decode(made, NAMES).unlisted == first.unlisted

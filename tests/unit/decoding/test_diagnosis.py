@@ -5,12 +5,14 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
+from scipy.special import ndtri
 
 from rappor import Params
 from rappor.aggregate import Counts
 from rappor.decoding.categories import decode_basic
 from rappor.decoding.decode import decode
-from rappor.decoding.diagnosis import diagnose
+from rappor.decoding.diagnosis import diagnose, residuals, upper_deviates
 from rappor.decoding.fit import least_squares
 from rappor.decoding.ordinal import decode_ordinal
 from support.crowd_counts import NAMES, PARAMS, POPULATION, N, counts
@@ -51,6 +53,26 @@ def test_residuals_are_standard_normal_where_nothing_is_wrong(fine):
     top = found.largest[0]
     assert abs(top.z) == np.abs(found.residuals).max()
     assert found.residuals[top.cohort, top.bit] == top.z
+
+
+def test_high_cells_are_judged_by_their_binomial_tail_where_few_ones_are_expected():
+    """800 reports in four cohorts, of which .2 % of absent bits are ones: the noise is skewed."""
+    low = Params(64, 2, 4, 0.0, 0.002, 0.9)
+    drawn = counts(params=low, reports=800, seed=3)
+    found = decode(drawn, NAMES)
+    detail = found.detail
+    plain, judged = np.nan_to_num(residuals(detail)), upper_deviates(detail)
+    shares = detail.search.seen.shares - plain * np.sqrt(detail.fit.variance.reshape(plain.shape))
+    ones = np.clip(0.002 + 0.898 * shares, 0.5 / 201, None)
+    high = np.argwhere((plain > 1.5) & (drawn.ones < 6))
+    assert len(high) >= 5
+    for cohort, bit in high:
+        sent, seen = int(drawn.totals[cohort]), int(drawn.ones[cohort, bit])
+        true = -ndtri(stats.binom.sf(seen - 1, sent, ones[cohort, bit]))
+        assert judged[cohort, bit] == pytest.approx(true, abs=0.15)
+        assert judged[cohort, bit] < plain[cohort, bit]
+    below = plain <= 1.0
+    assert (judged[below] == plain[below]).all()
 
 
 def test_the_effect_of_a_string_is_the_chi2_it_takes_with_the_same_weights(fine):

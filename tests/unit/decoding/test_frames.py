@@ -42,6 +42,36 @@ def test_columns_hold_what_the_rows_hold():
     assert columns(found, detected_only=True)["string"] == [r.string for r in found.detected]
 
 
+def present():
+    """One row that was just detected, and one that is large."""
+    ones = [np.where(np.arange(80) == 3, 2_660, np.where(np.arange(80) == 4, 4_000, 2_480))]
+    return decode_basic(Counts(PARAMS, [10_000], ones, kind="category"), NAMES)
+
+
+def test_a_row_that_is_only_present_has_no_lower_end():
+    found = present()
+    assert [row.string for row in found.detected] == ["v4", "v3"]
+    table = columns(found, detected_only=True)
+    assert table["presence_only"].tolist() == [False, True]
+    for name in ("low_95", "prop_low_95"):
+        assert table[name][0] > 0
+        assert math.isnan(table[name][1])
+    assert table["raw_estimate"] == pytest.approx([3_000, 320])
+    assert table["snr"] == pytest.approx(table["raw_estimate"] / table["std_error"])
+    assert 0 < table["estimate"][1] < 320
+    rest = columns(found)
+    assert (rest["low_95"][~rest["detected"]] == 0).all()
+    assert not rest["presence_only"][~rest["detected"]].any()
+    assert to_arrow(found).schema.field("presence_only").type == "bool"
+
+
+def test_html_says_present_where_a_size_is_not_known():
+    page = html(present())
+    assert re.search(r"<td>present</td><td>at most \d+</td>", page)
+    assert re.search(r"<td>present</td><td>at most [\d.]+\xa0%</td>", page)
+    assert re.search(r"v4</th><td>3,000</td><td>2,[89]\d0 – 3,[012]\d0</td>", page), page
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [to_arrow, to_pandas, to_polars])
 def test_every_library_gets_the_same_table(make):
@@ -93,7 +123,7 @@ def test_html_escapes_every_string():
 
 def test_html_says_what_was_found_and_what_was_not():
     page = html(decoded(reports_per_client=None))
-    assert "10 of 80 candidates detected in 10,000 reports." in page
+    assert "10 of 80 candidates detected in 10,000 reports (FDR 5\u00a0%, adaptive)." in page
     assert re.search(r"Unlisted mass: [\d.−,]+\xa0% \(", page)
     assert page.count("<tr>") == 11
     assert page.count('scope="row"') == 10

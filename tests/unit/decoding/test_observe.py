@@ -78,7 +78,30 @@ def test_a_group_without_reports_in_a_cohort_leaves_the_others():
     assert seen.shares[1] == pytest.approx(alone.shares[1])
     inside = np.full((3, 8), 0.25)
     assert seen.variance(inside)[1] == pytest.approx(alone.variance(inside)[1])
-    assert sum(group.weight for group in seen.groups).tolist() == [1, 1, 0]
+    assert sum(group.weight for group in seen.groups).tolist() == [[1] * 8, [1] * 8, [0] * 8]
+
+
+def test_weights_follow_what_each_bit_is_thought_to_hold():
+    """A bit that everybody has is best seen where q* is next to 1, a rare one where p* is low."""
+    groups = [
+        Counts(Params(8, 2, 3, 0.0, p, q), [1000] * 3, np.zeros((3, 8), int))
+        for p, q in ((0.05, 0.7), (0.3, 0.95))
+    ]
+    about = np.tile(np.linspace(0.0, 1.0, 8), (3, 1))
+    seen = observe(groups, about)
+    low, high = (group.weight for group in seen.groups)
+    assert low + high == pytest.approx(np.ones((3, 8)))
+    assert (np.diff(low, axis=1) < 0).all()
+    best = 1 / sum(1 / observe([group]).variance(about) for group in groups)
+    assert seen.variance(about) == pytest.approx(best)
+    assert (observe(groups).variance(about)[:, [0, -1]] > 1.2 * best[:, [0, -1]]).all()
+
+
+def test_one_group_has_all_the_weight_whatever_is_thought():
+    counts = Counts(PARAMS, [1000, 500, 100], np.full((3, 8), 50))
+    one, other = observe([counts]), observe([counts], np.full((3, 8), 0.9))
+    assert one.groups[0].weight.tolist() == other.groups[0].weight.tolist() == [[1.0] * 8] * 3
+    assert (one.shares == other.shares).all()
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.25, 0.5])

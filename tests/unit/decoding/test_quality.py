@@ -42,7 +42,7 @@ def test_clean_data_are_ok_in_every_respect(fine):
     assert all(check.ok for check in found.values())
     assert set(found) == {
         *("reports", "balance", "ones", "repeats", "missing", "cohorts", "fit", "groups"),
-        *("untestable", "placement"),
+        *("untestable", "placement", "bits"),
     }
     assert decode(fine, NAMES).warnings == ()
     assert found["balance"].text == "Cohorts are balanced: 25,000 reports each."

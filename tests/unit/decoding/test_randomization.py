@@ -1,12 +1,16 @@
 """The law of a score under random placement, against enumeration and against sampling."""
 
+from decimal import Decimal, localcontext
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 from scipy import stats
 
+import rappor
+from rappor import Params
 from rappor.decoding.randomization import NullScore, placement
+from rappor.simulate import simulate
 
 DISTINCT, INDEPENDENT = "rappor-v1", "google"
 
@@ -152,6 +156,89 @@ def test_deviates_rise_with_the_sum_and_end_where_the_law_ends():
     assert np.isfinite(deviates).all()
     assert (np.diff(deviates) >= 0).all()
     assert deviates[-1] == law.deviates([law.most * 2])[0]
+
+
+def saddlepoint(score, place, tilt):
+    """The sum at a tilt and the r* of its tail, in 200 digits: nothing cancels and nothing ends."""
+    with localcontext(prec=200):
+        law = [Decimal(chance) for chance in place.law.tolist()]
+        t, shrink = Decimal(tilt), Decimal(place.shrink)
+        cumulant = point = spread = Decimal(0)
+        for row in score.tolist():
+            entries = [Decimal(entry) for entry in row]
+            mean = sum(chance * entry for chance, entry in zip(law, entries, strict=True))
+            around = [(entry - mean) * shrink for entry in entries]
+            weight = [chance * (t * entry).exp() for chance, entry in zip(law, around, strict=True)]
+            total = sum(weight)
+            first = sum(w * entry for w, entry in zip(weight, around, strict=True)) / total
+            square = sum(w * entry**2 for w, entry in zip(weight, around, strict=True)) / total
+            cumulant += place.draws * total.ln()
+            point += place.draws * first
+            spread += place.draws * (square - first**2)
+        root = (2 * (t * point - cumulant)).sqrt()
+        found = root + (t * spread.sqrt() / root).ln() / root
+        centre = place.distinct * float((score @ place.law).sum())
+        return centre + float(point), float(found)
+
+
+DEEP = {
+    "smooth": (64, 16, 0.0, (3.0, 10.0, 40.0, 150.0), -140),
+    "outliers": (64, 16, 15.0, (3.0, 6.0, 10.0, 16.0), -135),
+    "many cohorts": (128, 16, 0.0, (25.0, 150.0), -250),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("m", "k", "outlier", "tilts", "deepest"), DEEP.values(), ids=DEEP)
+def test_tails_are_followed_to_the_end_of_floating_point(m, k, outlier, tilts, deepest):
+    """Log10 of the tail within 10 % of the same saddlepoint in 200 digits, down to 1e-250."""
+    score = centred(np.random.default_rng(3), m, k, outlier)
+    law, place = law_of(score, 2, DISTINCT), placement(k, 2, DISTINCT, False)
+    logs = []
+    for tilt in tilts:
+        point, deviate = saddlepoint(score, place, tilt / law.sd)
+        logs.append(stats.norm.logsf(deviate) / np.log(10))
+        for found in (law.deviate(point), law.deviates([point])[0]):
+            assert stats.norm.logsf(found) / np.log(10) == pytest.approx(logs[-1], rel=0.1)
+    assert logs == sorted(logs, reverse=True)
+    assert logs[-1] < deepest
+
+
+@pytest.mark.parametrize("outlier", [0.0, 6.0])
+def test_a_sum_beyond_the_law_is_as_unlikely_as_its_end_and_not_more(outlier):
+    """One hash in 8 cohorts of 16 bits: only the best bit of each gives the largest sum, 16**-8.
+
+    Log10 of that is met within 10 %, which is what tails are said to keep.
+    """
+    score = centred(np.random.default_rng(16), 8, 16, outlier)
+    law = law_of(score, 1, DISTINCT)
+    assert law.most == pytest.approx(score.max(axis=1).sum())
+    ends = [law.deviate(total) for total in (law.most, law.most + 1, law.most * 3)]
+    assert len(set(ends)) == 1
+    assert law.deviates([law.most, law.most * 3]) == pytest.approx(ends[:2])
+    assert stats.norm.logsf(ends[0]) == pytest.approx(-8 * np.log(16), rel=0.1)
+    below = law.deviates(np.linspace(law.most - 3 * law.sd, law.most, 50))
+    assert (np.diff(below) >= 0).all()
+
+
+@pytest.mark.slow
+def test_the_ten_strongest_strings_have_ten_different_p_values():
+    """The exponential population of the calibration (S1): a million reports, 100 strings, 100
+    absent ones. A table of p-values that ended at the same number would hide which is stronger."""
+    shares = 0.9505 ** np.arange(1, 101)
+    population = {f"v{number}": share for number, share in enumerate(shares.tolist())}
+    drawn = simulate(population, Params.preset("exponential"), 10**6, seed=1, dialect="google")
+    names = [*population, *(f"absent{number}" for number in range(100))]
+    found = rappor.decode(drawn.counts, names)
+    strongest = found.detected[:10]
+    assert len({row.p_value for row in strongest}) == 10
+    assert all(0 < row.p_value < 1e-6 for row in strongest)
+    assert (
+        np.corrcoef([np.log(row.p_value) for row in strongest], [row.snr for row in strongest])[
+            0, 1
+        ]
+        < -0.9
+    )
 
 
 def test_scores_without_spread_say_nothing():

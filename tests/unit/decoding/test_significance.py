@@ -54,11 +54,28 @@ def test_the_plain_procedure_rejects_what_scipy_does(p, alpha):
     assert found.tolist() == np.flatnonzero(stats.false_discovery_control(p) <= alpha).tolist()
 
 
+@pytest.mark.parametrize("p", [*MANY, P, np.array([0.5] * 7), np.array([0.0, 1.0, 1.0])])
+def test_bh_is_what_scipy_has_row_by_row(p):
+    assert adjust(p, "bh") == pytest.approx(stats.false_discovery_control(p, method="bh"))
+
+
+@pytest.mark.parametrize("p", MANY)
+def test_fdr_never_finds_less_than_bh(p):
+    assert (adjust(p, "fdr") <= adjust(p, "bh") + 1e-15).all()
+
+
+def test_bh_and_fdr_are_said_to_be_what_they_are():
+    assert CORRECTIONS["fdr"].rate.format(alpha="5 %") == "FDR 5 %, adaptive"
+    assert "adaptive" in CORRECTIONS["fdr"].promise
+    assert CORRECTIONS["bh"].rate.format(alpha="5 %") == "FDR 5 %, Benjamini-Hochberg"
+
+
 @pytest.mark.parametrize("p", MANY)
 def test_holm_is_never_above_bonferroni_and_none_is_below_p(p):
     assert (adjust(p, "holm") <= adjust(p, "bonferroni")).all()
     assert (adjust(p, "holm") >= p).all()
     assert (adjust(p, "fdr") >= p).all()
+    assert (adjust(p, "bh") <= adjust(p, "holm") + 1e-15).all()
 
 
 @pytest.mark.parametrize("p", MANY)
@@ -85,7 +102,7 @@ def test_what_is_given_is_not_changed(correction):
 
 
 @pytest.mark.parametrize("p", MANY)
-@pytest.mark.parametrize("correction", ["bonferroni", "holm", "none"])
+@pytest.mark.parametrize("correction", ["bonferroni", "holm", "bh", "none"])
 def test_the_cut_off_is_where_one_more_candidate_is_detected(p, correction):
     detected = adjust(p, correction) <= 0.05
     rest = np.flatnonzero(~detected)
@@ -109,7 +126,7 @@ def test_the_fdr_cut_off_is_exact_when_the_share_of_nulls_stays():
 
 
 def test_an_unknown_correction_is_refused_with_the_names():
-    with pytest.raises(DecodeError, match="one of fdr, holm, bonferroni, none; got 'bh'"):
-        check_correction("bh")
+    with pytest.raises(DecodeError, match="one of fdr, bh, holm, bonferroni, none; got 'by'"):
+        check_correction("by")
     with pytest.raises(DecodeError, match="got 'fwer'"):
         adjust(P, "fwer")

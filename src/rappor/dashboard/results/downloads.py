@@ -119,6 +119,7 @@ def _picked(decoded: Decoded, order: Any) -> Decoded:
             getattr(rows, name)[order]
             for name in (
                 "estimate",
+                "raw_estimate",
                 "std_error",
                 "low",
                 "high",

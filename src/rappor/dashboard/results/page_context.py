@@ -154,6 +154,7 @@ def page_context(
         "search_fields": query.fields(q=""),
         "show_difference": show_difference,
         "three": lambda number: show_count(number, math.nan, math.nan).value,
+        "infinity": math.inf,
         "one": lambda number: f"{number:,.1f}".replace("-", MINUS),
     }
 

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from rappor.dashboard.jobs.queue import JobResult
 from rappor.decoding.compare import Compared, Differences
 from rappor.decoding.exports import document, without_nan
+from rappor.decoding.forgery import Forgery
 from rappor.decoding.histogram import Histogram
 from rappor.decoding.quality import Check
 from rappor.decoding.result import Decoded, Mass, Rows
 from rappor.typing import FloatArray
 
-_NUMBERS = ("estimate", "std_error", "low", "high", "p_value", "adjusted_p_value")
+_NUMBERS = ("estimate", "raw_estimate", "std_error", "low", "high", "p_value", "adjusted_p_value")
 _OF_DIFFERENCES = (
     "share_one",
     "share_two",
@@ -117,7 +118,7 @@ def unpack(meta: dict[str, Any], table: bytes) -> StoredDecode:
 
 
 def _facts(found: Decoded) -> dict[str, Any]:
-    facts = document(found, every=True)
+    facts = document(found, every=True) | {"forgery": list(found.forgery)}
     del facts["rows"]
     hist = found.histogram
     if hist is not None:
@@ -188,6 +189,7 @@ def _result(facts: dict[str, Any], table: pa.Table, strings: list[str], prefix: 
         alpha=facts["alpha"],
         method=facts["method"],
         threshold=_number(facts["threshold"]),
+        forgery=Forgery(*facts["forgery"]),
         checks=_checks(facts),
         notes=tuple(facts.get("notes", ())),
     )

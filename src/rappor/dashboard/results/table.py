@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,11 +19,16 @@ Order = NDArray[np.intp]
 
 
 class TableLine(NamedTuple):
-    """One row; `other` and `gap` are those of a comparison."""
+    """One row; `other` and `gap` are those of a comparison.
+
+    `made_up` and `hidden` are how many forged reports would have made it up or would hide it.
+    """
 
     row: Row
     other: Row | None = None
     gap: Difference | None = None
+    made_up: float = math.nan
+    hidden: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,13 @@ def table_of(result: StoredDecode, query: PageQuery) -> ResultTable:
     pages = max(1, -(-len(order) // PAGE_ROWS))
     page = min(query.page, pages)
     here = order[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
-    lines = tuple(line_at(result, int(index)) for index in here)
+    made_up, hidden = result.decoded.forged_reports()
+    lines = tuple(
+        line_at(result, int(index))._replace(
+            made_up=float(made_up[index]), hidden=float(hidden[index])
+        )
+        for index in here
+    )
     return ResultTable(lines, len(order), len(result.decoded.rows), page, pages)
 
 
@@ -111,7 +123,9 @@ def _values(result: StoredDecode, column: str) -> NDArray[np.float64]:
     if column == "snr":
         nothing = np.full(len(rows), np.nan)
         error = rows.std_error
-        found: NDArray[np.float64] = np.divide(rows.estimate, error, out=nothing, where=error > 0)
+        found: NDArray[np.float64] = np.divide(
+            rows.raw_estimate, error, out=nothing, where=error > 0
+        )
         return found
     if column in ("other", "difference"):
         if result.other is None or result.compared is None:

@@ -28,7 +28,7 @@ from rappor.dashboard.page_query import Answer, PageQuery, choices, one_of, with
 from rappor.dashboard.page_state import DECODERS, PageState, begin, page_state
 from rappor.dashboard.problems import problem
 from rappor.dashboard.tables import csv_response, json_response, paged
-from rappor.dashboard.trends.period_results import PeriodResult
+from rappor.dashboard.trends.period_results import PeriodResult, TrendCell
 from rappor.dashboard.trends.trend import (
     TrendQuery,
     headline,
@@ -116,7 +116,7 @@ def as_json(context: Context, request: Request, visitor: Visitor, query: PageQue
                 "detected": result.detected,
                 "unlisted": _mass(result),
                 "rows": [
-                    {"string": line.name, **result.rows[line.name]._asdict()}
+                    {"string": line.name, **_in_file(result.rows[line.name])}
                     for line in lines
                     if line.name in result.rows
                 ],
@@ -132,7 +132,11 @@ def as_csv(context: Context, request: Request, visitor: Visitor, query: PageQuer
     """The lines of the page, one row for each period and string."""
     trend, _, known = _look(context, request, visitor, query)
     rows = [
-        (*facts, *(known[facts[0]].unlisted or (None,) * 3))
+        (
+            *facts[:4],
+            *_in_file(TrendCell(*facts[4:])).values(),
+            *(known[facts[0]].unlisted or (None,) * 3),
+        )
         for facts in _rows(trend, known, lines_of(trend, known))
     ]
     return csv_response(_HEADER, rows, f"{trend.query.collection}-trends.csv")
@@ -172,6 +176,12 @@ def _rows(
             if line.name in result.rows:
                 cell = result.rows[line.name]
                 yield (result.period, result.version, result.reports, line.name, *cell)
+
+
+def _in_file(cell: TrendCell) -> dict[str, Any]:
+    """A share as files have it: without a lower end where presence is all that is known."""
+    facts = cell._asdict()
+    return facts | {"low": None} if cell.detected and not cell.low > 0 else facts
 
 
 def _mass(result: PeriodResult) -> dict[str, float] | None:

@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from rappor.charts.numbers import show_share
+from rappor.charts.numbers import show_finding
 from rappor.charts.trends import MAX_MULTIPLES, Mark, TrendLine, TrendPoint
 from rappor.collection import Collection, days_of
 from rappor.collection.periods import period_of
@@ -19,6 +19,7 @@ from rappor.dashboard.context import Context
 from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.page_state import Freshness, PageWork, ResultReader, task_arguments
 from rappor.dashboard.trends.period_results import PeriodResult, largest, line_of, unpack
+from rappor.decoding.options import DECODER_VERSION
 
 KIND = "trend"
 DEFAULT_PERIODS = 13  # periods that are shown by default
@@ -49,6 +50,7 @@ class TrendQuery:
         """The key of its result: the same for all periods, so that the result grows with them."""
         query = self.query
         said = [
+            DECODER_VERSION,
             query.collection,
             query.dimensions,
             query.correction,
@@ -179,7 +181,7 @@ def unlisted_of(trend: TrendQuery, known: Mapping[str, PeriodResult]) -> list[Tr
         points.append(
             TrendPoint(period, None, None, None)
             if mass is None
-            else TrendPoint(period, *mass, True)
+            else TrendPoint(period, *mass, detected=True, is_mass=True)
         )
     return points if any(point.share is not None for point in points) else []
 
@@ -311,4 +313,4 @@ def _apart(one: TrendPoint, other: TrendPoint) -> bool:
 def _words(point: TrendPoint) -> str:
     if not point.detected or point.share is None or point.low is None or point.high is None:
         return "not detected"
-    return str(show_share(point.share, point.low, point.high))
+    return str(show_finding(point.share, point.low, point.high, point.detected))

@@ -83,7 +83,7 @@ def one_seed(seed: int) -> ExponentialRun:
             for name, rule in RULES.items()
         },
         truth=np.array([drawn.truth.get(name, 0) for name in NAMES], np.float64),
-        estimate=rows.estimate[order],
+        estimate=rows.raw_estimate[order],
         error=rows.std_error[order],
         p_value=rows.p_value[order],
         scale=by_method["auto"].scale,

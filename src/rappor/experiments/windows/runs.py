@@ -97,7 +97,7 @@ def _decoded(names: Sequence[str], drawn: Simulated) -> WindowsRun:
     decoded = decode_strings(drawn.counts, names)
     rows, order = decoded.rows, places(decoded, names)
     printed = rows.std_error[order]
-    estimate, error = rows.estimate[order], printed / decoded.scale**0.5
+    estimate, error = rows.raw_estimate[order], printed / decoded.scale**0.5
     truth = np.array([drawn.truth[name] for name in names], np.float64)
     off = np.abs(estimate - truth)[:_WATCHED]
     return WindowsRun(
