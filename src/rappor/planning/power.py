@@ -165,7 +165,7 @@ class Detector:
 
 def detector(params: Params, reports: float, critical: float, kind: str = "string") -> Detector:
     """The detector of a set of parameters."""
-    p_star, q_star = (float(each) for each in channel(params))
+    p_star, q_star = (float(chance) for chance in channel(params))
     return Detector(
         p_star, q_star, params.k, params.h, params.m, reports, critical, kind == "string"
     )
