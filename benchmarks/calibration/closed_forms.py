@@ -172,6 +172,12 @@ def _all() -> Sequence[ClosedForm]:
         ClosedForm("W6", "spread of a geometric law, 1,000,000", "ordinal", usual, 10**6,
                    _geometric(20)),
     ]  # fmt: skip
+    # What plan(8, inf, reports=2_000, candidates=1_000, kind="category") chooses.
+    planned = (Params(1000, 1, 1, 0.0, 0.0007585, 0.6935043),)
+    found.append(
+        ClosedForm("W13", "a planned collection at ε = 8", "category", planned, 2_000,
+                   _few(20, 1000))
+    )  # fmt: skip
     for number, phases in ((7, 2), (10, 7)):
         found += [
             ClosedForm(f"W{number}", f"boolean over {phases} phases", "boolean",
@@ -184,4 +190,6 @@ def _all() -> Sequence[ClosedForm]:
     return found
 
 
-CLOSED_FORMS = {scenario.name: scenario for scenario in _all()}
+CLOSED_FORMS = {
+    scenario.name: scenario for scenario in sorted(_all(), key=lambda each: int(each.name[1:]))
+}
