@@ -101,7 +101,8 @@ def _design(
     shape = Params(k, h, cohort_options(request, reports)[-1], 0.5, 0.5, 0.75)
 
     def score(p_star: float, q_star: float) -> float:
-        of = Detector(p_star, q_star, k, h, shape.m, reports, critical, request.kind == "string")
+        hashed = request.kind == "string"
+        of = Detector(p_star, q_star, k, h, shape.m, reports, critical, hashed, smooth=True)
         return of.detectable(request.power).frequency
 
     noise = min_noise(goal, shape, request.kind, score)
