@@ -14,6 +14,7 @@ from rappor.client.charging import ChargeDecision
 from rappor.client.transport import Answer
 from rappor.collection import Collection
 from rappor.params import Params
+from rappor.privacy.rounding import up
 from rappor.testing import MemoryCollector
 from rappor.testing.fixtures import __all__ as fixtures
 from support.client import LIMIT, Collector, FakeClock, FakeTransport, homepage
@@ -99,6 +100,15 @@ def test_the_printed_status_is_the_real_one(tmp_path: Path) -> None:
         real = str(client.status())
     minutes = re.compile(r"in about \d+ min")
     assert minutes.sub("soon", real) == minutes.sub("soon", shown[1]).strip()
+
+
+def test_the_cost_of_more_values_is_the_real_one() -> None:
+    rows = re.findall(r"^\| ([0-9]) \| ([0-9.]+) \|$", PAGE, re.MULTILINE)
+    chrome = Params.preset("chrome")
+    assert [number for number, _ in rows] == ["1", "2", "3"]
+    for number, epsilon in rows:
+        made = Collection("homepage", 1, chrome, max_values=int(number))
+        assert up(made.max_epsilon) == epsilon
 
 
 def test_every_name_of_the_testing_package_is_told() -> None:
