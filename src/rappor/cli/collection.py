@@ -24,7 +24,7 @@ from rappor.collection import (
     lint_all,
 )
 from rappor.collection.fields import PLATFORMS, SENSITIVITIES, VALUES
-from rappor.collection.lint import errors, renamed
+from rappor.collection.lint import errors, lint_text
 from rappor.collection.periods import PERIODS
 from rappor.collection.registry import definition_files
 from rappor.collection.summary import Summary, summary
@@ -320,7 +320,7 @@ def _read_all(files: list[Path]) -> tuple[list[Collection], list[LintFinding]]:
             collection = Collection.read(file)
             Registry([*collections, collection])  # refuses one version twice
             collections.append(collection)
-            findings += renamed(collection, formats.read_text(file))
+            findings += lint_text(collection, formats.read_text(file))
         except ParamsError as error:
             findings.append(
                 LintFinding(

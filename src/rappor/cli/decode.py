@@ -171,6 +171,7 @@ def show(args: argparse.Namespace, found: Decoded) -> int:
     """Write and print a result, its diagnosis if requested, and its notes and warnings."""
     from rappor.cli import result_files, result_table
     from rappor.decoding import exports
+    from rappor.decoding.quality import too_few_reports
 
     diagnosis = None
     if args.diagnose:
@@ -201,11 +202,16 @@ def show(args: argparse.Namespace, found: Decoded) -> int:
     if diagnosis is not None and not args.json:
         for line in ("", *diagnosis.lines()):
             say(line)
-    for text in (*found.notes, *found.warnings):
+    first = too_few_reports(found) if _prints_table(args) else None
+    for text in (*found.notes, *(text for text in found.warnings if text != first)):
         note(f"note: {text}")
     if args.output is not None:
         note(result_table.summary(found))
     return NOTHING if args.exit_code and not found.detected else 0
+
+
+def _prints_table(args: argparse.Namespace) -> bool:
+    return args.output is None and not args.json and args.truth is None
 
 
 def _check_kind(args: argparse.Namespace, kind: str) -> None:

@@ -123,11 +123,17 @@ def lines(outcome: DemoOutcome) -> list[str]:
         "",
         "Two more collections from the same browsers:",
         "",
+        *_too_few(found.too_few_themes),
         *_table("theme", found.themes, verdicts=False),
         "",
+        *_too_few(found.too_few_starts),
         *_table("start time, ms", found.start_ranges, verdicts=False),
         *_median(found),
     ]
+
+
+def _too_few(sentence: str | None) -> list[str]:
+    return [] if sentence is None else [sentence, ""]
 
 
 def _what_was_sent(outcome: DemoOutcome) -> list[str]:

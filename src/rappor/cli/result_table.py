@@ -13,6 +13,7 @@ from rappor.checks import plural
 from rappor.cli.output import percent, showable, table
 from rappor.decoding.exports import described, shows_all
 from rappor.decoding.options import CORRECTIONS
+from rappor.decoding.quality import too_few_reports
 
 if TYPE_CHECKING:
     from rappor.decoding.histogram import Histogram
@@ -34,7 +35,15 @@ _NONE_OF = {"string": "unlisted", "category": "in no category", "ordinal": "in n
 
 
 def lines(decoded: Decoded, *, every: bool) -> list[str]:
-    """The rows as a table: at most 50, or all with `every`."""
+    """The rows as a table: at most 50, or all with `every`.
+
+    If there are too few reports for categories or numbers, the first line says so.
+    """
+    few = too_few_reports(decoded)
+    return [*([few, ""] if few else []), *_rows(decoded, every)]
+
+
+def _rows(decoded: Decoded, every: bool) -> list[str]:
     whole = shows_all(decoded, every)
     rows: list[Row] = list(decoded.rows) if whole else decoded.detected
     one, *tested = _NOUNS[decoded.kind]

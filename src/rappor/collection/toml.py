@@ -61,6 +61,15 @@ def renamed_fields(text: str) -> tuple[str, ...]:
     return tuple(key for key in _load(text) if key in RENAMED)
 
 
+def stated_fields(text: str) -> frozenset[str]:
+    """The fields that a definition gives, under their current names; the others have defaults.
+
+    >>> sorted(stated_fields("most_values = 2"))
+    ['max_values']
+    """
+    return frozenset(_with_current_names(_load(text)))
+
+
 def _load(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)

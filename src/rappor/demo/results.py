@@ -15,6 +15,7 @@ from rappor.aggregate.stored_counts import BY_PERIOD, split, sum_cells
 from rappor.collection import Collection
 from rappor.decoding.decode import decode
 from rappor.decoding.histogram import Histogram
+from rappor.decoding.quality import too_few_reports
 from rappor.decoding.result import Decoded, Row
 from rappor.demo.definitions import HOMEPAGE, START, THEME
 from rappor.demo.population import HIJACKER, candidates
@@ -53,6 +54,8 @@ class DemoResults:
         themes: every category.
         starts: the histogram of start times.
         start_ranges: the ranges of the histogram.
+        too_few_themes: says that there are too few reports for the themes; None if they suffice.
+        too_few_starts: the same for start times.
     """
 
     homepages: Decoded
@@ -64,6 +67,8 @@ class DemoResults:
     themes: tuple[EstimateAndTruth, ...]
     starts: Histogram
     start_ranges: tuple[EstimateAndTruth, ...]
+    too_few_themes: str | None
+    too_few_starts: str | None
 
     @property
     def hijacker(self) -> EstimateAndTruth:
@@ -103,6 +108,8 @@ def decode_and_compare(data: Path, collections: Sequence[Collection], truth: Tru
         themes=_every(themes, truth.of(THEME), theme.categories or ()),
         starts=starts,
         start_ranges=_every(starts.decoded, truth.of(START), starts.labels),
+        too_few_themes=too_few_reports(themes),
+        too_few_starts=too_few_reports(starts.decoded),
     )
 
 
