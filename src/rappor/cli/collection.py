@@ -23,7 +23,7 @@ from rappor.collection import (
     lint,
     lint_all,
 )
-from rappor.collection.fields import PLATFORMS, SENSITIVITIES, VALUES
+from rappor.collection.fields import ON_EXPIRY, PLATFORMS, SENSITIVITIES, VALUES
 from rappor.collection.lint import errors, renamed
 from rappor.collection.periods import PERIODS
 from rappor.collection.registry import definition_files
@@ -97,6 +97,9 @@ def add_new(actions: Any) -> Any:
     )
     words.add_argument(
         "--expires", metavar="DATE", help="end of the collection (default: in a year)"
+    )
+    words.add_argument(
+        "--on-expiry", choices=ON_EXPIRY, help="what happens to its counts then (default: delete)"
     )
     what = parser.add_argument_group("what is collected")
     what.add_argument("--kind", choices=list(KINDS), metavar="KIND", help=", ".join(KINDS))
@@ -194,7 +197,7 @@ def _drafted(args: argparse.Namespace) -> Collection:
     for name in (
         "description", "sensitivity", "dialect", "period", "reports_per_period", "max_values",
         "max_epsilon", "group", "keep_reports_days", "expected_reports", "platform", "values",
-        "upload", "null_reports", "one_time", "budget", "account_secret",
+        "upload", "null_reports", "one_time", "budget", "account_secret", "on_expiry",
     ):  # fmt: skip
         given[name] = getattr(args, name)
     return draft(args.name, kind=kind, params=params, **given)
@@ -528,6 +531,8 @@ def _kept(collection: Collection) -> str:
     else:
         text += " No single reports."
     if collection.expires:
+        if collection.on_expiry == "keep-counts":
+            return f"{text} Single reports are deleted on {collection.expires}; counts stay."
         return f"{text} Everything is deleted on {collection.expires}."
     return f"{text} No date of deletion is set."
 

@@ -27,6 +27,7 @@ from rappor.cli.store_options import (
     verb,
 )
 from rappor.collection import Collection, Registry, check_period, period_of
+from rappor.collection.expiry import at_expiry
 from rappor.errors import DecodeError, ParamsError, StoreFull
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ def run_import(args: argparse.Namespace) -> int:
         if collection.expires is not None and collection.expires <= today():
             raise ParamsError(
                 f"{collection.name} v{collection.version} expired on {collection.expires}: its "
-                "reports are no longer counted, and retention removes its data"
+                f"reports are no longer counted; at its end {at_expiry(collection)}"
             )
         period = args.period or period_of(collection.period, today())
         check_period(collection.period, period)
