@@ -184,7 +184,8 @@ def _retention(collection: Collection, today: datetime.date) -> Iterator[LintFin
             "expired",
             "error",
             "§6.1",
-            f"The collection ended on {expires}: no report is accepted, and {at_expiry(collection)}.",
+            f"The collection ended on {expires}: no report is accepted, and "
+            f"{at_expiry(collection)}.",
             "Review it and move expires, or remove the file.",
         )
     elif (expires - today).days <= NOTICE_DAYS:

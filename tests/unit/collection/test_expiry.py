@@ -31,7 +31,13 @@ def test_the_end_is_announced_two_weeks_ahead_and_not_earlier() -> None:
 
 
 def test_the_next_end_comes_first_and_collections_that_have_ended_are_left_out() -> None:
-    every = [ending(9, "late"), ending(3, "b"), ending(3, "a"), ending(0, "gone"), ending(99, "far")]
+    every = [
+        ending(9, "late"),
+        ending(3, "b"),
+        ending(3, "a"),
+        ending(0, "gone"),
+        ending(99, "far"),
+    ]
     assert [item.name for item in expiring(every, TODAY)] == ["a", "b", "late"]
 
 
