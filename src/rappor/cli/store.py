@@ -518,10 +518,11 @@ def register_backup(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verb(
         verbs,
         "backup",
-        "copy the store to one file, even while it is in use",
-        "Write a copy of the store as it is at one moment, verify every checksum in the copy, and "
-        "only then give it its name. Protect the copy like the store itself: it holds the same "
-        "data, and retention does not delete anything from it.",
+        "copy a data folder to one file, even while it is in use",
+        "Write a copy of the store as it is at one moment, with the dashboard's accounts, "
+        "candidate lists and results; verify every checksum in the copy, and only then give it its "
+        "name. A missing folder is made. Protect the copy like the data folder itself: it holds "
+        "the same data, and retention does not delete anything from it.",
         "rappor backup --data data --output store-2026-11-16.backup",
     )
     add_data(parser)
@@ -533,18 +534,23 @@ def register_backup(verbs: Any) -> argparse.ArgumentParser:
 
 def run_backup(args: argparse.Namespace) -> int:
     """Record who makes the backup, then copy and verify."""
-    path = new_file(args.output)
+    from rappor.cli.data_backup import contents, files_document, make_folder, write
+
     with closing(open_data(args.data, read_only=False)) as store:
+        make_folder(args.output)
+        path = new_file(args.output)
         # Recorded first, as for an export.
         store.audit(actor(), "backup", path.name)
         with _naming(path):
-            store.backup(path)
+            files = write(store, args.data, path)
         cells = store.cells()
     size = path.stat().st_size
     reports = sum(cell.reports for cell in cells)
     note(f"{path}: {size:,} bytes, {len(cells):,} cells, {reports:,} reports counted; verified")
+    note(contents(files))
     if args.json:
-        say_json({"output": str(path), "bytes": size, "cells": len(cells), "reports": reports})
+        summary = {"output": str(path), "bytes": size, "cells": len(cells), "reports": reports}
+        say_json(summary | files_document(files))
     return 0
 
 
@@ -554,13 +560,18 @@ def register_restore(verbs: Any) -> argparse.ArgumentParser:
         verbs,
         "restore",
         "restore a backup into a data folder without a store",
-        "Verify a backup and copy it into a data folder. An existing store is never overwritten: "
-        "move it away first. Batches acknowledged after the backup are lost: clients do not send "
-        "them again.",
+        "Verify a backup and copy it into a data folder, with the dashboard's accounts, candidate "
+        "lists and results. An existing store is never overwritten: move it away first. Batches "
+        "acknowledged after the backup are lost: clients do not send them again.",
         "rappor restore store-2026-11-16.backup --data data",
     )
     parser.add_argument("backup", metavar="FILE", help="a file that `rappor backup` wrote")
     add_data(parser)
+    parser.add_argument(
+        "--store-only",
+        action="store_true",
+        help="leave the dashboard's file in the folder as it is",
+    )
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
     parser.set_defaults(run=run_restore)
     return parser
@@ -569,17 +580,19 @@ def register_restore(verbs: Any) -> argparse.ArgumentParser:
 def run_restore(args: argparse.Namespace) -> int:
     """Verify and copy the backup, and record who restored it."""
     need_analysis("store", "numpy")
-    from rappor.store import restore_store
+    from rappor.cli.data_backup import contents, files_document, restore
 
     with _naming(Path(args.data)):
-        restore_store(args.backup, args.data)
+        files = restore(args.backup, args.data, store_only=args.store_only)
     with closing(open_data(args.data, read_only=False)) as store:
         store.audit(actor(), "restore", args.backup.rpartition("/")[2])
         cells = store.cells()
     reports = sum(cell.reports for cell in cells)
     note(f"{args.data}: {len(cells):,} cells, {reports:,} reports counted; verified")
+    note(contents(files))
     if args.json:
-        say_json({"data": args.data, "cells": len(cells), "reports": reports})
+        summary = {"data": args.data, "cells": len(cells), "reports": reports}
+        say_json(summary | files_document(files))
     return 0
 
 
