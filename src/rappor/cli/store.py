@@ -26,8 +26,17 @@ from rappor.cli.store_options import (
     today,
     verb,
 )
-from rappor.collection import Collection, Registry, check_period, period_of
-from rappor.collection.expiry import at_expiry
+from rappor.collection import (
+    Collection,
+    ExpiryState,
+    Registry,
+    announcement,
+    check_period,
+    expiring,
+    expiry_state,
+    period_of,
+)
+from rappor.collection.expiry import NOTICE_DAYS, at_expiry, days_left
 from rappor.errors import DecodeError, ParamsError, StoreFull
 
 if TYPE_CHECKING:
@@ -80,6 +89,8 @@ def run_status(args: argparse.Namespace) -> int:
     else:
         for line in _status_lines(document):
             say(line)
+    for line in document.get("announcements", ()):
+        note(f"note: {line}")
     for problem in problems:
         note(f"problem: {problem}")
     return DAMAGED if problems else 0
@@ -105,7 +116,11 @@ def _status_document(store: Store, args: argparse.Namespace, problems: list[str]
     log = store.audit_log()
     retentions = [entry.when for entry in log if entry.action == "retain"]
     document["last_retention"] = retentions[-1] if retentions else None
-    document["collections"] = _collections(store.cells(), saved(store))
+    registry = saved(store)
+    document["collections"] = _collections(store.cells(), registry)
+    document["announcements"] = [
+        announcement(item, today()) for item in expiring(registry, today())
+    ]
     if args.audit:
         document["audit"] = [entry._asdict() for entry in log]
     return document
@@ -122,7 +137,9 @@ def _collections(cells: list[CellSummary], registry: Registry) -> list[dict[str,
                 "version": collection.version,
                 "kind": collection.kind,
                 "expires": None if collection.expires is None else collection.expires.isoformat(),
-                "expired": collection.expires is not None and collection.expires <= today(),
+                "expired": expiry_state(collection, today()) is ExpiryState.EXPIRED,
+                "days_left": days_left(collection, today()),
+                "on_expiry": collection.on_expiry,
                 "periods": len(periods),
                 "first_period": periods[0] if periods else None,
                 "last_period": periods[-1] if periods else None,
@@ -155,6 +172,8 @@ def _status_lines(document: dict[str, Any]) -> list[str]:
 
 def _status_row(row: dict[str, Any]) -> tuple[str, ...]:
     expires = f"{row['expires'] or '–'}{' (expired)' if row['expired'] else ''}"
+    if row["days_left"] is not None and 0 < row["days_left"] <= NOTICE_DAYS:
+        expires += f" (in {row['days_left']} d)"
     return (
         f"{row['collection']} v{row['version']}",
         str(row["periods"]),
