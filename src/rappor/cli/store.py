@@ -478,7 +478,7 @@ def run_retain(args: argparse.Namespace) -> int:
             note(f"note: {day} is in the future: batches whose tokens are deleted can count twice")
         done = store.retain(day, registry, dry_run=args.dry_run, actor=actor())
         if not args.dry_run:
-            _forget_results(args.data, {summary.cell[:2] for summary in store.cells()})
+            forget_results(args.data, {summary.cell[:2] for summary in store.cells()})
     if args.json:
         say_json(_retained_document(done))
     else:
@@ -491,7 +491,7 @@ def run_retain(args: argparse.Namespace) -> int:
     return 0
 
 
-def _forget_results(data: str, stored: set[tuple[str, int]]) -> None:
+def forget_results(data: str, stored: set[tuple[str, int]]) -> None:
     """Delete the dashboard's results of deleted counts; a running dashboard does this itself."""
     from rappor.dashboard.settings import STATE_FILE
 
