@@ -35,6 +35,7 @@ from rappor.cli import (
     serve,
     simulate,
     store,
+    upgrade,
 )
 from rappor.cli.arguments import UsageError
 from rappor.cli.output import note, showable
@@ -66,6 +67,7 @@ _VERBS = (
     store.register_retain,
     store.register_backup,
     store.register_restore,
+    upgrade.register,
     demo.register,
     completion.register,
 )

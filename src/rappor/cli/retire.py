@@ -17,7 +17,7 @@ from rappor.collection.expiry import at_expiry
 from rappor.collection.fields import ON_EXPIRY
 from rappor.collection.registry import definition_files
 from rappor.collection.retirement import retired, retired_text
-from rappor.errors import ParamsError, StoreError
+from rappor.errors import ParamsError
 from rappor.files import write_text
 
 if TYPE_CHECKING:
@@ -220,22 +220,11 @@ def _remind(args: argparse.Namespace) -> None:
     if args.dry_run:
         note("nothing was changed; without --dry-run, it is")
         return
-    if _collector_runs(args.data):
+    from rappor.collector.folder_lock import is_locked
+
+    if is_locked(Path(args.data).expanduser()):
         note(
             "a collector runs: make it read its files (SIGHUP, systemctl reload rappor). Until "
             "then it accepts reports of this collection; at that moment it deletes them"
         )
     note("backups and exports still have its data: delete those that should not")
-
-
-def _collector_runs(data: str) -> bool:
-    from rappor.collector.folder_lock import NAME, CollectorLock
-
-    folder = Path(data).expanduser()
-    if not (folder / NAME).exists():
-        return False
-    try:
-        CollectorLock(folder).close()
-    except (StoreError, OSError):
-        return True
-    return False

@@ -14,6 +14,7 @@ from rappor.store.archive import Companion
 
 STATE_FILE = "dashboard.sqlite"
 APPLICATION_ID = 0x52505244  # "RPRD"
+STATE_SCHEMA = 2  # the number of migrations in `state.database`
 # What a backup carries of it: all but sessions and links, which would let people in again.
 STATE = Companion(
     STATE_FILE,
