@@ -28,12 +28,14 @@ from rappor.cli import (
     demo,
     encode,
     explain,
+    keys,
     plan,
     privacy,
     reproduce,
     serve,
     simulate,
     store,
+    upgrade,
 )
 from rappor.cli.arguments import UsageError
 from rappor.cli.output import note, showable
@@ -58,12 +60,14 @@ _VERBS = (
     serve.register,
     dashboard.register,
     access.register,
+    keys.register,
     store.register_status,
     store.register_import,
     store.register_export,
     store.register_retain,
     store.register_backup,
     store.register_restore,
+    upgrade.register,
     demo.register,
     completion.register,
 )

@@ -32,7 +32,7 @@ from rappor.wire.protocol import ACCEPTANCE_DAYS
 
 STEP = 50  # reports between two releases of a cell
 FILE_NAME = "released.sqlite"
-_APPLICATION_ID = 0x52505253  # "RPRS"
+APPLICATION_ID = 0x52505253  # "RPRS"
 _GRACE_DAYS = 1  # after the last day of acceptance: unfinished commits, and clocks that differ
 _FORGET_DAYS = 2  # after that, the snapshot is deleted
 _WORD = np.dtype("<u8")
@@ -181,9 +181,9 @@ class ReleasedCounts:
                 for setting in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
                     connection.execute(f"PRAGMA {setting}").fetchall()
                 what = "a file of released counts"
-                if schema_upgrade.version_of(connection, _APPLICATION_ID, what) < len(_MIGRATIONS):
-                    schema_upgrade.migrate(connection, _MIGRATIONS, _APPLICATION_ID, what)
-                version = schema_upgrade.version_of(connection, _APPLICATION_ID, what)
+                if schema_upgrade.version_of(connection, APPLICATION_ID, what) < len(_MIGRATIONS):
+                    schema_upgrade.migrate(connection, _MIGRATIONS, APPLICATION_ID, what)
+                version = schema_upgrade.version_of(connection, APPLICATION_ID, what)
                 schema_upgrade.check_not_newer(version, _MIGRATIONS, "released counts")
                 yield connection
 
