@@ -149,6 +149,24 @@ def test_reports_too_few_for_any_page_are_decoded_with_a_note(tmp_path: Path) ->
     assert "pages show an open period from 50 reports" in found.notes[1]
 
 
+def test_a_page_says_why_it_does_not_show_the_newest_period(sample: Sample, tmp_path: Path) -> None:
+    said = f"{DAYS[1]} is the latest period with enough reports. {DAYS[2]} has too few so far."
+    with made_context(tmp_path, sample=sample) as context:
+        browser = Browser(context)
+        browser.log_in(Role.ANALYST)
+        shown = browser.get("/collections/theme").text
+        assert said in shown
+        assert f'data-usual="{DAYS[1]}"' in shown
+        assert said not in browser.get(f"/collections/theme?to={DAYS[0]}").text
+        newest = browser.get(f"/collections/theme?to={DAYS[2]}").text
+        assert "1,600 so far" in newest
+        assert said not in newest
+        compared = browser.get(f"/collections/theme?to={DAYS[0]}&vs={DAYS[1]}")
+        wait_for(lambda: all(job.over for job in context.jobs.all()))
+        compared = browser.get(f"/collections/theme?to={DAYS[0]}&vs={DAYS[1]}")
+        assert f"Differences are {DAYS[1]} minus {DAYS[0]}" in compared.text
+
+
 def test_a_sum_is_asked_for(data: Workspace) -> None:
     every, part = (
         data.view("homepage", period=period) for period in ("all", f"{DAYS[0]}..{DAYS[1]}")
