@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rappor import Params
+from rappor import Params, simulate
 from rappor.aggregate import Counts
 from rappor.decoding.decode import decode
 from rappor.decoding.diagnosis import balance_p_value, bit_table, diagnose
@@ -211,3 +211,17 @@ def test_an_empty_cohort_has_no_residuals(fine):
     assert np.isnan(table.residuals[3]).all()
     assert not np.isnan(table.residuals[[0, 1, 2, 4]]).any()
     assert (table.fitted[3] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("cohorts", "reports", "says"),
+    [(128, 10, "do not hold with 10 reports in a cohort"), (16, 2_000, "a fifth too narrow")],
+)
+def test_the_robust_fit_says_how_far_its_intervals_can_be_trusted(cohorts, reports, says):
+    sharp = Params(64, 2, cohorts, 0.0, 0.1, 0.9)
+    listed = [f"listed {number}" for number in range(40)]
+    held = {name: 0.8**rank for rank, name in enumerate(listed[:20])} | {"missing": 2.0}
+    made = simulate.counts(held, sharp, cohorts * reports, seed=3)
+    check = verdicts(made, listed)["fit"]
+    assert not check.ok
+    assert says in check.text
