@@ -268,3 +268,17 @@ def test_a_table_of_strings_has_no_sentence_before_it():
     decoded = decode(simulate.counts({"a": 1.0}, PARAMS, reports=100, seed=1), ["a", "b"])
     assert "reports" in {check.code for check in decoded.checks if not check.ok}
     assert too_few_reports(decoded) is None
+
+
+@pytest.mark.parametrize(
+    ("cohorts", "reports", "says"),
+    [(128, 10, "do not hold with 10 reports in a cohort"), (16, 2_000, "a fifth too narrow")],
+)
+def test_the_robust_fit_says_how_far_its_intervals_can_be_trusted(cohorts, reports, says):
+    sharp = Params(64, 2, cohorts, 0.0, 0.1, 0.9)
+    listed = [f"listed {number}" for number in range(40)]
+    held = {name: 0.8**rank for rank, name in enumerate(listed[:20])} | {"missing": 2.0}
+    made = simulate.counts(held, sharp, cohorts * reports, seed=3)
+    check = verdicts(made, listed)["fit"]
+    assert not check.ok
+    assert says in check.text
