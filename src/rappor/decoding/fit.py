@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _TESTED_AT = 4.0
 _STEPS = 30  # of reweighting, at most
 _SETTLED = 1e-3  # the relative change of weights at which it ends
+_LEARN_AGAIN = 10  # rounds in which the law of unlisted mass follows a change of few bits
 _SMALL_EXCESS = 0.1  # of the variance: what χ² may exceed its expectation by and mean nothing
 
 
@@ -82,14 +83,31 @@ class Fit:
         """Z^T weight: for intercept and active candidates."""
         return np.concatenate([[self.level @ weight], self.columns.T @ weight])
 
-    def evidence_if(self, bits: NDArray[np.integer], lift: float) -> FloatArray:
-        """The evidence of some bits if their residuals were higher by `lift`."""
-        if self.law is None:
-            return np.asarray(self.information[bits] * (self.residual[bits] + lift))
+    def evidence_if(self, bits: NDArray[np.integer], lift: FloatArray) -> FloatArray:
+        """The evidence of each of some bits if its residual were higher by its `lift`."""
         live = self.information[bits] > 0
+        residual = self.residual[bits] + lift
+        if self.law is None:
+            return np.where(live, self.information[bits] * residual, 0.0)
         variance = np.where(live, self.variance[bits], 1.0)
-        evidence = self.law.evidence(self.residual[bits] + lift, variance, self.tested_at)
-        return np.where(live, evidence / self.tested_at, 0.0)
+        evidence = self.law.evidence(residual, variance, self.tested_at) / self.tested_at
+        return np.where(live, evidence, 0.0)
+
+    def evidence_with(self, bits: NDArray[np.integer], lift: float) -> FloatArray:
+        """The evidence of all bits if the residuals of some were higher by `lift`.
+
+        In the robust path the law of unlisted mass is then learnt with them.
+        """
+        residual = self.residual.copy()
+        residual[bits] += lift
+        live = self.information > 0
+        if self.law is None:
+            return np.where(live, self.information * residual, 0.0)
+        seen, noise = residual[live], self.variance[live]
+        law = learn(seen, noise, self.intercept, 0.0, self.law, _LEARN_AGAIN)
+        evidence = np.zeros(len(residual))
+        evidence[live] = law.evidence(seen, noise, self.tested_at) / self.tested_at
+        return evidence
 
 
 class Others(NamedTuple):

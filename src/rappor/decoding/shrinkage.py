@@ -31,6 +31,7 @@ _MIN_CANDIDATES = 20  # that their common law can be learnt from
 _MAX_TAKEN = 0.5
 _SMALL = 0.1  # of the noise: what others may add to it and mean nothing, as for τ²
 _NEGLIGIBLE = 0.02  # standard errors of a shrunken share that is left out
+_NEAR = 1.5  # the z from which a p-value matters
 _OWN_LAW = 3.0  # the z from which a candidate's own share counts in its null law
 
 
@@ -144,13 +145,18 @@ def _p_values(search: Search, rest: Rest) -> FloatArray:
     fit = rest.fit
     pull, own = search.pull_and_information(fit)
     sums = (pull if fit.law is None else search.gather(fit.evidence)) + own * rest.back
+    if fit.law is not None:  # where evidence is no straight line, and it matters
+        near = np.flatnonzero(rest.open & (rest.z > _NEAR))
+        columns = search.design.columns(near)
+        which = np.repeat(np.arange(len(near)), np.diff(columns.indptr))
+        evidence = fit.evidence_if(columns.indices, rest.back[near][which])
+        sums[near] = np.bincount(which, evidence, minlength=len(near))
     unit = np.sqrt(rest.typical / rest.information)  # as the spread of a typical candidate
     law = search.null(fit, fit.evidence)
     deviates = law.deviates(law.centre + (sums - law.centre) * unit)
     for column in np.flatnonzero(rest.open & (rest.z > _OWN_LAW)):
         bits = search.design.columns([column]).indices
-        table = fit.evidence.copy()
-        table[bits] = fit.evidence_if(bits, float(rest.back[column]))
+        table = fit.evidence_with(bits, float(rest.back[column]))
         total = (float(table[bits].sum()) - law.centre) * float(unit[column])
         own_law = search.null(fit, table)
         deviates[column] = own_law.deviate(own_law.centre + total)
