@@ -116,6 +116,28 @@ def test_without_a_permanent_step_epsilon_infinity_is_infinite() -> None:
     assert "∞" in rappor("privacy", "--preset", "normal").stdout
 
 
+@pytest.mark.parametrize(
+    ("kind", "replaced", "zero", "words"),
+    [
+        ("string", 0.25, 0.0625, "for 25 % of clients, all bits of a value"),
+        ("category", 0.5, 0.25, "for 50 % of clients, the bit of the value"),
+        ("ordinal", 0.5, 0.25, "for 50 % of clients, the bit of the value"),
+        ("boolean", 0.5, 0.25, "for 50 % of clients that hold true"),
+        ("bits", 0.5**8, 0.25**8, "Of a value that sets all 8 bits: for 0.391 %"),
+    ],
+)
+def test_privacy_shows_deniability_for_every_kind(
+    kind: str, replaced: float, zero: float, words: str
+) -> None:
+    numbers = ("--k", "8", "--h", "2", "--m", "1", "--f", ".5", "--p", ".5", "--q", ".75")
+    found = json.loads(rappor("privacy", *numbers, "--kind", kind, "--json").stdout)
+    assert found["deniability"]["all_replaced"] == replaced
+    assert found["deniability"]["all_zero"] == zero
+    printed = rappor("privacy", *numbers, "--kind", kind).stdout
+    assert words in printed
+    assert "Neither means that nothing is learnt" in printed
+
+
 def test_privacy_table_is_the_golden_one() -> None:
     done = rappor(*["privacy", "--preset", "windows", "--reports", "1e6", "--candidates", "200"])
     assert done.stdout == (GOLDEN / "privacy-windows.txt").read_text(encoding="utf-8")

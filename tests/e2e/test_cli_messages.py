@@ -55,7 +55,7 @@ def test_the_truth_of_another_run_is_noted_and_one_table_is_printed(tmp_path: Pa
     assert "another run" not in right.stderr
     assert "is the truth of 10,000 reports, but 20,000 were decoded" in wrong.stderr
     heads = [line for line in right.stdout.splitlines() if "95 % interval" in line]
-    assert [line.split()[-2:] for line in heads] == [["truth", "verdict"]]
+    assert [line.split()[-2:] for line in heads] == [["SNR", "verdict"]]
     assert "Truth: " in right.stdout
     assert "20,000 reports, 100 candidates: " in right.stdout
 

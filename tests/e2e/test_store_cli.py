@@ -149,12 +149,24 @@ def test_a_collection_is_decoded_from_the_store(place: Path, data: Path) -> None
     done = rappor("decode", "homepage", "--data", data, *candidates, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["reports"] == 100_000
-    assert set(strings(found)) == {"a.org", "b.org", "c.org"}
-    assert f"{TODAY} added up" in done.stderr
+    assert found["reports"] == 50_000
+    assert (found["collection"], found["periods"]) == ("homepage", [str(TODAY)])
+    assert "b.org" in strings(found)
+    assert f"{TODAY}: of 2 periods, the latest with enough reports" in done.stderr
     table = rappor("decode", "homepage", "--data", data, *candidates)
     assert table.stdout.startswith("string ")
-    assert "a.org" in table.stdout
+    assert f"homepage v1, {TODAY}: 50,000 reports" in table.stdout
+
+
+def test_a_sum_over_periods_is_asked_for_and_said(place: Path, data: Path) -> None:
+    candidates = ("--candidates", place / "candidates.txt")
+    done = rappor("decode", "homepage", "--data", data, *candidates, "--json", "--period", "all")
+    found = json.loads(done.stdout)
+    assert found["reports"] == 100_000
+    assert found["periods"] == [str(TODAY - datetime.timedelta(days=1)), str(TODAY)]
+    assert set(strings(found)) == {"a.org", "b.org", "c.org"}
+    assert "2 periods added up" in done.stderr
+    assert found["notes"][0].endswith("2 periods added up")
 
 
 def test_one_period_or_a_range_of_them_is_decoded(place: Path, data: Path) -> None:
@@ -187,21 +199,30 @@ def test_the_store_decodes_as_its_exported_counts_do(
         about = ("--preset", "exponential", "--dialect", "rappor-v1", "--reports-per-client", "1")
         given = about if ending == ".csv" else ()
         other = rappor("decode", "--counts", path, *given, *candidates)
-        assert json.loads(other.stdout) == json.loads(direct.stdout)
+        about_view = {"collection", "version", "periods", "dimensions", "notes"}
+        found, wanted = (
+            {key: value for key, value in json.loads(each.stdout).items() if key not in about_view}
+            for each in (other, direct)
+        )
+        assert found == wanted
 
 
 def test_dimensions_and_periods_are_decoded_by_themselves(
     place: Path, data: Path, tmp_path: Path
 ) -> None:
     common = ("decode", "homepage", "--data", data, "--candidates", place / "candidates.txt")
-    done = rappor(*common, "--by", "country", "--json")
+    latest = json.loads(rappor(*common, "--by", "country", "--json").stdout)["results"]
+    assert {name: each["periods"] for name, each in latest.items()} == {"CH": [str(TODAY)]}
+    done = rappor(*common, "--by", "country", "--json", "--period", "all")
     results = json.loads(done.stdout)["results"]
     assert {name: each["reports"] for name, each in results.items()} == {"CH": 50_000, "NZ": 50_000}
     assert "b.org" in strings(results["CH"])
     assert "b.org" not in strings(results["NZ"])
     by_period = rappor(*common, "--by", "period")
     assert by_period.stdout.count("\nperiod ") + by_period.stdout.startswith("period ") == 2
-    done = rappor(*common, "--by", "country", "--output", tmp_path / "results.csv")
+    done = rappor(
+        *(*common, "--by", "country", "--period", "all", "--output", tmp_path / "results.csv")
+    )
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["results.CH.csv", "results.NZ.csv"]
 

@@ -60,6 +60,7 @@ def collections(draw: st.DrawFn) -> Collection:
         sensitivity=draw(st.sampled_from(["low", "medium", "high"])),
         reviews=draw(st.lists(TEXTS, max_size=2)),
         expires=draw(st.none() | st.dates()),
+        on_expiry=draw(st.sampled_from(["delete", "keep-counts"])),
         platform=draw(st.sampled_from(["device", "web"])),
         period=period,
         dimensions=draw(st.dictionaries(dimension, values, max_size=3)),

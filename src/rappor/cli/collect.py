@@ -18,8 +18,7 @@ _EXAMPLE = """examples:
   rappor collect --data data --collections collections
   rappor collect --data data --collections collections --host :: --port 443 \\
       --tls-cert chain.pem --tls-key key.pem
-  rappor collect --keys keys.json --new-key my-app
-  rappor collect --keys keys.json --new-key importer --gateway
+  rappor keys new my-app --keys keys.json
 
 The log goes to standard error, one JSON object a line. SIGTERM stops the collector, SIGHUP makes it
 reload collections and keys. docs/operate.md is the operator's guide."""
@@ -37,7 +36,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     add_options(parser)
     new = parser.add_argument_group("keys")
     new.add_argument(
-        "--new-key", metavar="NAME", help="create a key, add it to --keys, print it and exit"
+        "--new-key", metavar="NAME", help="the same as: rappor keys new NAME --keys FILE"
     )
     new.add_argument(
         "--key-for",
@@ -208,6 +207,7 @@ def _new_key(args: argparse.Namespace) -> int:
         say_json({"name": args.new_key, "role": role, "key": key})
     else:
         say(key)
+        note("rappor keys new NAME --keys FILE does the same; --new-key goes on working")
         note(f"save it now: it is not shown again, {args.keys} stores only its digest")
         if args.gateway:
             note("keep it secret: it allows any number of reports")

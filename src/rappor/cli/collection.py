@@ -1,4 +1,4 @@
-"""`rappor collection new|lint|diff|show`: write, check, compare and show definitions."""
+"""`rappor collection new|lint|diff|show|retire`: write, check, compare, show, end collections."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rappor import formats
+from rappor.cli import retire
 from rappor.cli.arguments import UsageError, add_params, count, params_from, ranges_from
 from rappor.cli.output import note, say, say_json, table
 from rappor.cli.result_files import replacing, target_of
@@ -23,7 +24,7 @@ from rappor.collection import (
     lint,
     lint_all,
 )
-from rappor.collection.fields import PLATFORMS, SENSITIVITIES, VALUES
+from rappor.collection.fields import ON_EXPIRY, PLATFORMS, SENSITIVITIES, VALUES
 from rappor.collection.lint import errors, lint_text
 from rappor.collection.periods import PERIODS
 from rappor.collection.registry import definition_files
@@ -42,10 +43,10 @@ _USUAL_Q = 0.75  # the paper's
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb and its four actions."""
+    """Add the verb and its actions."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "collection",
-        help="write, check, compare and show definitions (new, lint, diff, show)",
+        help="write, check, compare, show and end collections (new, lint, diff, show, retire)",
         description="A collection is defined in one TOML file: what clients report, who collects "
         "it, for how long, and at what cost in ε. docs/collections.md explains every field.",
         epilog="Example: rappor collection new homepage --preset windows --output homepage.toml; "
@@ -53,7 +54,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
-    for add in (add_new, _add_lint, _add_diff, _add_show):
+    for add in (add_new, _add_lint, _add_diff, _add_show, retire.add_retire):
         action: argparse.ArgumentParser = add(actions)
         action.add_argument("--json", action="store_true", help="print JSON")
         action.add_argument(
@@ -65,7 +66,9 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 
 
 def _no_action(_: argparse.Namespace) -> int:
-    raise UsageError("give an action: new, lint, diff or show (see: rappor collection --help)")
+    raise UsageError(
+        "give an action: new, lint, diff, show or retire (see: rappor collection --help)"
+    )
 
 
 # rappor collection new
@@ -97,6 +100,9 @@ def add_new(actions: Any) -> Any:
     )
     words.add_argument(
         "--expires", metavar="DATE", help="end of the collection (default: in a year)"
+    )
+    words.add_argument(
+        "--on-expiry", choices=ON_EXPIRY, help="what happens to its counts then (default: delete)"
     )
     what = parser.add_argument_group("what is collected")
     what.add_argument("--kind", choices=list(KINDS), metavar="KIND", help=", ".join(KINDS))
@@ -194,7 +200,7 @@ def _drafted(args: argparse.Namespace) -> Collection:
     for name in (
         "description", "sensitivity", "dialect", "period", "reports_per_period", "max_values",
         "max_epsilon", "group", "keep_reports_days", "expected_reports", "platform", "values",
-        "upload", "null_reports", "one_time", "budget", "account_secret",
+        "upload", "null_reports", "one_time", "budget", "account_secret", "on_expiry",
     ):  # fmt: skip
         given[name] = getattr(args, name)
     return draft(args.name, kind=kind, params=params, **given)
@@ -528,6 +534,8 @@ def _kept(collection: Collection) -> str:
     else:
         text += " No single reports."
     if collection.expires:
+        if collection.on_expiry == "keep-counts":
+            return f"{text} Single reports are deleted on {collection.expires}; counts stay."
         return f"{text} Everything is deleted on {collection.expires}."
     return f"{text} No date of deletion is set."
 

@@ -128,7 +128,7 @@ def _run(args: argparse.Namespace, interrupts: Interrupts) -> int:
         outcome = demo.collect(where, server, collections, population, today, progress, interrupts)
         progress.close()
         if keep is not None:
-            demo.write_truth(where, outcome.truth)
+            demo.write_truth(where, outcome.truth, outcome.results.period)
         if args.json:
             say_json(demo_output.document(outcome))
             return 0

@@ -8,25 +8,43 @@ from __future__ import annotations
 import errno
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rappor import files
 from rappor.cli.arguments import UsageError
 
 if TYPE_CHECKING:
+    from rappor.decoding.exports import Also
     from rappor.decoding.result import Decoded
 
 
-def write(found: Decoded, name: str, *, every: bool) -> None:
-    """Write the rows in the format of the name's suffix; "-" prints CSV."""
-    from rappor.decoding.exports import columns, csv_lines, document, write_parquet
+def write(
+    found: Decoded,
+    name: str,
+    *,
+    every: bool,
+    also: Also | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the rows in the format of the name's suffix; "-" prints CSV.
+
+    Args:
+        found: the result.
+        name: the file.
+        every: also the rows that were not detected.
+        also: further columns.
+        facts: what was decoded, for JSON.
+    """
+    from rappor.decoding.exports import Also, columns, csv_lines, document, write_parquet
+
+    also = also or Also()
 
     if name == "-":
         sys.stdout.flush()
-        for line in csv_lines(columns(found, every)):
+        for line in csv_lines(columns(found, every, also)):
             sys.stdout.buffer.write(
                 line.encode()
             )  # the bytes of a file, whatever the terminal's encoding
@@ -34,13 +52,14 @@ def write(found: Decoded, name: str, *, every: bool) -> None:
     with replacing(name) as path:
         match path.suffix.lower():
             case ".json":
-                text = json.dumps(document(found, every=every), indent=2, allow_nan=False)
+                whole = dict(facts or {}) | document(found, every=every, also=also)
+                text = json.dumps(whole, indent=2, allow_nan=False)
                 path.write_text(text + "\n", encoding="ascii")
             case ".parquet":
-                write_parquet(columns(found, every), path)
+                write_parquet(columns(found, every, also), path)
             case _:
                 with path.open("w", encoding="utf-8", newline="") as file:
-                    file.writelines(csv_lines(columns(found, every)))
+                    file.writelines(csv_lines(columns(found, every, also)))
 
 
 def draw(found: Decoded, name: str) -> None:

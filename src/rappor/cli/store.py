@@ -26,7 +26,17 @@ from rappor.cli.store_options import (
     today,
     verb,
 )
-from rappor.collection import Collection, Registry, check_period, period_of
+from rappor.collection import (
+    Collection,
+    ExpiryState,
+    Registry,
+    announcement,
+    check_period,
+    expiring,
+    expiry_state,
+    period_of,
+)
+from rappor.collection.expiry import NOTICE_DAYS, at_expiry, days_left
 from rappor.errors import DecodeError, ParamsError, StoreFull
 
 if TYPE_CHECKING:
@@ -79,6 +89,8 @@ def run_status(args: argparse.Namespace) -> int:
     else:
         for line in _status_lines(document):
             say(line)
+    for line in document.get("announcements", ()):
+        note(f"note: {line}")
     for problem in problems:
         note(f"problem: {problem}")
     return DAMAGED if problems else 0
@@ -104,7 +116,11 @@ def _status_document(store: Store, args: argparse.Namespace, problems: list[str]
     log = store.audit_log()
     retentions = [entry.when for entry in log if entry.action == "retain"]
     document["last_retention"] = retentions[-1] if retentions else None
-    document["collections"] = _collections(store.cells(), saved(store))
+    registry = saved(store)
+    document["collections"] = _collections(store.cells(), registry)
+    document["announcements"] = [
+        announcement(item, today()) for item in expiring(registry, today())
+    ]
     if args.audit:
         document["audit"] = [entry._asdict() for entry in log]
     return document
@@ -121,7 +137,9 @@ def _collections(cells: list[CellSummary], registry: Registry) -> list[dict[str,
                 "version": collection.version,
                 "kind": collection.kind,
                 "expires": None if collection.expires is None else collection.expires.isoformat(),
-                "expired": collection.expires is not None and collection.expires <= today(),
+                "expired": expiry_state(collection, today()) is ExpiryState.EXPIRED,
+                "days_left": days_left(collection, today()),
+                "on_expiry": collection.on_expiry,
                 "periods": len(periods),
                 "first_period": periods[0] if periods else None,
                 "last_period": periods[-1] if periods else None,
@@ -154,6 +172,8 @@ def _status_lines(document: dict[str, Any]) -> list[str]:
 
 def _status_row(row: dict[str, Any]) -> tuple[str, ...]:
     expires = f"{row['expires'] or '–'}{' (expired)' if row['expired'] else ''}"
+    if row["days_left"] is not None and 0 < row["days_left"] <= NOTICE_DAYS:
+        expires += f" (in {row['days_left']} d)"
     return (
         f"{row['collection']} v{row['version']}",
         str(row["periods"]),
@@ -220,7 +240,7 @@ def run_import(args: argparse.Namespace) -> int:
         if collection.expires is not None and collection.expires <= today():
             raise ParamsError(
                 f"{collection.name} v{collection.version} expired on {collection.expires}: its "
-                "reports are no longer counted, and retention removes its data"
+                f"reports are no longer counted; at its end {at_expiry(collection)}"
             )
         period = args.period or period_of(collection.period, today())
         check_period(collection.period, period)
@@ -458,7 +478,7 @@ def run_retain(args: argparse.Namespace) -> int:
             note(f"note: {day} is in the future: batches whose tokens are deleted can count twice")
         done = store.retain(day, registry, dry_run=args.dry_run, actor=actor())
         if not args.dry_run:
-            _forget_results(args.data, {summary.cell[:2] for summary in store.cells()})
+            forget_results(args.data, {summary.cell[:2] for summary in store.cells()})
     if args.json:
         say_json(_retained_document(done))
     else:
@@ -471,7 +491,7 @@ def run_retain(args: argparse.Namespace) -> int:
     return 0
 
 
-def _forget_results(data: str, stored: set[tuple[str, int]]) -> None:
+def forget_results(data: str, stored: set[tuple[str, int]]) -> None:
     """Delete the dashboard's results of deleted counts; a running dashboard does this itself."""
     from rappor.dashboard.settings import STATE_FILE
 
@@ -517,10 +537,11 @@ def register_backup(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verb(
         verbs,
         "backup",
-        "copy the store to one file, even while it is in use",
-        "Write a copy of the store as it is at one moment, verify every checksum in the copy, and "
-        "only then give it its name. Protect the copy like the store itself: it holds the same "
-        "data, and retention does not delete anything from it.",
+        "copy a data folder to one file, even while it is in use",
+        "Write a copy of the store as it is at one moment, with the dashboard's accounts, "
+        "candidate lists and results; verify every checksum in the copy, and only then give it its "
+        "name. A missing folder is made. Protect the copy like the data folder itself: it holds "
+        "the same data, and retention does not delete anything from it.",
         "rappor backup --data data --output store-2026-11-16.backup",
     )
     add_data(parser)
@@ -532,18 +553,23 @@ def register_backup(verbs: Any) -> argparse.ArgumentParser:
 
 def run_backup(args: argparse.Namespace) -> int:
     """Record who makes the backup, then copy and verify."""
-    path = new_file(args.output)
+    from rappor.cli.data_backup import contents, files_document, make_folder, write
+
     with closing(open_data(args.data, read_only=False)) as store:
+        make_folder(args.output)
+        path = new_file(args.output)
         # Recorded first, as for an export.
         store.audit(actor(), "backup", path.name)
         with _naming(path):
-            store.backup(path)
+            files = write(store, args.data, path)
         cells = store.cells()
     size = path.stat().st_size
     reports = sum(cell.reports for cell in cells)
     note(f"{path}: {size:,} bytes, {len(cells):,} cells, {reports:,} reports counted; verified")
+    note(contents(files))
     if args.json:
-        say_json({"output": str(path), "bytes": size, "cells": len(cells), "reports": reports})
+        summary = {"output": str(path), "bytes": size, "cells": len(cells), "reports": reports}
+        say_json(summary | files_document(files))
     return 0
 
 
@@ -553,13 +579,18 @@ def register_restore(verbs: Any) -> argparse.ArgumentParser:
         verbs,
         "restore",
         "restore a backup into a data folder without a store",
-        "Verify a backup and copy it into a data folder. An existing store is never overwritten: "
-        "move it away first. Batches acknowledged after the backup are lost: clients do not send "
-        "them again.",
+        "Verify a backup and copy it into a data folder, with the dashboard's accounts, candidate "
+        "lists and results. An existing store is never overwritten: move it away first. Batches "
+        "acknowledged after the backup are lost: clients do not send them again.",
         "rappor restore store-2026-11-16.backup --data data",
     )
     parser.add_argument("backup", metavar="FILE", help="a file that `rappor backup` wrote")
     add_data(parser)
+    parser.add_argument(
+        "--store-only",
+        action="store_true",
+        help="leave the dashboard's file in the folder as it is",
+    )
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
     parser.set_defaults(run=run_restore)
     return parser
@@ -568,17 +599,19 @@ def register_restore(verbs: Any) -> argparse.ArgumentParser:
 def run_restore(args: argparse.Namespace) -> int:
     """Verify and copy the backup, and record who restored it."""
     need_analysis("store", "numpy")
-    from rappor.store import restore_store
+    from rappor.cli.data_backup import contents, files_document, restore
 
     with _naming(Path(args.data)):
-        restore_store(args.backup, args.data)
+        files = restore(args.backup, args.data, store_only=args.store_only)
     with closing(open_data(args.data, read_only=False)) as store:
         store.audit(actor(), "restore", args.backup.rpartition("/")[2])
         cells = store.cells()
     reports = sum(cell.reports for cell in cells)
     note(f"{args.data}: {len(cells):,} cells, {reports:,} reports counted; verified")
+    note(contents(files))
     if args.json:
-        say_json({"data": args.data, "cells": len(cells), "reports": reports})
+        summary = {"data": args.data, "cells": len(cells), "reports": reports}
+        say_json(summary | files_document(files))
     return 0
 
 

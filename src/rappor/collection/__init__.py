@@ -2,6 +2,7 @@
 
 from rappor.collection.change import Change, DefinitionDifference, diff
 from rappor.collection.definition import Collection, Phase
+from rappor.collection.expiry import ExpiryState, announcement, expiring, expiry_state
 from rappor.collection.lint import LintFinding, lint, lint_all
 from rappor.collection.periods import check_period, days_of, period_of
 from rappor.collection.registry import Registry
@@ -10,12 +11,16 @@ __all__ = [
     "Change",
     "Collection",
     "DefinitionDifference",
+    "ExpiryState",
     "LintFinding",
     "Phase",
     "Registry",
+    "announcement",
     "check_period",
     "days_of",
     "diff",
+    "expiring",
+    "expiry_state",
     "lint",
     "lint_all",
     "period_of",

@@ -86,6 +86,12 @@ def _longer(what: str) -> Rule:
     )
 
 
+def _on_expiry(_before: str, after: str) -> tuple[str, str]:
+    if after == "delete":
+        return FREE, "counts are deleted at the end"
+    return REVIEW, "counts are kept longer than was agreed"
+
+
 def _sensitivity(before: str, after: str) -> tuple[str, str]:
     if SENSITIVITIES.index(after) > SENSITIVITIES.index(before):
         return FREE, "more care; nothing else changes"
@@ -113,6 +119,7 @@ RULES: dict[str, Rule] = {
     "max_values": _limit("values"),
     "max_epsilon": _limit("ε"),
     "expires": _longer("collected and kept"),
+    "on_expiry": _on_expiry,
     "keep_reports_days": _longer("single reports are kept"),
     "owner": _always(REVIEW, "someone else becomes responsible for the data"),
     "upload": _always(REVIEW, "reports go somewhere else"),

@@ -48,7 +48,8 @@ class Collection:
         owner: who is responsible for it.
         sensitivity: low, medium or high.
         reviews: where its reviews can be read.
-        expires: the first day on which no report is accepted and all data is deleted.
+        expires: the first day on which no report is accepted.
+        on_expiry: what happens to its data on that day: delete, or keep-counts.
         platform: device; or web, where storage may be cleared.
         dialect: how strings are placed onto bits.
         categories: the list of kind category.
@@ -82,6 +83,7 @@ class Collection:
     sensitivity: str = "medium"
     reviews: tuple[str, ...] = ()
     expires: datetime.date | None = None
+    on_expiry: str = "delete"
     platform: str = "device"
     dialect: str = "rappor-v1"
     categories: tuple[str, ...] | None = None

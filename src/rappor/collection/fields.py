@@ -24,6 +24,7 @@ from rappor.wire.protocol import MAX_DIMENSIONS, MAX_VERSION
 SENSITIVITIES = ("low", "medium", "high")
 PLATFORMS = ("device", "web")
 VALUES = ("fixed", "slow", "fast")
+ON_EXPIRY = ("delete", "keep-counts")
 MAX_DIMENSION_VALUES = 256
 MAX_EDGE_BITS = 1024
 MAX_TEXT = 4096
@@ -180,6 +181,7 @@ CHECKS: dict[str, FieldCheck] = {
     "sensitivity": one_of(*SENSITIVITIES),
     "reviews": texts,
     "expires": optional(day),
+    "on_expiry": one_of(*ON_EXPIRY),
     "platform": one_of(*PLATFORMS),
     "dialect": one_of(*DIALECTS),
     "categories": categories,

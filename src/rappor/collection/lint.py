@@ -12,6 +12,7 @@ from itertools import pairwise
 from urllib.parse import urlsplit
 
 from rappor.collection.definition import Collection
+from rappor.collection.expiry import NOTICE_DAYS, at_expiry
 from rappor.collection.periods import days_of, periods_between
 from rappor.collection.registry import Registry
 from rappor.collection.toml import RENAMED, renamed_fields, stated_fields
@@ -195,8 +196,18 @@ def _retention(collection: Collection, today: datetime.date) -> Iterator[LintFin
             "expired",
             "error",
             "§6.1",
-            f"The collection ended on {expires}: no report is accepted, and all data is deleted.",
+            f"The collection ended on {expires}: no report is accepted, and "
+            f"{at_expiry(collection)}.",
             "Review it and move expires, or remove the file.",
+        )
+    elif (expires - today).days <= NOTICE_DAYS:
+        yield say(
+            "expires-soon",
+            "warning",
+            "§6.1",
+            f"The collection ends on {expires}: from then on no report is accepted, and "
+            f"{at_expiry(collection)}.",
+            "Export what you need, or review it and move expires.",
         )
     elif (expires - today).days > FAR_DAYS:
         yield say(
@@ -205,6 +216,15 @@ def _retention(collection: Collection, today: datetime.date) -> Iterator[LintFin
             "§6.1",
             f"The collection ends on {expires}, more than two years from now.",
             "Set expires to a day within two years, and move it at the next review.",
+        )
+    if collection.on_expiry == "keep-counts":
+        yield say(
+            "counts-kept",
+            "warning",
+            "",
+            "Counts stay after the collection has ended, until somebody deletes them.",
+            'Set on_expiry to "delete", or name the day in the description and run rappor '
+            "collection retire on it.",
         )
     if collection.keep_reports_days > LONG_DAYS:
         yield say(

@@ -8,6 +8,7 @@ from typing import Any
 
 from rappor.collection.definition import Collection
 from rappor.collection.periods import periods_between
+from rappor.collection.toml import LEFT_OUT
 from rappor.errors import ParamsError
 from rappor.mechanism import Ranges
 from rappor.mechanism.kinds import check_kind
@@ -27,7 +28,8 @@ ABOUT: dict[str, str] = {
     "owner": "who is responsible for it",
     "sensitivity": "low, medium or high; high needs a review",
     "reviews": "where its reviews can be read",
-    "expires": "the first day on which no report is accepted and all data is deleted",
+    "expires": "the first day on which no report is accepted",
+    "on_expiry": "what happens to its data on that day: delete (default) or keep-counts",
     "platform": "device; or web, where storage (and the secret) may be cleared",
     "dialect": "how strings are placed onto bits",
     "categories": "the values of kind category, one bit each; their order never changes",
@@ -118,7 +120,7 @@ def commented(collection: Collection) -> str:
     absent = [
         name
         for name in (field.name for field in fields(Collection))
-        if getattr(collection, name) in (None, (), {}) and name != "reviews"
+        if getattr(collection, name) in (None, (), {}, LEFT_OUT.get(name)) and name != "reviews"
     ]
     lines += ["", "# Not used here (docs/collections.md):"]
     lines += [f"#   {name}: {ABOUT[name]}" for name in absent]

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 REQUIRED = ("name", "version", "kind", "params")
 KNOWN = frozenset({*fields.CHECKS, "params", "schedule"})
 RENAMED = {"most_values": "max_values", "most_epsilon": "max_epsilon"}  # old name -> name
+# Written only if they differ from this: older definitions keep their text.
+LEFT_OUT = {"on_expiry": "delete"}
 PHASE_KEYS = ("from", "p", "q")
 MAGNITUDE_KEYS = ("base", "low", "high")
 _LARGEST = 2**63 - 1  # the largest whole number that every TOML reader accepts
@@ -209,7 +211,7 @@ def text_of(collection: Collection) -> str:
     lines = []
     for name in fields.CHECKS:
         value = getattr(collection, name)
-        if name not in ("ranges", "dimensions") and value is not None:
+        if name not in ("ranges", "dimensions") and value not in (None, LEFT_OUT.get(name)):
             lines.append(f"{name} = {literal(value)}")
     lines += ["", "[params]", *collection.params.to_toml().splitlines()]
     if collection.ranges is not None:

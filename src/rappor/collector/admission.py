@@ -75,8 +75,8 @@ class Admitted(NamedTuple):
 def is_remembered(period: str, retained: datetime.date) -> bool:
     """Whether the tokens of all batches of a period are still in the store.
 
-    Retention deletes tokens that are 18 days old, or 24 if a collection has weeks. No batch that
-    old is accepted again, unless the clock was ahead when retention ran and has been set back.
+    Retention deletes tokens of more than 18 days ago, or 24 if a collection has weeks. No batch
+    that old is accepted again, unless the clock was ahead when retention ran and has been set back.
 
     >>> retained = datetime.date(2026, 11, 20)
     >>> [is_remembered(period, retained) for period in ("2026-11-02", "2026-11-03", "2026-W44")]

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from rappor.collection import expiry_state
 from rappor.collector import log, openapi
 from rappor.collector.admission import Admission, Admitted
 from rappor.collector.keys import Key, digest_of
@@ -217,8 +219,13 @@ class App:
             queue_batches=self.writer.batches,
             queue_bytes=self.writer.bytes,
             data=Path(self.settings.data).expanduser(),
+            collections=self._expiry_states(),
         )
         return 200, openapi.headers(CONTENT_TYPE, body), body
+
+    def _expiry_states(self) -> Counter[str]:
+        today = self.admission.today()
+        return Counter(expiry_state(item, today) for item in self.admission.registry)
 
 
 def _refuse_if_limited(seconds: int) -> None:

@@ -50,3 +50,20 @@ class CollectorLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a collector runs on a data folder. Makes no file."""
+    if fcntl is None or not (folder / NAME).exists():
+        return False
+    try:
+        descriptor = os.open(folder / NAME, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -11,16 +11,19 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from rappor import checks
 from rappor.errors import ParamsError
-from rappor.files import write_text
+from rappor.files import replacing
 
 Role = Literal["ingest", "gateway"]
 
@@ -31,7 +34,7 @@ PREFIXES: dict[Role, str] = {
 }
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_FIELDS = dict.fromkeys(("name", "sha256", "collections", "rate", "role"))
+_FIELDS = dict.fromkeys(("name", "sha256", "collections", "rate", "role", "created", "revoked"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class Key:
         collections: the collections that it may send to; empty for all.
         rate: the largest number of reports a second with this key; 0 for no limit.
         role: `ingest`, or `gateway` for batches of more than `rappor.wire.MAX_REPORTS` reports.
+        created: the day on which it was made, in UTC; empty if the file does not say.
+        revoked: the day on which it was revoked; empty while it is valid.
     """
 
     name: str
@@ -51,6 +56,8 @@ class Key:
     collections: tuple[str, ...] = ()
     rate: float = 0.0
     role: Role = "ingest"
+    created: str = ""
+    revoked: str = ""
 
     def opens(self, collection: str) -> bool:
         """Whether it may send to a collection."""
@@ -63,16 +70,21 @@ def digest_of(key: bytes) -> str:
 
 
 def read_keys(path: str | Path) -> dict[str, Key]:
-    """Read the keys of a file, by digest, or ParamsError.
+    """The valid keys of a file, by digest, or ParamsError."""
+    return {key.digest: key for key in list_keys(path) if not key.revoked}
+
+
+def list_keys(path: str | Path) -> list[Key]:
+    """All keys of a file, also revoked ones, or ParamsError.
 
     The file is JSON: {"keys": [{"name": …, "sha256": …, "collections": […], "rate": …,
-    "role": …}, …]}. The last three are optional.
+    "role": …, "created": …, "revoked": …}, …]}. Only the first two are required.
     """
     file = Path(path).expanduser()
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ParamsError(f"{file}: no such file of keys (--new-key NAME makes it)") from None
+        raise ParamsError(f"{file}: no such file of keys (rappor keys new NAME makes it)") from None
     except ValueError:
         raise ParamsError(f"{file}: not a JSON document") from None
     if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
@@ -84,7 +96,7 @@ def read_keys(path: str | Path) -> dict[str, Key]:
     names = [key.name for key in keys]
     if len(set(names)) < len(names):
         raise ParamsError(f"{file}: two keys have one name")
-    return {key.digest: key for key in keys}
+    return keys
 
 
 def _key(entry: Any) -> Key:
@@ -101,7 +113,16 @@ def _key(entry: Any) -> Key:
         rate = checks.positive("rate", rate)
     if not isinstance(role, str) or role not in PREFIXES:
         raise ParamsError(f"role of a key must be one of {', '.join(PREFIXES)}")
-    return Key(_name(name), digest, tuple(collections), float(rate), role)
+    created, revoked = (_day(field, entry.get(field, "")) for field in ("created", "revoked"))
+    return Key(_name(name), digest, tuple(collections), float(rate), role, created, revoked)
+
+
+def _day(field: str, text: Any) -> str:
+    """A day as text; empty if there is none."""
+    try:
+        return text if text == "" else date.fromisoformat(text).isoformat()
+    except (TypeError, ValueError):
+        raise ParamsError(f"{field} of a key must be a day such as 2026-11-16") from None
 
 
 def _name(name: object) -> str:
@@ -122,22 +143,60 @@ def new_key(
     """Make a key, add its digest to the file (created with mode 0600 if missing), and return it."""
     file = Path(path).expanduser()
     _name(name)
-    known = read_keys(file) if file.exists() else {}
-    if any(key.name == name for key in known.values()):
-        raise ParamsError(f"{file}: there is a key {name} already; take its entry out first")
-    key = PREFIXES[role] + base64.urlsafe_b64encode(secrets.token_bytes(18)).decode("ascii")
-    entries = [*known.values(), Key(name, digest_of(key.encode()), collections, rate, role)]
-    document = {
-        "keys": [
-            {
-                "name": entry.name,
-                "sha256": entry.digest,
-                "collections": list(entry.collections),
-                "rate": entry.rate,
-                "role": entry.role,
-            }
-            for entry in entries
-        ]
-    }
-    write_text(file, json.dumps(document, indent=2) + "\n", private=True)
-    return key
+    known = list_keys(file) if file.exists() else []
+    for key in known:
+        if key.name == name:
+            was = (
+                f"was a key {name}, revoked on {key.revoked}" if key.revoked else f"is a key {name}"
+            )
+            raise ParamsError(f"{file}: there {was}; choose another name, such as {name}-2")
+    secret = PREFIXES[role] + base64.urlsafe_b64encode(secrets.token_bytes(18)).decode("ascii")
+    made = Key(name, digest_of(secret.encode()), collections, rate, role, _today())
+    _write(file, [*known, made])
+    return secret
+
+
+def revoke_key(path: str | Path, name: str) -> Key:
+    """Mark a key as revoked, so that no collector accepts it after its next reload.
+
+    The entry stays: its name is not used again, and the day of the revocation can be read.
+
+    Raises:
+        ParamsError: there is no such key, or it is revoked already.
+    """
+    file = Path(path).expanduser()
+    known = list_keys(file)
+    found = [key for key in known if key.name == name]
+    if not found:
+        listed = ", ".join(key.name for key in known) or "none"
+        raise ParamsError(f"{file}: there is no key {checks.show(name)}; it has: {listed}")
+    if found[0].revoked:
+        raise ParamsError(f"{file}: {name} was revoked on {found[0].revoked}")
+    revoked = replace(found[0], revoked=_today())
+    _write(file, [revoked if key.name == name else key for key in known])
+    return revoked
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+def _write(file: Path, keys: list[Key]) -> None:
+    """Replace the file. Its owner stays, so that root can edit the file of a service."""
+    owner = file.stat() if file.exists() else None
+    entries = []
+    for key in keys:
+        entry: dict[str, Any] = {
+            "name": key.name,
+            "sha256": key.digest,
+            "collections": list(key.collections),
+            "rate": key.rate,
+            "role": key.role,
+        }
+        days = {"created": key.created, "revoked": key.revoked}
+        entries.append(entry | {field: day for field, day in days.items() if day})
+    with replacing(file, private=True) as draft:
+        draft.write_text(json.dumps({"keys": entries}, indent=2) + "\n", encoding="utf-8")
+        if owner is not None:
+            with suppress(OSError):
+                os.chown(draft, owner.st_uid, owner.st_gid)

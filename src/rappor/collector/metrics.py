@@ -1,12 +1,14 @@
 """What the process counts about itself, for Prometheus.
 
-Only totals: nothing by collection, period or address. The page tells how busy a collector is and
-nothing about the reports.
+Only totals: nothing by collection, period or address. The page tells how busy a collector is, how
+many collections are about to end, and nothing about the reports.
 """
 
 from __future__ import annotations
 
+import platform
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from prometheus_client import (
@@ -18,8 +20,15 @@ from prometheus_client import (
     generate_latest,
 )
 
+from rappor._version import __version__
+from rappor.collection import ExpiryState
+from rappor.collection.expiry import NOTICE_DAYS
+from rappor.store.sqlite.schema import MIGRATIONS
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 COMMIT_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+SCHEMA = len(MIGRATIONS)  # of a store that this version writes
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # no time of the start on the page
 
@@ -69,8 +78,24 @@ class Metrics:
         """
         return int(self.registry.get_sample_value(name, labels) or 0)
 
-    def text(self, *, healthy: bool, queue_batches: int, queue_bytes: int, data: Path) -> bytes:
-        """The counters and the present state, in Prometheus' text format."""
+    def text(
+        self,
+        *,
+        healthy: bool,
+        queue_batches: int,
+        queue_bytes: int,
+        data: Path,
+        collections: Mapping[str, int] | None = None,
+    ) -> bytes:
+        """The counters and the present state, in Prometheus' text format.
+
+        Args:
+            healthy: whether batches can be stored.
+            queue_batches: the number of batches that wait for a commit.
+            queue_bytes: their bytes.
+            data: the data folder.
+            collections: the number of collections in each `ExpiryState`.
+        """
         gauges: dict[str, tuple[str, float]] = {
             "rappor_healthy": ("1 while batches can be stored.", int(healthy)),
             "rappor_queue_batches": ("Batches that wait for a commit.", queue_batches),
@@ -79,6 +104,21 @@ class Metrics:
         present = CollectorRegistry()
         for name, (about, value) in (gauges | _disk(data)).items():
             Gauge(name, about, registry=present).set(value)
+        states = Gauge(
+            "rappor_collections",
+            f"Collections by state; expiring: they end within {NOTICE_DAYS} days.",
+            ["state"],
+            registry=present,
+        )
+        for state in ExpiryState:
+            states.labels(state).set((collections or {}).get(state, 0))
+        build = Gauge(
+            "rappor_build_info",
+            "1; the labels name the versions of rappor, Python and the store's schema.",
+            ["version", "python", "schema"],
+            registry=present,
+        )
+        build.labels(__version__, platform.python_version(), str(SCHEMA)).set(1)
         return generate_latest(self.registry) + generate_latest(present)
 
 

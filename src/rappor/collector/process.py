@@ -24,7 +24,16 @@ from typing import Any
 
 import uvicorn
 
-from rappor.collection import Collection, Registry, diff, lint_all
+from rappor.collection import (
+    Collection,
+    ExpiryState,
+    Registry,
+    announcement,
+    diff,
+    expiring,
+    expiry_state,
+    lint_all,
+)
 from rappor.collector import log
 from rappor.collector.admission import Admission, Today, utc_today
 from rappor.collector.app import App
@@ -183,6 +192,8 @@ class Collector(uvicorn.Server):
                 return
             before = self.app.admission
             self.app.admission = Admission(registry, before.today, before.retained)
+            if _expired(registry, before.today()) - _expired(before.registry, before.today()):
+                self._retained_on = None  # do not wait until tomorrow to delete what has ended
             self.app.keys = keys
             log.event("reloaded", collections=len(registry.all()))
             warn_of(registry, self.app.admission.today())
@@ -241,6 +252,8 @@ class Collector(uvicorn.Server):
             cells=len(removed.count_cells),
             tokens=removed.tokens,
         )
+        for collection in expiring(admission.registry, today):
+            log.event("expires-soon", logging.WARNING, text=announcement(collection, today))
 
     def _probe(self, _: Store) -> None:
         """Check for free space, so that the health check recovers without traffic."""
@@ -295,6 +308,15 @@ def save_definitions(store: Store, registry: Registry) -> None:
             )
     for collection in registry.all():
         store.save_definition(collection.to_toml(), actor=ACTOR)
+
+
+def _expired(registry: Registry, today: datetime.date) -> set[tuple[str, int]]:
+    """The names and versions that have expired."""
+    return {
+        (collection.name, collection.version)
+        for collection in registry
+        if expiry_state(collection, today) is ExpiryState.EXPIRED
+    }
 
 
 def warn_of(registry: Registry, today: datetime.date) -> None:

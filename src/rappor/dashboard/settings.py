@@ -10,8 +10,21 @@ from urllib.parse import urlencode, urlsplit
 
 from rappor import checks
 from rappor.errors import ParamsError
+from rappor.store.archive import Companion
 
 STATE_FILE = "dashboard.sqlite"
+APPLICATION_ID = 0x52505244  # "RPRD"
+STATE_SCHEMA = 2  # the number of migrations in `state.database`
+# What a backup carries of it: all but sessions and links, which would let people in again.
+STATE = Companion(
+    STATE_FILE,
+    APPLICATION_ID,
+    left_out=("DELETE FROM sessions", "DELETE FROM links"),
+    figures={
+        "accounts": "SELECT count(*) FROM accounts WHERE revoked IS NULL",
+        "candidate lists": "SELECT count(DISTINCT collection) FROM candidates",
+    },
+)
 DEFAULT_PORT = 8766
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 

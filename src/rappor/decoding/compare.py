@@ -61,6 +61,9 @@ def compare(
 ) -> Compared:
     """Which candidates have another share in one collection of reports than in another.
 
+    A difference is the share in `one` minus the share in `other`. Give the newer counts first, as
+    the command and the pages do: then a string that became more frequent has a difference above 0.
+
     The two must not share reports. Where the same clients reported in both (two periods), their
     noise is the same in part, and the test is on the safe side: the variance of a difference is
     smaller than assumed by a factor of 1 - ρ or less (`rappor.decoding.repeats.rho`; .95 for
@@ -68,8 +71,9 @@ def compare(
     counts that happened to be realised. All M candidates are tested and corrected for.
 
     Args:
-        one: the first counts.
-        other: the second; kind, dialect, k, h and m must agree, f, p and q may differ.
+        one: the newer counts.
+        other: the older ones, or others to compare with; kind, dialect, k, h and m must agree, f,
+            p and q may differ.
         candidates: as for `decode`.
         dialect: how clients place strings; default: the dialect of the counts.
         correction: "fdr", "bh", "holm", "bonferroni" or "none".
@@ -345,6 +349,7 @@ class Compared:
         robust: whether heavy strings are missing from the list in either, so that both were fitted
             by the robust path.
         untestable: candidates that the strings found in either explain away; their p-value is 1.
+        names: what the first and the second are, in words.
         checks: whether both results are good; see `Decoded.checks`.
         notes: what was done to the input, in plain English.
     """
@@ -356,8 +361,9 @@ class Compared:
     untestable: tuple[str, ...]
     kind: str
     dialect: str | None
-    correction: str
+    correction: Correction
     alpha: float
+    names: tuple[str, str] = ("First", "Second")
     checks: tuple[Check, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
 
@@ -399,7 +405,13 @@ class Compared:
             *self.notes,
             *self.warnings,
         ]
-        head = ("String", "First", "Second", "Difference", "95 % interval", "Adjusted p-value")
+        head = (
+            "String",
+            *map(escaping.escape, self.names),
+            "Difference",
+            "95 % interval",
+            "Adjusted p-value",
+        )
         cells = "".join(f'<th scope="col">{name}</th>' for name in head)
         body = "".join(_html_row(row) for row in different[:_MAX_ROWS])
         if not different:

@@ -153,7 +153,7 @@ class Rows(Sequence[Row]):
     def __getitem__(self, index: slice) -> list[Row]: ...
     def __getitem__(self, index: int | slice) -> Row | list[Row]:
         if isinstance(index, slice):
-            return [self.row(each) for each in range(*index.indices(len(self)))]
+            return [self.row(place) for place in range(*index.indices(len(self)))]
         return self.row(range(len(self))[index])
 
     def __iter__(self) -> Iterator[Row]:

@@ -32,7 +32,7 @@ from rappor.wire.protocol import ACCEPTANCE_DAYS
 
 STEP = 50  # reports between two releases of a cell
 FILE_NAME = "released.sqlite"
-_APPLICATION_ID = 0x52505253  # "RPRS"
+APPLICATION_ID = 0x52505253  # "RPRS"
 _GRACE_DAYS = 1  # after the last day of acceptance: unfinished commits, and clocks that differ
 _FORGET_DAYS = 2  # after that, the snapshot is deleted
 _WORD = np.dtype("<u8")
@@ -126,6 +126,34 @@ class ReleasedCounts:
         exact = store.counts(collection, version, periods=sorted(closed)) if closed else []
         return sorted([*exact, *self._snapshots(collection, version, wanted - closed)], key=_key)
 
+    def as_shown(
+        self, store: Store, today: date, collection: str, version: int
+    ) -> tuple[list[StoredCounts], dict[CellKey, int]]:
+        """What pages show of a version from their next look on; releases and writes nothing.
+
+        Commands read this, so that they give the numbers of the pages.
+
+        Returns:
+            The counts by cell, and how many stored reports of which cells they leave out.
+        """
+        released = self._released()
+        exact: list[CellKey] = []
+        waiting: dict[CellKey, int] = {}
+        for cell in store.cells():
+            key = cell.cell
+            if key[:2] != (collection, version):
+                continue
+            more = cell.reports - released.get(key, 0)
+            if is_closed(key.period, today) or more >= STEP:
+                exact.append(key)
+            else:
+                waiting[key] = max(more, 0)
+        periods = {key.period for key in waiting}
+        snapshots = self._snapshots(collection, version, periods)
+        shown = [counts for counts in snapshots if counts.cell in waiting]
+        left_out = {key: more for key, more in waiting.items() if more}
+        return sorted([*store.counts_of(exact), *shown], key=_key), left_out
+
     def forget(self, live: Iterable[CellKey]) -> None:
         """Delete the snapshots of all other cells: retention has removed those."""
         if self.path.exists():
@@ -181,9 +209,9 @@ class ReleasedCounts:
                 for setting in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
                     connection.execute(f"PRAGMA {setting}").fetchall()
                 what = "a file of released counts"
-                if schema_upgrade.version_of(connection, _APPLICATION_ID, what) < len(_MIGRATIONS):
-                    schema_upgrade.migrate(connection, _MIGRATIONS, _APPLICATION_ID, what)
-                version = schema_upgrade.version_of(connection, _APPLICATION_ID, what)
+                if schema_upgrade.version_of(connection, APPLICATION_ID, what) < len(_MIGRATIONS):
+                    schema_upgrade.migrate(connection, _MIGRATIONS, APPLICATION_ID, what)
+                version = schema_upgrade.version_of(connection, APPLICATION_ID, what)
                 schema_upgrade.check_not_newer(version, _MIGRATIONS, "released counts")
                 yield connection
 

@@ -46,7 +46,8 @@ def test_every_changed_field_is_told_with_what_it_needs() -> None:
     told = {row[0]: set(re.findall(r"`(\w+)`", row[1])) for row in rows("Changes")}
     always = {FREE: set(), REVIEW: set(), VERSION: set()}
     for name, rule in RULES.items():
-        for pair in ((1, 2), (2, 1)) if name not in ("sensitivity",) else (("low", "high"),):
+        words = {"sensitivity": ("low", "high"), "on_expiry": ("delete", "keep-counts")}
+        for pair in (words[name],) if name in words else ((1, 2), (2, 1)):
             always[rule(*pair)[0]].add(name)
     assert told["a new version, refused without"] == always[VERSION]
     assert told["a review"] >= always[REVIEW] - {"sensitivity"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rappor.collector.folder_lock import NAME, CollectorLock
+from rappor.collector.folder_lock import NAME, CollectorLock, is_locked
 from rappor.errors import StoreError
 
 HOLDER = """
@@ -27,7 +27,10 @@ def test_a_folder_is_claimed_once(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="another collector"):
         CollectorLock(tmp_path / "data")
     CollectorLock(tmp_path / "other").close()
+    assert is_locked(tmp_path / "data")
     first.close()
+    assert not is_locked(tmp_path / "data")
+    assert not is_locked(tmp_path / "none")
     CollectorLock(tmp_path / "data").close()
 
 

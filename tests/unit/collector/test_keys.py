@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rappor.collector.keys import digest_of, new_key, read_keys
+from rappor.collector.keys import digest_of, list_keys, new_key, read_keys, revoke_key
 from rappor.errors import ParamsError
 
 
@@ -38,6 +38,8 @@ def test_a_key_has_144_bits_of_the_systems_randomness(tmp_path: Path) -> None:
         '{"keys": [{"name": "a", "sha256": "' + 64 * "0" + '", "rate": NaN}]}',
         '{"keys": [{"name": "a", "sha256": "' + 64 * "0" + '", "more": 1}]}',
         '{"keys": [{"name": "a", "sha256": "' + 64 * "0" + '", "collections": "b"}]}',
+        '{"keys": [{"name": "a", "sha256": "' + 64 * "0" + '", "revoked": true}]}',
+        '{"keys": [{"name": "a", "sha256": "' + 64 * "0" + '", "created": "soon"}]}',
     ],
 )
 def test_a_bad_file_of_keys_is_refused_by_name(tmp_path: Path, text: str) -> None:
@@ -48,5 +50,29 @@ def test_a_bad_file_of_keys_is_refused_by_name(tmp_path: Path, text: str) -> Non
 
 
 def test_a_missing_file_of_keys_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(ParamsError, match="--new-key"):
+    with pytest.raises(ParamsError, match="rappor keys new NAME"):
         read_keys(tmp_path / "none.json")
+
+
+def test_a_revoked_key_opens_nothing_and_its_name_is_not_used_again(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    secret, other = new_key(file, "app"), new_key(file, "other")
+    assert revoke_key(file, "app").revoked
+    assert digest_of(secret.encode()) not in read_keys(file)
+    assert digest_of(other.encode()) in read_keys(file)
+    assert [(key.name, bool(key.revoked)) for key in list_keys(file)] == [
+        ("app", True),
+        ("other", False),
+    ]
+    with pytest.raises(ParamsError, match="was a key app, revoked on"):
+        new_key(file, "app")
+    with pytest.raises(ParamsError, match="was revoked on"):
+        revoke_key(file, "app")
+    with pytest.raises(ParamsError, match="it has: app, other"):
+        revoke_key(file, "none")
+
+
+def test_a_file_from_before_the_days_were_kept_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    file.write_text('{"keys": [{"name": "a", "sha256": "' + 64 * "0" + '"}]}')
+    assert [(key.created, key.revoked) for key in list_keys(file)] == [("", "")]

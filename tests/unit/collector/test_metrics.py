@@ -1,10 +1,12 @@
 """The page of metrics."""
 
 from pathlib import Path
+from platform import python_version
 
 from prometheus_client import REGISTRY, parser
 
-from rappor.collector.metrics import Metrics
+from rappor._version import __version__
+from rappor.collector.metrics import SCHEMA, Metrics
 
 
 def values(text: bytes) -> dict[tuple[str, ...], float]:
@@ -39,6 +41,8 @@ def test_the_page_has_the_collectors_own_metrics_only(tmp_path: Path) -> None:
     assert page["rappor_batches_total", "accepted"] == 0
     assert {name for name, *_ in page} == {
         "rappor_batches_total",
+        "rappor_build_info",
+        "rappor_collections",
         "rappor_commit_seconds_bucket",
         "rappor_commit_seconds_count",
         "rappor_commit_seconds_sum",
@@ -50,6 +54,18 @@ def test_the_page_has_the_collectors_own_metrics_only(tmp_path: Path) -> None:
         "rappor_store_bytes",
     }
     assert not [family for family in REGISTRY.collect() if family.name.startswith("rappor")]
+
+
+def test_the_page_names_the_build_and_counts_collections_that_are_about_to_end(
+    tmp_path: Path,
+) -> None:
+    text = Metrics().text(
+        healthy=True, queue_batches=0, queue_bytes=0, data=tmp_path, collections={"expiring": 2}
+    )
+    page = values(text)
+    assert page["rappor_collections", "expiring"] == 2
+    assert page["rappor_collections", "expired"] == 0
+    assert page["rappor_build_info", python_version(), str(SCHEMA), __version__] == 1
 
 
 def test_metrics_do_without_a_folder(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import datetime
 import json
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,57 @@ def test_an_empty_folder_of_collections_is_said(capsys):
     log.set_up("info")
     process.warn_of(Registry([]), MONDAY)
     assert json.loads(capsys.readouterr().err)["event"] == "no-collections"
+
+
+class Untouched:
+    """A store from which retention removes nothing."""
+
+    def retain(self, today: datetime.date, _: Registry) -> RetentionResult:
+        return RetentionResult(today, settled=True)
+
+    def audit(self, *_: str) -> None: ...
+
+    def audit_log(self) -> list[AuditEntry]:
+        return []
+
+    def definitions(self) -> list[str]:
+        return []
+
+    def save_definition(self, *_: str, **__: str) -> bool:
+        return True
+
+
+@pytest.mark.usefixtures("logging_restored")
+def test_an_end_that_is_near_is_logged_with_each_retention(tmp_path: Path, capsys) -> None:
+    log.set_up("info")
+    soon = MONDAY + datetime.timedelta(days=14)
+    near = Collection("homepage", 1, Params.preset("windows"), expires=soon)
+    settings = CollectorSettings(tmp_path / "data", tmp_path / "collections")
+    collector = process.Collector(settings, Untouched(), Registry([near]), lambda: MONDAY)  # type: ignore[arg-type]
+    collector._retain(Untouched())  # type: ignore[arg-type]
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    said = [line["text"] for line in lines if line["event"] == "expires-soon"]
+    assert said == [
+        "homepage v1 expires on 2026-11-30, in 14 days: from then on no report is accepted, and "
+        "all its counts and reports are deleted"
+    ]
+
+
+@pytest.mark.parametrize(("expires", "again"), [(MONDAY, True), (None, False)])
+def test_retention_runs_again_after_a_reload_that_ends_a_collection(
+    tmp_path: Path, expires: datetime.date | None, again: bool
+) -> None:
+    folder = tmp_path / "collections"
+    folder.mkdir()
+    before = Collection("homepage", 1, Params.preset("windows"))
+    changed = replace(before, expires=expires)
+    (folder / "homepage.toml").write_text(changed.to_toml())
+    settings = CollectorSettings(tmp_path / "data", folder)
+    collector = process.Collector(settings, Untouched(), Registry([before]), lambda: MONDAY)  # type: ignore[arg-type]
+    collector._retained_on = MONDAY
+    collector.writer.ask = lambda _, task: task(Untouched())  # type: ignore[method-assign]
+    collector.reload()
+    assert (collector._retained_on is None) is again
 
 
 @pytest.mark.parametrize("settled", [True, False])

@@ -167,3 +167,18 @@ def test_a_damaged_store_is_a_page_that_says_so_without_its_place(tmp_path: Path
         assert "The store cannot be read" in answer.text
         assert "damaged" in answer.text
         assert str(tmp_path) not in answer.text
+
+
+def test_an_end_that_is_near_is_announced_with_what_happens_to_the_data(tmp_path: Path) -> None:
+    sample = Sample(tmp_path)
+    soon = today() + timedelta(days=5)
+    for name, end in (("brief", soon), ("long", soon + timedelta(days=30))):
+        sample.define(Collection(name, 1, STRINGS, owner="x", expires=end))
+    sample.store()
+    with made_context(tmp_path, sample=sample) as context:
+        browser = Browser(context)
+        browser.log_in(Role.VIEWER)
+        text = browser.get("/").text
+    assert "Ends soon" in text
+    assert f"brief v1 expires on {soon}, in 5 days: from then on no report is accepted" in text
+    assert "long v1 expires" not in text

@@ -171,7 +171,7 @@ def test_only_an_upper_limit_of_the_spread_is_shown_where_its_square_may_be_0():
         assert math.isnan(each.std_error)
         assert 0 == each.low_95 < each.high_95 <= 2  # half the distance of the outermost values
     for each in shown:
-        assert math.isnan(each.value) or 0 < each.low_95 <= each.value <= each.high_95 <= 2
+        assert math.isnan(each.value) or 0 <= each.low_95 <= each.value <= each.high_95 <= 2
 
 
 def test_missing_values_are_noticed_and_can_be_allowed():

@@ -155,6 +155,23 @@ def test_an_expired_collection_leaves_its_definition_and_nothing_else(tmp_path: 
     store.close()
 
 
+def test_counts_that_are_to_stay_after_the_end_stay_and_single_reports_go(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    soon = DAY + datetime.timedelta(days=1)
+    about = collection("brief", expires=soon, on_expiry="keep-counts", keep_reports_days=300)
+    store.save_definition(about.to_toml(), actor="ann")
+    fold = samples.fold(cell(name="brief"), 1, [5, 6, 7], keep=True)
+    store.add([token(1)], always([fold]), DAY)
+    before = store.counts("brief")[0].ones.tolist()
+    assert store.retain(DAY).reports == 0
+    done = store.retain(soon)
+    assert (done.reports, done.counted, done.count_cells) == (3, 0, ())
+    assert [(each.reports, each.kept) for each in store.cells()] == [(3, 0)]
+    assert store.counts("brief")[0].ones.tolist() == before
+    assert store.check() == []
+    store.close()
+
+
 @pytest.mark.slow
 def test_forgotten_tokens_are_gone(tmp_path: Path) -> None:
     store = open_store(tmp_path)

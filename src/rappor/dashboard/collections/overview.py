@@ -9,8 +9,8 @@ from datetime import date
 from typing import Any
 
 from rappor.collection import Collection, period_of
-from rappor.dashboard.reach import about, reach_of
 from rappor.dashboard.snapshot import Entry, Standing
+from rappor.planning.reach import ALPHA, about, default_period, reach_of, values_tested
 from rappor.privacy import add_up
 
 SPARK_PERIODS, SPARK_WIDTH, SPARK_HEIGHT = 14, 72, 20
@@ -24,7 +24,6 @@ KINDS = {
 }
 _WITH_REST = ("string", "category")  # kinds with reports that no listed value explains
 DEFAULT_SORT = "name"
-ALPHA = 0.05  # the default error rate of decodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +172,14 @@ def rows_of(
 
 
 def _few(entry: Entry, listed: int) -> str:
-    """The message about too few reports in the newest period; empty if they suffice."""
-    if not entry.periods:
+    """The message about too few reports; empty if the default period has enough."""
+    collection = entry.collection
+    candidates = values_tested(collection, listed)
+    shown = default_period(collection, entry.periods, candidates)
+    if shown is None or shown.enough:
         return ""
-    newest, collection = entry.periods[-1], entry.collection
-    candidates = listed if collection.kind == "string" else collection.params.k
+    newest = entry.periods[-1]
     seen = reach_of(collection, newest.period, newest.reports, candidates, ALPHA)
-    if not seen.too_few:
-        return ""
     return f"{newest.reports:,} so far; 1\u00a0% needs at most about {about(seen.needed)}"
 
 

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rappor.collection import announcement, expiring
 from rappor.dashboard.auth.roles import EVERYONE, Visitor
 from rappor.dashboard.collections.overview import (
     DEFAULT_SORT,
@@ -65,6 +66,9 @@ def collections(context: Context, request: Request, visitor: Visitor) -> Respons
     asked = _ListQuery(request)
     every = _all_rows(context)
     rows = chosen(every, asked.q, asked.state, asked.sort)
+    today = context.catalogue.today()
+    snapshot = context.catalogue.snapshot()
+    versions = [snapshot.collections[name][version] for name, version in snapshot.stored]
     return context.render(
         "collections.html",
         request,
@@ -80,6 +84,7 @@ def collections(context: Context, request: Request, visitor: Visitor) -> Respons
         page_link=lambda page: asked.address(page=page),
         standings=[standing.value for standing in Standing],
         unreadable=context.catalogue.unreadable(),
+        ending=[announcement(item, today) for item in expiring(versions, today)],
         has_store=context.catalogue.has_store,
     )
 

@@ -272,6 +272,7 @@ def kept_by(context: Context) -> list[dict[str, Any]]:
             "collection": entry.name,
             "keep_reports_days": entry.collection.keep_reports_days,
             "expires": entry.collection.expires,
+            "on_expiry": entry.collection.on_expiry,
         }
         for entry in context.catalogue.collections()
     ]

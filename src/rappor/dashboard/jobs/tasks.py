@@ -40,6 +40,8 @@ def decode_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
 
 def compare_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
     """Decode both sides of a comparison, and test every candidate for a difference."""
+    from rappor.aggregate.stored_counts import single
+    from rappor.collection.periods import is_older
     from rappor.dashboard.results.serialization import pack
     from rappor.decoding.compare import compare
 
@@ -48,16 +50,14 @@ def compare_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
         work.counts(side["periods"], side["dimensions"])
         for side in (arguments, arguments["against"])
     ]
-    for counts in sides:
-        if len(counts) > 1:
-            raise DecodeError(
-                "these periods have different p and q: compare periods with the same p and q"
-            )
+    pair = [single(counts) for counts in sides]
+    if is_older(arguments["periods"], arguments["against"]["periods"]):
+        pair.reverse()  # a difference is new minus old, whichever is shown
     one, other = (work.decode(counts) for counts in sides)
     work.next("comparing")
     compared = compare(
-        sides[0][0],
-        sides[1][0],
+        pair[0],
+        pair[1],
         work.looked_for(sides[0]),
         correction=arguments["correction"],
         alpha=arguments["alpha"],

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rappor.dashboard.settings import APPLICATION_ID
 from rappor.errors import StoreError, StoreFull
 from rappor.store.sqlite import schema_upgrade
 from rappor.store.sqlite.schema_upgrade import Migration
@@ -18,7 +19,6 @@ from rappor.store.sqlite.schema_upgrade import Migration
 BUSY_SECONDS = 10.0
 _FILES = ("", "-wal", "-shm")
 _LOG = logging.getLogger("rappor.dashboard")
-APPLICATION_ID = 0x52505244  # "RPRD"
 MIGRATIONS: tuple[Migration, ...] = (
     (  # 1: accounts, links, sessions, candidates, results, jobs, audit, facts
         # The digest of an account's token; NULL if it can log in by links only.

@@ -21,11 +21,7 @@ from rappor.store.sqlite.store_lock import StoreLock
 
 def backup(source: Path, target: Path) -> None:
     """Copy a store, which may be in use, to one file; replace an older backup of that name."""
-    if target.exists() and not target.is_file():
-        raise StoreError(f"{target}: not a file")
-    if target.exists() and os.path.samefile(source, target):
-        raise StoreError(f"{target}: that is the store itself")
-    _check_no_store(target)
+    check_target(source, target)
     with _new_file_for(target) as copy:
         with (
             translating(source),
@@ -64,6 +60,15 @@ def restore(source: Path, target: Path) -> None:
         except FileExistsError:
             raise StoreError(f"{target} exists already") from None
     sync_folder(target.parent)
+
+
+def check_target(source: Path, target: Path) -> None:
+    """StoreError if a backup cannot have that name."""
+    if target.exists() and not target.is_file():
+        raise StoreError(f"{target}: not a file")
+    if target.exists() and os.path.samefile(source, target):
+        raise StoreError(f"{target}: that is the store itself")
+    _check_no_store(target)
 
 
 def _check_no_store(target: Path) -> None:

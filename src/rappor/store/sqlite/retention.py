@@ -44,9 +44,9 @@ def plan(connection: Connection, today: date, registry: Registry | None) -> Rete
         definition = _definition(cell.key, registry, saved)
         if definition is None:
             planned.unknown.append(f"{cell.key.collection} v{cell.key.version}")
-        elif definition.expires is not None and definition.expires <= today:
+        elif _has_expired(definition, today) and definition.on_expiry == "delete":
             planned.counts.append(cell)
-        elif cell.kept and _last_day(cell.key, definition) < today:
+        elif cell.kept and _reports_end(cell.key, definition, today):
             planned.reports.append(cell)
     return planned
 
@@ -60,6 +60,15 @@ def _definition(
         except ParamsError:
             pass
     return saved.get((key.collection, key.version))
+
+
+def _has_expired(definition: Collection, today: date) -> bool:
+    return definition.expires is not None and definition.expires <= today
+
+
+def _reports_end(key: CellKey, definition: Collection, today: date) -> bool:
+    """Whether the single reports of a cell are too old, or their collection has expired."""
+    return _has_expired(definition, today) or _last_day(key, definition) < today
 
 
 def _last_day(key: CellKey, definition: Collection) -> date:

@@ -1,0 +1,173 @@
+"""The files in deploy/ fit the program, and the tools that read them accept them."""
+
+import configparser
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rappor.cli.main import build_parser
+from rappor.dashboard.forms import LIST_BYTES
+from rappor.wire.protocol import MAX_BODY, PROBLEMS, REPORTS_PATH
+from support.collecting import batch, client_of, collector
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+GUIDE = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
+RULES_FILE = DEPLOY / "prometheus" / "rappor-alerts.yml"
+RULES: list[dict[str, Any]] = [
+    rule
+    for group in yaml.safe_load(RULES_FILE.read_text(encoding="utf-8"))["groups"]
+    for rule in group["rules"]
+]
+UNITS = sorted((DEPLOY / "systemd").iterdir())
+SITES = sorted((DEPLOY / "nginx").iterdir())
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, timeout=300
+    )
+
+
+def test_every_file_is_named_in_the_guide() -> None:
+    files = [path for path in DEPLOY.rglob("*") if path.is_file()]
+    assert len(files) >= 8
+    assert [path.name for path in files if path.name not in GUIDE] == []
+
+
+# Prometheus.
+
+
+def test_every_metric_and_label_of_an_alert_is_on_the_page_of_a_collector(tmp_path: Path) -> None:
+    with collector(tmp_path) as process, client_of(process) as client:
+        assert client.deliver(batch()).status == 204
+        assert client.send(batch(collection="none")).code == "unknown-collection"
+        page = client.get("/metrics").body.decode()
+    there = set(re.findall(r"^(rappor_\w+)", page, re.MULTILINE))
+    for rule in RULES:
+        named = set(re.findall(r"\brappor_\w+", rule["expr"]))
+        assert named or rule["alert"] == "RapporDown"
+        assert named <= there, rule["alert"]
+        for name, values in re.findall(r'(\w+)=~?"([^"]+)"', rule["expr"]):
+            if name == "code":
+                assert set(values.split("|")) <= set(PROBLEMS), rule["alert"]
+            elif name != "job":
+                assert f'{name}="{values}"' in page, rule["alert"]
+
+
+def test_every_alert_says_how_bad_it_is_and_what_to_do_and_is_in_the_guide() -> None:
+    for rule in RULES:
+        assert rule["labels"]["severity"] in ("critical", "warning", "info")
+        assert len(rule["annotations"]["action"]) > 20
+        assert rule["annotations"]["summary"].endswith(".")
+    told = re.findall(r"^\| `(Rappor\w+)` \|", GUIDE, re.MULTILINE)
+    assert told == [rule["alert"] for rule in RULES]
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_promtool_accepts_the_rules() -> None:
+    done = run("promtool", "check", "rules", RULES_FILE)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# systemd.
+
+
+def unit(path: Path) -> configparser.RawConfigParser:
+    parser = configparser.RawConfigParser(strict=False, delimiters=("=",))
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read(path, encoding="utf-8")
+    return parser
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+def test_a_unit_starts_a_command_that_exists(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for line in re.findall(r"/opt/rappor/bin/rappor ([^'\n]*)", text):
+        options = re.sub(r"\$\$\(.*?\)", "now", line.replace("$RAPPOR_OPTIONS", "")).split()
+        build_parser().parse_args(options)
+    for given in re.findall(r"RAPPOR_OPTIONS=(.+)", text):
+        verb = "serve" if path.stem == "rappor" else path.stem.removeprefix("rappor-")
+        verb = {"collector": "collect"}.get(verb, verb)
+        fixed = ["--data", "d", "--collections", "c"]
+        build_parser().parse_args([verb, *fixed, *given.split()])
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in UNITS if path.suffix == ".service"], ids=lambda path: path.name
+)
+def test_a_service_has_a_user_and_cannot_write_elsewhere(path: Path) -> None:
+    service = unit(path)["Service"]
+    assert service["User"] == "rappor"
+    assert service["StateDirectory"].split()[0] == "rappor"
+    for setting in ("NoNewPrivileges", "ProtectHome", "PrivateTmp", "PrivateDevices"):
+        assert service[setting] == "yes"
+    assert service["ProtectSystem"] == "strict"
+    if service.get("Type") != "oneshot":
+        assert service["LimitCORE"] == "0"
+        assert service["RestartPreventExitStatus"] == "2 3"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+def test_systemd_accepts_a_unit(path: Path) -> None:
+    said = run("systemd-analyze", "verify", path).stderr.splitlines()
+    missing = "Command /opt/rappor/bin/rappor is not executable"  # it is not installed here
+    assert [line for line in said if missing not in line] == []
+
+
+# nginx.
+
+
+def test_only_reports_reach_the_collector_and_no_address_reaches_a_file() -> None:
+    text = (DEPLOY / "nginx" / "rappor-collector.conf").read_text(encoding="utf-8")
+    assert re.findall(r"location (.+?) \{", text) == [f"= {REPORTS_PATH}", "/"]
+    assert "location / { return 404; }" in text
+    assert "access_log off;" in text
+    assert "error_log /dev/null crit;" in text
+    assert f"client_max_body_size {MAX_BODY // 1024}k;" in text
+    for header in ("User-Agent", "Cookie", "Referer"):
+        assert f'proxy_set_header {header} "";' in text
+
+
+def test_the_dashboards_proxy_passes_the_host_and_lists_of_candidates() -> None:
+    text = (DEPLOY / "nginx" / "rappor-dashboard.conf").read_text(encoding="utf-8")
+    assert "proxy_set_header Host $host;" in text
+    assert f"client_max_body_size {LIST_BYTES // 2**20}m;" in text
+    assert "access_log off;" in text  # one-time links are in addresses
+
+
+@pytest.mark.parametrize("path", SITES, ids=lambda path: path.name)
+def test_a_site_has_balanced_blocks_and_a_certificate_of_its_name(path: Path) -> None:
+    text = re.sub(r"#.*", "", path.read_text(encoding="utf-8"))
+    assert text.count("{") == text.count("}")
+    for line in filter(None, map(str.strip, text.splitlines())):
+        assert line.endswith((";", "{", "}")), line
+    (name,) = re.findall(r"server_name (\S+);", text)
+    assert f"/etc/letsencrypt/live/{name}/fullchain.pem;" in text
+    assert "TLSv1.2 TLSv1.3;" in text
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+def test_nginx_accepts_both_sites_together(tmp_path: Path) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
+    made += ["-nodes", "-subj", "/CN=reports.example.org", "-keyout", str(key), "-out", str(cert)]
+    if shutil.which("openssl") is None or run(*made).returncode:
+        pytest.skip("openssl made no certificate")
+    sites = "\n".join(path.read_text(encoding="utf-8") for path in SITES)
+    sites = re.sub(r"/etc/letsencrypt/live/\S+/fullchain.pem", str(cert), sites)
+    sites = re.sub(r"/etc/letsencrypt/live/\S+/privkey.pem", str(key), sites)
+    paths = "\n".join(
+        f"{name}_temp_path {tmp_path};"
+        for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    whole = tmp_path / "nginx.conf"
+    whole.write_text(f"pid {tmp_path}/pid;\nevents {{}}\nhttp {{\n{paths}\n{sites}\n}}\n")
+    done = run("nginx", "-t", "-e", tmp_path / "error.log", "-c", whole)
+    assert done.returncode == 0, done.stderr
