@@ -36,12 +36,18 @@ PROBLEMS = {
     "internal": "an error in rappor itself; see the log of `rappor.client`",
 }
 
-REFUSALS = {  # codes of `rappor.wire.PROBLEMS` that a person has to correct; the reports wait
+_NOT_THE_COLLECTOR = (
+    "Check upload_to: this is not the answer of a collector, but of a proxy or another server"
+)
+# Codes of `rappor.wire.PROBLEMS`, and statuses without one, that a person has to correct; the
+# reports wait.
+REFUSALS = {
     "unauthorized": "Pass the collector's key for this application as ingest_key, or ask the "
     "operator to add the key that it has",
     "forbidden": "Ask the operator to allow the ingest key for this collection",
     "unknown-collection": "Ask the operator to give the collector this version of the definition",
     "not-found": "Check upload_to: no collector takes reports at this address",
+    **dict.fromkeys(("401", "403", "404"), _NOT_THE_COLLECTOR),
 }
 
 

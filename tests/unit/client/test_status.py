@@ -58,7 +58,16 @@ def test_the_next_process_knows_why_before_it_tries(tmp_path: Path, status: int,
 def test_every_refusal_that_a_person_has_to_correct_has_advice() -> None:
     waits = {problem.code for problem in wire.PROBLEMS.values() if problem.retry}
     corrected = {code for code in waits if wire.PROBLEMS[code].status in (401, 403, 404)}
-    assert set(REFUSALS) == corrected
+    assert set(REFUSALS) == corrected | {"401", "403", "404"}
+
+
+def test_an_answer_that_no_collector_gives_points_to_the_address(tmp_path: Path) -> None:
+    with opened(tmp_path, Answer(404)) as client:
+        client.report("homepage", "a.org")
+        assert not client.flush(LIMIT)
+        found = client.status().upload or ""
+    assert found.startswith("the collector answered 404: 1 report waits")
+    assert "Check upload_to: this is not the answer of a collector" in found
 
 
 def test_what_another_collection_stores_does_not_hide_a_refusal() -> None:
