@@ -38,7 +38,8 @@ def place(tmp_path: Path) -> Path:
     write_collections(tmp_path, HOMEPAGE)
     with collector(tmp_path) as process, client_of(process) as client:
         assert client.deliver(batch()).status == 204
-        assert check(tmp_path)[1]["process"][0] == "note"
+        said = check(tmp_path)[1]  # of a new store, all of which may still be in its log
+        assert (said["process"][0], said["store"][0]) == ("note", "ok")
         process.end()
     rappor("access", "new", "ada", "--role", "viewer", "--data", tmp_path / "data")
     rappor("keys", "new", "app", "--keys", tmp_path / "keys.json")
@@ -61,6 +62,7 @@ def test_a_folder_that_is_ready_says_ok_and_is_not_changed(place: Path) -> None:
     assert set(said) == names
     assert said["clients"] == ("ok", "seen in the last 14 days: homepage v1 (100%)")
     assert said["keys"] == ("ok", "1 valid, 0 revoked")
+    assert said["dashboard"] == ("ok", f"schema {STATE_SCHEMA}, which this version writes")
     assert contents(place / "data")["store.sqlite"] == before
     lines = rappor("upgrade", "--check", "--data", place / "data", *every(place)).stdout
     assert [line.split()[0] for line in lines.splitlines()[:2]] == ["ok", "ok"]

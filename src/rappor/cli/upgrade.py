@@ -122,11 +122,12 @@ def _read(path: Path) -> _Folder:
     from rappor.store import open_store
     from rappor.store.open import FILE_NAME
     from rappor.store.sqlite import schema
+    from rappor.store.sqlite.connection import APPLICATION_ID
 
     file = path / FILE_NAME
     if not file.is_file():
         raise StoreError(f"{file}: there is no store")
-    version, newest = _schema_of(file), len(schema.MIGRATIONS)
+    version, newest = _schema_of(file, APPLICATION_ID), len(schema.MIGRATIONS)
     if version > newest:
         raise StoreError(
             f"{file}: schema {version}, written by a newer rappor; this one knows {newest}: "
@@ -140,14 +141,16 @@ def _read(path: Path) -> _Folder:
         )
 
 
-def _schema_of(file: Path) -> int:
-    from rappor.store.sqlite.connection import APPLICATION_ID
-    from rappor.store.sqlite.header import read_header
+def _schema_of(file: Path, application_id: int) -> int:
+    """The version of a file's schema. Reads the log too, and moves nothing."""
+    from rappor.store.sqlite import schema_upgrade
+    from rappor.store.sqlite.connection import connect, translating
 
-    header = read_header(file)
-    if header.application_id != APPLICATION_ID:
-        raise StoreError(f"{file}: not a store of rappor")
-    return header.schema
+    with translating(file), closing(connect(file, True, "ro")) as connection:
+        try:
+            return schema_upgrade.version_of(connection, application_id, "a file of rappor")
+        except StoreError as error:
+            raise StoreError(f"{file}: {error}") from None
 
 
 def _read_older(file: Path, version: int) -> _Folder:
@@ -271,21 +274,21 @@ def _clients(folder: _Folder, collections: str | None) -> _Check:
 
 def _dashboard(path: Path) -> _Check:
     from rappor.dashboard.settings import APPLICATION_ID, STATE_FILE, STATE_SCHEMA
-    from rappor.store.sqlite.header import read_header
 
     file = path / STATE_FILE
     if not file.is_file():
         return _Check("dashboard", "ok", "no accounts and candidate lists yet")
     try:
-        header = read_header(file)
+        version = _schema_of(file, APPLICATION_ID)
     except StoreError as error:
         return _Check("dashboard", "do first", str(error))
-    if header.application_id not in (0, APPLICATION_ID):
-        return _Check("dashboard", "do first", f"{file}: of another program: move it away")
-    if header.schema > STATE_SCHEMA:
-        text = f"{file}: schema {header.schema}, written by a newer rappor; this one knows"
+    if version > STATE_SCHEMA:
+        text = f"{file}: schema {version}, written by a newer rappor; this one knows"
         return _Check("dashboard", "do first", f"{text} {STATE_SCHEMA}")
-    return _Check("dashboard", "ok", f"schema {header.schema} of {STATE_SCHEMA}; in every backup")
+    if version == STATE_SCHEMA:
+        return _Check("dashboard", "ok", f"schema {STATE_SCHEMA}, which this version writes")
+    text = f"schema {version} becomes {STATE_SCHEMA} at the first start; a backup has it as it is"
+    return _Check("dashboard", "ok", text)
 
 
 def _keys(file: str | None) -> _Check:
