@@ -318,7 +318,7 @@ def explain(arguments: dict[str, Any], progress: Progress) -> JobResult:
         counts = work.counts(arguments["periods"], arguments["dimensions"])
         table = work.decode(counts)
         detected[name] = {row.string for row in table.detected}
-        mass = table.unlisted
+        mass = table.undetected_mass
         found[name] = {
             "candidates": table.candidates,
             "reports": table.reports,
