@@ -125,7 +125,8 @@ def test_a_country_is_chosen_and_compared_with_another(analyst):
     assert "points" in row
     assert page.locator("#summary").inner_text().startswith("No candidates differ between ")
     said = page.locator("section[aria-label='Table of results'] > .note").inner_text()
-    assert said.startswith("● Differs: too far apart to be noise, after correcting for all 41")
+    assert said.startswith(f"Differences are {week(0)}, NZ minus {week(0)}, DE. ● Differs: too far")
+    assert "apart to be noise, after correcting for all 41" in said
     assert said.endswith("there is none, or one too small to see.")
     shares = page.locator("tbody td:nth-child(4)").all_inner_texts()
     assert not any(text.startswith("−") for text in shares)  # no share is below 0
