@@ -115,7 +115,7 @@ def compare_rows(
     found.add(f"undetected rows below their limit, {spoken}", covered[~chosen])
     found.add("contradictions", np.arange(len(rows)) < contradictions(decoded))
     if scenario.kind == "category" and label == "fdr":
-        mass = decoded.unlisted
+        mass = decoded.undetected_mass
         left = decoded.reports - held.sum()
         found.add("reports of no category covered", bool(mass.low_95 <= left <= mass.high_95))
 

@@ -100,13 +100,13 @@ def accuracy_table(found: Mapping[str, Summary]) -> str:
                 " / ".join(_number(each.naive_covered.value, 3) for each in both),
                 " / ".join(_number(each.width, 2) for each in both),
                 " / ".join(_number(each.rmse, 0) for each in both),
-                _percent(summary.unlisted_covered),
+                _percent(summary.undetected_mass_covered),
                 f"{summary.seconds:.2f}" if summary.seconds is not None else "",
             )
         )
     heads = (
         "scenario", "coverage", "naive coverage", "width / naive", "RMSE, reports",
-        "unlisted mass covered", "seconds",
+        "undetected mass covered", "seconds",
     )  # fmt: skip
     return table(heads, rows)
 

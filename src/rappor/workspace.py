@@ -408,10 +408,11 @@ def compare_views(
         correction=correction,
         alpha=alpha,
         null_reports=new.collection.null_reports,
+        names=(new.where, old.where),
     )
     title = f"{new.collection.name} v{new.collection.version}"
     said = f"{title}: {new.where} minus {old.where}"
-    return replace(found, names=(new.where, old.where), notes=(said, *found.notes))
+    return replace(found, notes=(said, *found.notes))
 
 
 def looked_for(

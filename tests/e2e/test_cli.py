@@ -366,6 +366,10 @@ BASH = shutil.which("bash")
         ("rappor encode --dialect google", ["google", "google-java"]),
         ("rappor encode --s", ["--secret-file"]),
         ("rappor completion f", ["fish"]),
+        ("rappor compa", ["compare"]),
+        ("rappor compare --wi", ["--with"]),
+        ("rappor decode --overlap n", ["none"]),
+        ("rappor decode --smooth st", ["strong"]),
         ("rappor privacy --nonsense", []),
     ],
 )

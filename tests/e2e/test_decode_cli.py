@@ -35,7 +35,16 @@ OURS = [
     *("forged_to_make_up", "forged_to_hide"),
 ]
 FACTS = [
-    *("reports", "candidates", "cohorts", "detected", "rows", "unlisted", "chi2_dof", "scale"),
+    *(
+        "reports",
+        "candidates",
+        "cohorts",
+        "detected",
+        "rows",
+        "undetected_mass",
+        "chi2_dof",
+        "scale",
+    ),
     *("design_effect", "robust", "groups", "untestable", "warnings", "notes"),
     *("reports_per_client", "params_digest", "kind"),
     *("dialect", "correction", "alpha", "method", "threshold", "forged_to_detect", "checks"),
@@ -232,7 +241,7 @@ def test_json_and_parquet_hold_the_numbers_of_the_csv(tmp_path: Path) -> None:
     assert (printed["reports"], printed["candidates"], printed["cohorts"]) == (186792, 500, 8)
     assert printed["detected"] == sum(row["detected"] for row in printed["rows"])
     assert printed["params_digest"] == Params.preset("windows").digest
-    mass = printed["unlisted"]
+    mass = printed["undetected_mass"]
     assert 0 <= mass["prop_low_95"] <= mass["proportion"] <= mass["prop_high_95"] <= 1
     assert mass["count"] == pytest.approx(mass["proportion"] * 186792)
 
@@ -286,7 +295,7 @@ def test_the_table_names_each_string_with_its_interval_and_sums_up() -> None:
     assert empty == ""
     assert re.fullmatch(
         rf"186,792 reports, 500 candidates: {len(rows)} detected \(FDR 5 %, adaptive\); "
-        r"unlisted [\d.]+ % "
+        r"undetected mass [\d.]+ % "
         r"\([\d.]+ – [\d.]+\); χ²/dof [\d.]+, robust path (not needed|used)",
         summary,
     )

@@ -64,7 +64,7 @@ def test_rows_of_categories_agree_with_their_verdicts(counts, correction):
     found = decode_basic(counts, NAMES, correction=correction)
     raw = honest(found)
     assert (np.diff(raw) <= 0).all()
-    mass = found.unlisted
+    mass = found.undetected_mass
     assert 0 <= mass.low_95 <= mass.count <= mass.high_95 <= counts.reports
 
 

@@ -203,26 +203,24 @@ def _dimensions(given: list[str] | tuple[str, ...]) -> dict[str, str]:
 
 
 def _compare_files(args: argparse.Namespace) -> Compared:
-    from dataclasses import replace
-
     from rappor.decoding.compare import compare
 
     old, new = (read_one(args, name) for name in args.what)
     check_kind(args, new.kind)
+    names = [Path(name).name for name in reversed(args.what)]
+    if names[0] == names[1]:
+        names = list(reversed(args.what))
     with Ticker() as tick:
         tick("comparing")
-        compared = compare(
+        return compare(
             new,
             old,
             _looked_for(args, new, tick),
             correction=args.correction,
             alpha=args.alpha,
             null_reports=bool(args.null_reports),
+            names=(names[0], names[1]),
         )
-    names = [Path(name).name for name in reversed(args.what)]
-    if names[0] == names[1]:
-        names = list(reversed(args.what))
-    return replace(compared, names=(names[0], names[1]))
 
 
 def _looked_for(args: argparse.Namespace, counts: Counts, tick: Ticker) -> Any:

@@ -169,11 +169,12 @@ def _not_shown(found: DemoResults) -> list[str]:
     notes = []
     if rest:
         notes.append(f"  … and {len(rest)} more missed, each {_percent(rest[0].truth)} or less")
-    mass = found.homepages.unlisted
+    mass = found.homepages.undetected_mass
     share = show_share(mass.proportion, mass.prop_low_95, mass.prop_high_95)
     held = sum(result.truth for result in found.rows if result.row.detected)
     notes.append(
-        f"  not on the list, or too rare: {_plain(str(share))}; truth {_percent(1 - held)}"
+        f"  undetected mass, not on the list or too rare: {_plain(str(share))}; "
+        f"truth {_percent(1 - held)}"
     )
     return notes
 

@@ -46,7 +46,7 @@ NOUNS = {  # the noun for a row, for one tested value, and for several
     "ordinal": ("range", "range", "ranges"),
     "bits": ("bit", "bit", "bits"),
 }
-_NONE_OF = {"string": "unlisted", "category": "in no category", "ordinal": "in no range"}
+_NONE_OF = {"string": "undetected mass", "category": "in no category", "ordinal": "in no range"}
 
 
 def lines(decoded: Decoded, *, every: bool) -> list[str]:
@@ -283,7 +283,7 @@ def smooth_lines(shape: Shape | None) -> list[str]:
 
 
 def summary(decoded: Decoded, title: str = "") -> str:
-    """One line: reports, candidates, detections, unlisted mass and the quality of the fit.
+    """One line: reports, candidates, detections, undetected mass and the quality of the fit.
 
     Args:
         decoded: the result.
@@ -295,7 +295,7 @@ def summary(decoded: Decoded, title: str = "") -> str:
         f"{plural(decoded.candidates, *NOUNS[decoded.kind][1:])}: "
         f"{len(decoded.detected):,} detected ({rate})"
     ]
-    left = decoded.unlisted
+    left = decoded.undetected_mass
     if decoded.kind in _NONE_OF and decoded.reports and left.high_95 > 0:
         share = show_share(left.proportion, left.prop_low_95, left.prop_high_95)
         shown = str(share) if left.std_error else share.value

@@ -58,6 +58,7 @@ def compare(
     correction: Correction = "fdr",
     alpha: float = 0.05,
     null_reports: bool = False,
+    names: tuple[str, str] = ("First", "Second"),
 ) -> Compared:
     """Which candidates have another share in one collection of reports than in another.
 
@@ -79,6 +80,7 @@ def compare(
         correction: "fdr", "bh", "holm", "bonferroni" or "none".
         alpha: the error rate that the correction keeps.
         null_reports: whether clients without a value report too, as for `decode`.
+        names: what the two are, in words, for tables and checks.
 
     Raises:
         DecodeError: the counts do not belong together, or one of them has no reports.
@@ -106,14 +108,14 @@ def compare(
         second = asked(other, design)
         robust = first.robust or second.robust
         sides = _fitted(first, second, one, other, robust)
-        names = list(design.strings.strings)
+        strings = list(design.strings.strings)
     else:
         second, robust = asked(other, candidates), False
-        names = sorted(first.rows.strings)
+        strings = sorted(first.rows.strings)
         if one.kind == "boolean":  # false is one minus true: no test of its own
-            names = list(_labels(candidates) or ("true",))[:1]
-        sides = _closed(first.rows, names, one), _closed(second.rows, names, other)
-    rows = _rows(names, *sides, correction, alpha)
+            strings = list(_labels(candidates) or ("true",))[:1]
+        sides = _closed(first.rows, strings, one), _closed(second.rows, strings, other)
+    rows = _rows(strings, *sides, correction, alpha)
     untestable = sorted(
         rows.strings[int(index)] for index in np.flatnonzero(rows.std_error == np.inf)
     )
@@ -123,7 +125,8 @@ def compare(
         candidates=len(rows),
         robust=robust,
         untestable=tuple(untestable),
-        checks=_checks(first.checks, second.checks),
+        checks=_checks(first.checks, second.checks, names),
+        names=names,
         notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
         kind=one.kind,
         dialect=chosen,
@@ -247,11 +250,15 @@ def _intervals(
     return np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
 
 
-def _checks(first: Sequence[Check], second: Sequence[Check]) -> tuple[Check, ...]:
+def _checks(
+    first: Sequence[Check], second: Sequence[Check], names: tuple[str, str]
+) -> tuple[Check, ...]:
     """The checks of both: equal ones once, the others with the name of their side."""
     both = [check for check in first if check in second]
-    one = [check._replace(text=f"First: {check.text}") for check in first if check not in both]
-    other = [check._replace(text=f"Second: {check.text}") for check in second if check not in both]
+    one, other = (
+        [check._replace(text=f"{name}: {check.text}") for check in checks if check not in both]
+        for name, checks in zip(names, (first, second), strict=True)
+    )
     return tuple(sorted((*both, *one, *other), key=lambda check: check.ok))
 
 

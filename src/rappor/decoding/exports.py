@@ -196,7 +196,7 @@ def document(found: Decoded, *, every: bool, also: Also = _NOTHING_ELSE) -> dict
         "cohorts": found.cohorts,
         "detected": len(found.detected),
         "rows": rows,
-        "unlisted": asdict(found.unlisted),
+        "undetected_mass": asdict(found.undetected_mass),
         **{name: getattr(found, name) for name in _FACTS},
         "checks": [check._asdict() for check in found.checks],
     }
@@ -207,6 +207,11 @@ def document(found: Decoded, *, every: bool, also: Also = _NOTHING_ELSE) -> dict
         facts["smooth"] = {name: getattr(also.smooth, name) for name in names}
     ready: dict[str, Any] = without_nan(facts)
     return ready
+
+
+def mass_in(facts: Mapping[str, Any]) -> Any:
+    """The undetected mass of a document, also of those that older versions saved as `unlisted`."""
+    return facts.get("undetected_mass", facts.get("unlisted"))
 
 
 def described(histogram: Histogram) -> dict[str, Any]:

@@ -102,9 +102,9 @@ class Histogram:
         return self.decoded.detected
 
     @property
-    def unlisted(self) -> Mass:
+    def undetected_mass(self) -> Mass:
         """Reports in no range."""
-        return self.decoded.unlisted
+        return self.decoded.undetected_mass
 
     @property
     def correction(self) -> Correction:

@@ -159,7 +159,7 @@ def decode_strings(
         reports=reports,
         candidates=len(design),
         cohorts=params.m,
-        unlisted=_unlisted(fit, scores, error, detected, passing, wider, reports),
+        undetected_mass=_undetected_mass(fit, scores, error, detected, passing, wider, reports),
         chi2_dof=fit.chi2_dof,
         scale=scale,
         design_effect=effect,
@@ -214,7 +214,7 @@ def _passing(z: FloatArray, p_value: FloatArray, threshold: float) -> FloatArray
     return np.where(deviate > 0.5, z * ratio, threshold)
 
 
-def _unlisted(
+def _undetected_mass(
     fit: Fit,
     scores: Scores,
     error: FloatArray,
@@ -260,7 +260,7 @@ def _nothing(
         reports=0,
         candidates=len(design),
         cohorts=params.m,
-        unlisted=Mass(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+        undetected_mass=Mass(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
         chi2_dof=float("nan"),
         scale=1.0,
         design_effect=1.0,

@@ -123,7 +123,7 @@ def test_every_number_of_a_page_is_the_command_lines(view, sample, analyst):
         assert found[key] == expected[key], key
     sign = "&" if query else "?"
     page = Values(opened(analyst, f"/collections/{name}{query}{sign}show=all"))
-    mass = expected["unlisted"]
+    mass = expected["undetected_mass"]
     for row in expected["rows"]:
         n = expected["reports"]
         shown = page.rows[row["string"]]
@@ -189,7 +189,7 @@ def test_a_country_is_the_command_lines_too(sample, analyst):
     opened(analyst, "/collections/homepage?country=NZ")
     found = json.loads(analyst.get("/collections/homepage.json?country=NZ").text)
     assert found["rows"] == parts["NZ"]["rows"]
-    assert found["unlisted"] == parts["NZ"]["unlisted"]
+    assert found["undetected_mass"] == parts["NZ"]["undetected_mass"]
 
 
 @pytest.mark.slow
@@ -257,7 +257,7 @@ def test_results_are_kept_to_the_last_bit():
         back = unpack(json.loads(json.dumps(result.meta)), result.table).main
         assert type(back) is type(found)
         assert list(back.rows) == list(found.rows)
-        assert back.unlisted == found.unlisted
+        assert back.undetected_mass == found.undetected_mass
         assert back.forgery == found.forgery
         assert back.forged_to_detect == found.forged_to_detect
         assert back.checks == found.checks
@@ -363,5 +363,5 @@ def test_a_table_of_many_has_pages_of_200(tmp_path):
         analyst = entered(context, Role.ANALYST)
         page = opened(analyst, "/collections/homepage?show=all&page=4")
         assert "Page 4 of 4" in page
-        assert len(Values(page).rows) == 13 + 1  # 613 rows, and the unlisted mass below the last
+        assert len(Values(page).rows) == 13 + 1  # 613 rows, and the undetected mass below the last
         assert len(Values(analyst.get("/collections/homepage?show=all").text).rows) == 200

@@ -10,6 +10,7 @@ from typing import Any
 
 from rappor.collection import Collection, period_of
 from rappor.dashboard.snapshot import Entry, Standing
+from rappor.decoding.exports import mass_in
 from rappor.planning.reach import ALPHA, about, default_period, reach_of, values_tested
 from rappor.privacy import add_up
 
@@ -32,12 +33,13 @@ class Decode:
 
     Attributes:
         detected: the number of detected strings.
-        unlisted: the mass that no detected string explains: share, low, high; None if not known.
+        undetected_mass: reports that no detected string explains: share, low, high; None if not
+            known.
         period: the periods that were decoded, in words.
     """
 
     detected: int
-    unlisted: tuple[float, float, float] | None
+    undetected_mass: tuple[float, float, float] | None
     period: str
 
 
@@ -86,8 +88,8 @@ class CollectionRow:
 
     def record(self) -> dict[str, Any]:
         """The row for JSON and CSV."""
-        unlisted = self.decode.unlisted if self.decode else None
-        low_high = unlisted or (None, None, None)
+        mass = self.decode.undetected_mass if self.decode else None
+        low_high = mass or (None, None, None)
         return {
             "collection": self.collection.name,
             "version": self.collection.version,
@@ -99,9 +101,9 @@ class CollectionRow:
             "period": self.period,
             "reports": self.entry.reports,
             "detected": self.decode.detected if self.decode else None,
-            "unlisted_mass": low_high[0],
-            "unlisted_low_95": low_high[1],
-            "unlisted_high_95": low_high[2],
+            "undetected_mass": low_high[0],
+            "undetected_mass_low_95": low_high[1],
+            "undetected_mass_high_95": low_high[2],
             "decoded": self.decode.period if self.decode else None,
             "expires": self.collection.expires.isoformat() if self.collection.expires else None,
         }
@@ -184,14 +186,14 @@ def _few(entry: Entry, listed: int) -> str:
 
 
 def _decode(meta: Mapping[str, Any], kind: str) -> Decode:
-    mass = (meta.get("unlisted") or {}) if kind in _WITH_REST else {}
+    mass = (mass_in(meta) or {}) if kind in _WITH_REST else {}
     share, low, high = (mass.get(name) for name in ("proportion", "prop_low_95", "prop_high_95"))
-    unlisted = None
+    undetected_mass = None
     if isinstance(share, float) and isinstance(low, float) and isinstance(high, float):
-        unlisted = (share, low, high)
+        undetected_mass = (share, low, high)
     periods = list(meta.get("periods") or ())
     ends = dict.fromkeys(periods[:1] + periods[-1:])
-    return Decode(int(meta.get("detected") or 0), unlisted, " – ".join(ends))
+    return Decode(int(meta.get("detected") or 0), undetected_mass, " – ".join(ends))
 
 
 def total_epsilon(rows: Sequence[CollectionRow]) -> float:
@@ -211,7 +213,9 @@ _SORTS: dict[str, Any] = {
     "epsilon": lambda row: row.ever,
     "reports": lambda row: row.entry.reports,
     "detected": lambda row: -1 if row.decode is None else row.decode.detected,
-    "unlisted": lambda row: row.decode.unlisted[0] if row.decode and row.decode.unlisted else -1.0,
+    "undetected_mass": lambda row: (
+        row.decode.undetected_mass[0] if row.decode and row.decode.undetected_mass else -1.0
+    ),
     "expires": lambda row: row.collection.expires or date.max,
 }
 

@@ -46,7 +46,7 @@ _TESTED = {"string": "candidates", "category": "categories", "ordinal": "ranges"
 _CHART_WORDS = {
     "results": "Results",
     "compared": "Comparison",
-    "unlisted": "Unlisted mass",
+    "undetected_mass": "Undetected mass",
     "histogram": "Histogram",
     "cumulative": "Cumulative shares",
 }
@@ -292,7 +292,7 @@ def drawn(
         found["results"] = bars_panel(result.decoded, theme=theme, unit=query.unit, page=page)
     mass = strip_panel(result.decoded, theme=theme)
     if mass is not None:
-        found["unlisted"] = mass
+        found["undetected_mass"] = mass
     return found
 
 

@@ -83,7 +83,7 @@ def _found(name: str, shares: FloatArray, seed: int) -> ChromeRun:
     return ChromeRun(
         detected=hits,
         mass=sum(truth.values()),
-        estimated=1 - decoded.unlisted.proportion,
+        estimated=1 - decoded.undetected_mass.proportion,
         top=tuple(
             (
                 rank[row.string],
