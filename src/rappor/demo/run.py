@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from rappor import csv_cells
+from rappor import csv_cells, files
 from rappor.collection import Collection, period_of
 from rappor.demo import definitions, devices
 from rappor.demo.crowd import CrowdWorkers, Task
@@ -125,5 +125,4 @@ def collect(
 def write_truth(where: DemoFolder, truth: Truth) -> None:
     """Write the true homepages in the format that `rappor decode --truth` reads."""
     held = sorted(truth.of(definitions.HOMEPAGE).items(), key=lambda item: (-item[1], item[0]))
-    with where.truth.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(["string,count\n", *map(csv_cells.line, held)])
+    files.write_text(where.truth, "".join(["string,count\n", *map(csv_cells.line, held)]))
