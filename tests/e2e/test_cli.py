@@ -284,7 +284,10 @@ def test_an_existing_secret_is_not_replaced_however_bad_it_is(
     assert "short" not in done.stderr
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(secret: Path) -> None:
+CLOSED_PIPE = b"its reader closed the pipe; what was left is not written\n"
+
+
+def test_a_reader_that_closes_the_pipe_is_told_so_in_one_sentence(secret: Path) -> None:
     process = subprocess.Popen(
         [*COMMAND, "encode", "--preset", "windows", "--secret-file", secret],
         stdin=subprocess.PIPE,
@@ -304,9 +307,10 @@ def test_a_reader_that_has_seen_enough_is_no_error(secret: Path) -> None:
         process.stdin.close()
     except BrokenPipeError:
         pass
-    assert process.stderr.read() == b""
+    said = process.stderr.read()
     process.stderr.close()
-    assert process.wait(300) == 0
+    assert said == b"rappor encode: standard output: " + CLOSED_PIPE
+    assert process.wait(300) == 1
 
 
 # explain, demo, completion
@@ -524,7 +528,6 @@ USAGE = [
     ("demo", "--reports", "1e9"),
     ("demo", "--seed", "0"),
     ("demo", "--port", "65536"),
-    ("demo", "--keep", "."),
     ("completion",),
     ("completion", "tcsh"),
     ("privacy", "--presets", "windows"),
@@ -541,6 +544,7 @@ USAGE = [
 ]
 
 INVALID = [
+    ("demo", "--keep", "."),
     ("privacy", "--preset", "nonsense"),
     ("privacy", "--preset", ""),
     ("privacy", *SIX[:-1], "0.5"),
@@ -678,7 +682,7 @@ def test_a_full_disk_is_a_failure_and_no_traceback(unbuffered: str) -> None:
             check=False,
         )
     assert done.returncode == 1
-    assert b"No space left" in done.stderr
+    assert b"standard output: no room on the disk" in done.stderr
     assert b"Traceback" not in done.stderr
 
 
@@ -714,3 +718,35 @@ def test_linear_algebra_has_one_thread_unless_told_otherwise(
         env["OPENBLAS_NUM_THREADS"] = told
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == expected, done.stderr
+
+
+@pytest.mark.skipif(BASH is None, reason="there is no shell that can close a stream")
+@pytest.mark.parametrize("words", [("privacy", "--preset", "windows"), ("plan", "--help"), ()])
+def test_a_result_that_cannot_be_printed_is_a_failure(words: tuple[str, ...]) -> None:
+    assert BASH is not None
+    done = subprocess.run(
+        [BASH, "-c", '"$@" >&-', "bash", *COMMAND, *(words or ("--version",))],
+        capture_output=True,
+        env=environment(),
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        b"standard output: it is closed; redirect it to a file, or to /dev/null\n"
+    )
+
+
+def test_explain_recommends_no_option_that_it_does_not_have() -> None:
+    done = rappor("explain", "v", "--secret-file", "no-such-file")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == "rappor explain: no-such-file: no such file or folder; check the path\n"
+    made = rappor("encode", "v", "--preset", "windows", "--secret-file", "no-such-file")
+    assert made.returncode == 3
+    assert made.stderr.endswith("no such secret file; --create-secret makes it\n")
+
+
+def test_explain_draws_free_bits_in_the_order_of_the_value() -> None:
+    done = rappor("explain", "0011", *SIX, "--kind", "bits")
+    rows = [line.strip() for line in done.stdout.splitlines() if set(line.strip()) <= set("█·")]
+    assert next(row for row in rows if row) == "··██"
+    assert "(from the left: bit 3 to bit 0, as in VALUE)" in done.stdout

@@ -22,7 +22,7 @@ SIMULATE = ("simulate", "--population", "exponential", "--preset", "exponential"
         ((*PLAN, "--population", "expo"), 3, "exponential, uniform, zipf or a file; no file expo"),
         ((*PLAN, "--plot", "/nonexistent/x.svg"), 3, "/nonexistent/x.svg: its folder does not"),
         ((*PLAN, "--plot", f"{__file__}/x.svg"), 3, "/x.svg: its folder is a file"),
-        ((*PLAN, "--plot", "~nobody-of-this-name/x.svg"), 2, "no such home directory"),
+        ((*PLAN, "--plot", "~nobody-of-this-name/x.svg"), 3, "no such home directory"),
         (
             (*SIMULATE, "--kind", "boolean", "--reports", "10", "--output", "x"),
             2,

@@ -402,7 +402,7 @@ def test_files_and_folders_that_are_not_there_are_invalid_input(run: Run, tmp_pa
     ):
         done = run(*arguments)
         assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
-        assert "No such file or directory" in done.err
+        assert "no such file or folder" in done.err or "its folder does not exist" in done.err
 
 
 # What it loads, and what it shows while it works.

@@ -361,8 +361,8 @@ def test_a_port_that_is_taken_is_said_in_one_line() -> None:
 def test_a_folder_that_is_in_use_is_refused(tmp_path: Path) -> None:
     (tmp_path / "something").touch()
     done = rappor(*SMALL, "--keep", tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "is not empty: give a new or empty folder" in done.stderr
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "is not empty; give a new or empty one" in done.stderr
 
 
 @pytest.mark.long

@@ -213,14 +213,19 @@ def test_a_population_in_a_file_may_hold_any_string(tmp_path: Path) -> None:
     }
 
 
-def test_files_of_the_same_names_are_replaced_and_those_of_another_run_refused(
+def test_files_of_another_run_are_replaced_only_on_request_and_only_all_of_them(
     tmp_path: Path,
 ) -> None:
     simulate(tmp_path / "a", *SMALL)
-    simulate(tmp_path / "a", *SMALL[:-1], "8")
-    done = rappor("simulate", "--output", tmp_path / "a", *SMALL, "--counts-only")
-    assert done.returncode == 2
-    assert "contains reports.parquet of another run" in done.stderr
+    before = {name: (tmp_path / "a" / name).read_bytes() for name in files(tmp_path / "a")}
+    again = rappor("simulate", "--output", tmp_path / "a", *SMALL[:-1], "8")
+    assert (again.returncode, again.stdout) == (3, "")
+    assert "of another run; give another folder, or --force to replace them" in again.stderr
+    assert before == {name: (tmp_path / "a" / name).read_bytes() for name in before}
+    simulate(tmp_path / "a", *SMALL[:-1], "8", "--force")
+    done = rappor("simulate", "--output", tmp_path / "a", *SMALL, "--counts-only", "--force")
+    assert done.returncode == 3
+    assert "has reports.parquet of another run, which this one does not replace" in done.stderr
     assert not [name for name in files(tmp_path / "a") if name.startswith(".")]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rappor.checks import show
 from rappor.cli.arguments import UsageError, params_from
+from rappor.cli.paths import path_of, target_of
 from rappor.errors import DecodeError, MissingExtraError
 from rappor.formats import read_text
 from rappor.params import FIELDS, Params
@@ -29,7 +30,7 @@ _COMPARED = 100  # candidates whose bits are compared if both a map and a dialec
 
 
 def check_targets(args: argparse.Namespace) -> None:
-    """UsageError or OSError if results could not be written in the end."""
+    """UsageError or ParamsError if results could not be written in the end."""
     inputs = [*(args.counts or ()), args.candidates, args.map, args.params]
     taken = {_resolved(name) for name in inputs if name is not None}
     for option, endings in (("output", OUTPUTS), ("plot", PLOTS)):
@@ -42,9 +43,7 @@ def check_targets(args: argparse.Namespace) -> None:
         if path in taken:
             raise UsageError(f"--{option} {name} is also another file of this command")
         taken.add(path)
-        path.parent.stat()  # FileNotFoundError says which folder is missing
-        if path.is_dir():
-            raise IsADirectoryError(21, "Is a directory", name)
+        target_of(name)
     if args.plot is not None and not args.plot.lower().endswith(".json"):
         _need("vl_convert", "charts")
     if args.output is not None and args.output.lower().endswith(".parquet"):
@@ -52,10 +51,7 @@ def check_targets(args: argparse.Namespace) -> None:
 
 
 def _resolved(name: str) -> Path:
-    try:
-        return Path(name).expanduser().resolve()
-    except RuntimeError:
-        raise UsageError(f"{name}: no such home directory") from None
+    return path_of(name).resolve()
 
 
 def _need(package: str, name: str) -> None:

@@ -5,7 +5,6 @@ The same input gives the same bytes. Files appear whole or not at all.
 
 from __future__ import annotations
 
-import errno
 import json
 import sys
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rappor import files
-from rappor.cli.arguments import UsageError
+from rappor.cli.paths import target_of
 
 if TYPE_CHECKING:
     from rappor.decoding.exports import Also
@@ -66,21 +65,6 @@ def draw(found: Decoded, name: str) -> None:
     """Write the chart in the format of the name's suffix."""
     with replacing(name) as path:
         found.plot().save(path)
-
-
-def target_of(name: str) -> Path:
-    """The file of this name, which need not exist; its folder must."""
-    try:
-        target = Path(name).expanduser().resolve()
-    except RuntimeError:
-        raise UsageError(f"{name}: no such home directory") from None
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "Is a directory", name)
-    if not target.parent.exists():
-        raise FileNotFoundError(errno.ENOENT, "its folder does not exist", name)
-    if not target.parent.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, "its folder is a file", name)
-    return target
 
 
 @contextmanager

@@ -11,11 +11,11 @@ from rappor.checks import plural
 from rappor.client.accounts import Ledger
 from rappor.client.charging import group_limits, used_up
 from rappor.client.clock import day_of
-from rappor.client.consent import opted_out
+from rappor.client.consent import EPOCH, OPTED_OUT, PAUSED, opted_out
 from rappor.client.folder import Disk
-from rappor.client.identity import LEDGER, SECRET, parse_secret, was_used
-from rappor.client.ledger_file import find_ledger, load_forgotten
-from rappor.client.outbox import Outbox
+from rappor.client.identity import LEDGER, ONCE, SECRET, USED, parse_secret, was_used
+from rappor.client.ledger_file import FORGOTTEN, find_ledger, load_forgotten
+from rappor.client.outbox import COUNTS, OUTBOX, SENT, Outbox
 from rappor.client.problems import PROBLEMS, REFUSALS, Stopped, reason_text
 from rappor.collection import Collection, days_of, period_of
 from rappor.privacy.rounding import up
@@ -335,6 +335,18 @@ class Inspection:
     waiting: int
     periods: Sequence[tuple[str, str]]
     batches: Mapping[str, int]
+
+
+_TRACES = (
+    *(SECRET, USED, LEDGER, ONCE, FORGOTTEN),
+    *(OUTBOX, SENT, COUNTS),
+    *(OPTED_OUT, PAUSED, EPOCH),
+)
+
+
+def has_client(disk: Disk) -> bool:
+    """Whether a directory holds anything that a client writes, besides locks."""
+    return any(disk.exists(name) for name in _TRACES)
 
 
 def inspect_folder(disk: Disk, account_secret: bool = False) -> Inspection:

@@ -121,8 +121,12 @@ def _planned(file: Any, choice: Any, folder: Path | None) -> Params:
 def read_plan(path: Path, choice: Any = 1) -> Params:
     """The parameters of one plan, counted from 1, in a file that `rappor plan --json` wrote."""
     where = f"params.plan: {path.name}"
+    text = formats.read_text(path)
     try:
-        document = formats.parse_json(formats.read_text(path))
+        document = formats.parse_json(text)
+    except ParamsError as error:
+        raise ParamsError(f"{path}: not what rappor plan --json writes ({error})") from None
+    try:
         plans = document["plans"]
         if not isinstance(plans, list) or not plans:
             raise ParamsError(f"{where} holds no plans")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from rappor import csv_cells
+from rappor import csv_cells, files
 from rappor.collection import Collection, period_of
 from rappor.demo import definitions, devices
 from rappor.demo.crowd import CrowdWorkers, Task
@@ -127,5 +127,4 @@ def write_truth(where: DemoFolder, truth: Truth, period: str) -> None:
     for path, day in ((where.truth, period), (where.whole_truth, None)):
         counted = truth.of(definitions.HOMEPAGE, period=day)
         held = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
-        with path.open("w", encoding="utf-8", newline="") as file:
-            file.writelines(["string,count\n", *map(csv_cells.line, held)])
+        files.write_text(path, "".join(["string,count\n", *map(csv_cells.line, held)]))

@@ -87,11 +87,25 @@ def index_page(document: Document) -> str:
             f'<p class="source">{escape(item["source"])} · {_run(item)} · '
             f'<a href="{escape(item["page"])}">figures, tables and remarks</a></p>',
             _labels(item),
+            _first_picture(name, item),
             _verdicts(item),
             "</section>",
         ]
     parts.append("</main>")
     return whole_page("The paper, reproduced", parts, _FOOTER)
+
+
+def _first_picture(experiment: str, item: Document) -> str:
+    """The first figure of an experiment, as a link to its page."""
+    if item["failed"] is not None or not item.get("figures"):
+        return ""
+    figure = item["figures"][0]
+    caption, stem = escape(figure["caption"]), escape(f"{experiment}/{figure['name']}")
+    return (
+        f'<figure><div class="scroll"><a href="{escape(item["page"])}"><picture>'
+        f'<source media="screen and (prefers-color-scheme: dark)" srcset="{stem}-dark.svg">'
+        f'<img src="{stem}.svg" alt="{caption}" loading="lazy"></picture></a></div></figure>'
+    )
 
 
 def _run(item: Document) -> str:

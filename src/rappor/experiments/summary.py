@@ -109,6 +109,7 @@ def _is_sound(old: Any) -> bool:
     """Whether an entry read from a file is one that `entry` could have made."""
     words = [comparison[word] for comparison in old["comparisons"] for word in _WORDS]
     words.append(old.get("replicates", ""))  # which early files do not have
+    words += [each[word] for each in old.get("figures", []) for word in ("name", "caption")]
     return all(isinstance(old[key], types) for key, types in _TYPES.items()) and all(
         isinstance(word, str) for word in words
     )
