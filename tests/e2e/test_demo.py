@@ -21,6 +21,7 @@ import pytest
 
 from rappor.cli import demo as verb
 from rappor.cli.demo import REPORTS
+from rappor.cli.faults import INTERRUPTION
 from rappor.cli.main import main
 from rappor.demo.devices import DEVICES
 from rappor.demo.population import HIJACKER, candidates
@@ -283,7 +284,7 @@ def test_an_interrupt_in_the_middle_leaves_nothing(tmp_path: Path, number: int) 
         pids = family(process.pid)
         process.send_signal(number)
         output = process.communicate(timeout=300)
-        assert (process.returncode, output[1]) == (130, "interrupted\n")
+        assert (process.returncode, output[1]) == (130, f"rappor demo: {INTERRUPTION}\n")
         wait_for(lambda: not alive(pids))
         assert list((tmp_path / "tmp").iterdir()) == []
 
