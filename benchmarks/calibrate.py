@@ -22,16 +22,22 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from calibration.closed_forms import CLOSED_FORMS, measure_closed_form
+from calibration.comparisons import COMPARISONS, measure_comparison
 from calibration.measure import Record, measure
 from calibration.report import markdown, to_json
-from calibration.rules import judge
-from calibration.scenarios import SCENARIOS, SLOW, UNSEEN
+from calibration.rules import judge, judge_tallies
+from calibration.scenarios import SCENARIOS, SLOW
+from calibration.scenarios import UNSEEN as UNSEEN_STRINGS
 from calibration.store import Store, code_digest
-from calibration.summary import Summary, summarise
+from calibration.summary import Share, Summary, summarise
+from calibration.tallies import total
 
 import rappor.decoding.lasso  # noqa: F401 - loaded now, so that all workers run the same code
 
 LASSO_SEEDS = 10
+TALLIED = {**CLOSED_FORMS, **COMPARISONS}
+UNSEEN = (*UNSEEN_STRINGS, *TALLIED)
 Task = tuple[str, int, str, bool]  # the arguments of `measure`
 
 
@@ -45,14 +51,15 @@ def main() -> int:
     tasks = [task for task in wanted(options) if task[:3] not in done]
     run(tasks, store, options.jobs)
     found = collect(store, options)
-    verdicts = judge(found["auto"])
+    tallies = count(store, options)
+    verdicts = [*(judge(found["auto"]) if found["auto"] else ()), *judge_tallies(tallies)]
     names = "the same names in all seeds" if options.same_names else "new names for each seed"
     about = f"Decoder {digest}, α = .05, {names}."
-    text = markdown(found, verdicts, about)
+    text = markdown(found, tallies, verdicts, about)
     options.output.mkdir(parents=True, exist_ok=True)
     ending = "-same-names" if options.same_names else ""
     (options.output / f"summary{ending}.md").write_text(text, "utf-8")
-    data = json.dumps(to_json(found, verdicts, digest), indent=1)
+    data = json.dumps(to_json(found, tallies, verdicts, digest), indent=1)
     (options.output / f"summary{ending}.json").write_text(data + "\n", "utf-8")
     print(text)
     return 0 if all(each.passed for each in verdicts) else 1
@@ -65,15 +72,17 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--scenarios", default="", help="such as S1,S6b; all by default")
     parser.add_argument("--unseen", action="store_true", help="the scenarios without figures too")
     parser.add_argument("--same-names", action="store_true", help="one set of names for all seeds")
+    parser.add_argument("--rates-only", action="store_true", help="no oracle, no paper's method")
     parser.add_argument("--lasso-large", action="store_true", help="the paper's method on S5 too")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--output", type=Path, default=Path("build/calibration"))
     options = parser.parse_args()
-    usual = [name for name in SCENARIOS if options.unseen or name not in UNSEEN]
+    every = [*SCENARIOS, *CLOSED_FORMS, *COMPARISONS]
+    usual = [name for name in every if options.unseen or name not in UNSEEN]
     options.names = options.scenarios.split(",") if options.scenarios else usual
-    unknown = [name for name in options.names if name not in SCENARIOS]
+    unknown = [name for name in options.names if name not in every]
     if unknown:
-        parser.error(f"no scenario {', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
+        parser.error(f"no scenario {', '.join(unknown)}; there are {', '.join(every)}")
     if options.seeds < 1 or options.jobs < 1 or options.first_seed < 1:
         parser.error("seeds, jobs and the first seed are numbers from 1 on")
     return options
@@ -82,7 +91,8 @@ def parse() -> argparse.Namespace:
 def wanted(options: argparse.Namespace) -> Iterator[Task]:
     """What has to be measured, scenario by scenario."""
     for name in options.names:
-        for method in ("auto", "oracle", "lasso"):
+        others = () if name in TALLIED or options.rates_only else ("oracle", "lasso")
+        for method in ("auto", *others):
             for seed in seeds_of(options, name, method):
                 yield name, seed, method, options.same_names
 
@@ -111,7 +121,13 @@ def run(tasks: list[Task], store: Store, jobs: int) -> None:
 
 def one(task: Task) -> Record:
     started = time.perf_counter()
-    record = measure(*task)
+    name, seed, _, same_names = task
+    if name in CLOSED_FORMS:
+        record = measure_closed_form(name, seed)
+    elif name in COMPARISONS:
+        record = measure_comparison(name, seed, same_names)
+    else:
+        record = measure(*task)
     return record | {"all_seconds": time.perf_counter() - started}
 
 
@@ -126,12 +142,24 @@ def collect(store: Store, options: argparse.Namespace) -> dict[str, dict[str, Su
     """Summaries by method and scenario of the seeds that were asked for."""
     found: dict[str, dict[str, Summary]] = {"auto": {}, "oracle": {}, "lasso": {}}
     for name in options.names:
+        if name in TALLIED:
+            continue
         records = store.read(name)
         for method, summaries in found.items():
             seeds = seeds_of(options, name, method)
             here = [each for each in records if each["method"] == method and each["seed"] in seeds]
             if here:
                 summaries[name] = summarise(here)
+    return found
+
+
+def count(store: Store, options: argparse.Namespace) -> dict[str, dict[str, Share]]:
+    """Tallies by scenario of the seeds that were asked for."""
+    found = {}
+    for name in options.names:
+        if name in TALLIED:
+            seeds = seeds_of(options, name, "auto")
+            found[name] = total(each for each in store.read(name) if each["seed"] in seeds)
     return found
 
 

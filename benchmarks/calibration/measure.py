@@ -74,7 +74,7 @@ def compare(case: Case, results: Mapping[str, Decoded]) -> Record:
         "robust": decoded.robust,
         "chi2_dof": decoded.chi2_dof,
         "scale": decoded.scale,
-        "unlisted_covered": found["fdr_mass_covered"],
+        "undetected_mass_covered": found["fdr_mass_covered"],
         "standard_error": case.error,
     }
 
@@ -94,7 +94,7 @@ def contradictions(decoded: Decoded) -> int:
 
 def mass_is_covered(decoded: Decoded, held: float) -> bool:
     """Whether the interval of undetected mass holds what the detected strings do not hold."""
-    mass = decoded.unlisted
+    mass = decoded.undetected_mass
     return bool(mass.low_95 <= decoded.reports - held <= mass.high_95)
 
 
@@ -122,7 +122,7 @@ def is_same_again(case: Case, first: Decoded) -> bool:
     return bool(
         same
         and list(first.rows.strings) == list(again.rows.strings)
-        and first.unlisted == again.unlisted
+        and first.undetected_mass == again.undetected_mass
         and first.warnings == again.warnings
     )
 

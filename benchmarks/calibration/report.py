@@ -5,27 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
 
+from calibration.closed_forms import CLOSED_FORMS
+from calibration.comparisons import COMPARISONS
 from calibration.measure import NULL_LEVELS
 from calibration.rules import Verdict
 from calibration.scenarios import SCENARIOS
 from calibration.summary import Mean, Share, Summary
 
+Totals = Mapping[str, Mapping[str, Share]]  # by scenario, by what was counted
 Summaries = Mapping[str, Mapping[str, Summary]]  # by method, by scenario
 
 
-def markdown(found: Summaries, verdicts: Sequence[Verdict], about: str) -> str:
+def markdown(found: Summaries, tallies: Totals, verdicts: Sequence[Verdict], about: str) -> str:
     """The whole report."""
-    parts = [
-        about,
-        "**True positives, family-wise 5 % / FDR 5 %**",
-        power_table(found),
-        "**Errors**",
-        error_table(found["auto"]),
-        "**Estimates and intervals** (family-wise / FDR)",
-        accuracy_table(found["auto"]),
-        "**Rules**",
-        rules_table(verdicts),
-    ]
+    parts = [about]
+    if found["auto"]:
+        parts += [
+            "**True positives, family-wise 5 % / FDR 5 %**",
+            power_table(found),
+            "**Errors**",
+            error_table(found["auto"]),
+            "**Estimates and intervals** (family-wise / FDR)",
+            accuracy_table(found["auto"]),
+        ]
+    if tallies:
+        parts += ["**Kinds with a bit for each value, and comparisons**", tally_table(tallies)]
+    parts += ["**Rules**", rules_table(verdicts)]
     short = [each for each in verdicts if not each.passed]
     if short:
         parts.append(f"{len(short)} of {len(verdicts)} checks FALL SHORT.")
@@ -95,15 +100,27 @@ def accuracy_table(found: Mapping[str, Summary]) -> str:
                 " / ".join(_number(each.naive_covered.value, 3) for each in both),
                 " / ".join(_number(each.width, 2) for each in both),
                 " / ".join(_number(each.rmse, 0) for each in both),
-                _percent(summary.unlisted_covered),
+                _percent(summary.undetected_mass_covered),
                 f"{summary.seconds:.2f}" if summary.seconds is not None else "",
             )
         )
     heads = (
         "scenario", "coverage", "naive coverage", "width / naive", "RMSE, reports",
-        "unlisted mass covered", "seconds",
+        "undetected mass covered", "seconds",
     )  # fmt: skip
     return table(heads, rows)
+
+
+def tally_table(tallies: Totals) -> str:
+    """What was counted in each scenario."""
+    about = {name: scenario.about for name, scenario in (CLOSED_FORMS | COMPARISONS).items()}
+    rows = [
+        (f"{name} {about[name]}", rule, f"{share.hits:,} of {share.of:,}", _number(share.value, 3))
+        for name, found in tallies.items()
+        for rule, share in found.items()
+        if not (rule.startswith("false alarms") and share.hits == 0)
+    ]
+    return table(("scenario", "counted", "", "share"), rows)
 
 
 def rules_table(verdicts: Iterable[Verdict]) -> str:
@@ -134,7 +151,9 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join([shown[0], rule, *shown[1:]])
 
 
-def to_json(found: Summaries, verdicts: Sequence[Verdict], digest: str) -> dict[str, object]:
+def to_json(
+    found: Summaries, tallies: Totals, verdicts: Sequence[Verdict], digest: str
+) -> dict[str, object]:
     """Everything as plain data."""
     return {
         "digest": digest,
@@ -144,6 +163,7 @@ def to_json(found: Summaries, verdicts: Sequence[Verdict], digest: str) -> dict[
             method: {name: each.to_json() for name, each in of.items()}
             for method, of in found.items()
         },
+        "tallies": {name: dict(each) for name, each in tallies.items()},
     }
 
 

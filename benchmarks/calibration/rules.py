@@ -184,4 +184,28 @@ def _fast(summaries: Mapping[str, Summary]) -> Iterator[Verdict]:
             yield Verdict("seconds per decode", name, seconds <= most, numbers)
 
 
+def judge_tallies(tallies: Mapping[str, Mapping[str, Share]]) -> list[Verdict]:
+    """The rules of scenarios that are counted: closed forms and comparisons."""
+    return [
+        _judge_tally(name, rule, share)
+        for name, found in tallies.items()
+        for rule, share in found.items()
+        if share.of >= (1 if rule.startswith(_EXACT) else ENOUGH)
+    ]
+
+
+def _judge_tally(name: str, rule: str, share: Share) -> Verdict:
+    numbers = f"{share.hits} of {share.of} = {share.value:.3f}"
+    if rule.startswith(_EXACT):
+        return Verdict(rule, name, share.hits == 0, numbers)
+    goal = ALPHA if rule == "family-wise error" else MAX_ALARMS
+    if "covered" in rule or "below" in rule:
+        error = sqrt(REGIME_COVERAGE * (1 - REGIME_COVERAGE) / share.of)
+        passed = share.value >= REGIME_COVERAGE - 2 * error
+        return Verdict(rule, name, passed, f"{numbers}, at least .95 - 2 se")
+    limit = goal + 2 * sqrt(goal * (1 - goal) / share.of)
+    return Verdict(rule, name, share.value <= limit, f"{numbers}, at most {limit:.3f}")
+
+
+_EXACT = "contradictions"  # none may be
 _SPOKEN = {"family": "family-wise", "fdr": "FDR"}

@@ -80,7 +80,7 @@ class Summary:
     nulls: dict[float, Share]
     seconds: float | None
     robust: Share | None
-    unlisted_covered: Share | None
+    undetected_mass_covered: Share | None
     chi2_dof: float | None
     same_again: Share | None
     contradictions: int
@@ -118,7 +118,9 @@ def summarise(records: Sequence[Record]) -> Summary:
         if full
         else None,
         robust=Share(_sum(records, "robust"), len(records)) if full else None,
-        unlisted_covered=Share(_sum(records, "unlisted_covered"), len(records)) if full else None,
+        undetected_mass_covered=Share(_sum(records, "undetected_mass_covered"), len(records))
+        if full
+        else None,
         chi2_dof=_median(record["chi2_dof"] for record in records) if full else None,
         same_again=Share(sum(again), len(again)) if again else None,
         contradictions=sum(_sum(records, f"{label}_contradictions") for label in labels),

@@ -48,10 +48,10 @@ print(f"{judged.true_positives} found, {judged.false_positives} false, {judged.m
 print(f"{judged.covered} of {judged.detected} intervals contain the truth")
 # prints: 16 of 18 intervals contain the truth
 
-# 6. Homepages that are not on the list still show: as unlisted mass, with an interval.
+# 6. Homepages that are not on the list still show: as undetected mass, with an interval.
 missing = sum(drawn.truth[name] for name in population.unlisted) / drawn.counts.reports
-print(f"unlisted or too rare: {decoded.unlisted.proportion:.0%}; never listed: {missing:.0%}")
-# prints: unlisted or too rare: 16%; never listed: 12%
+print(f"undetected: {decoded.undetected_mass.proportion:.0%}; never listed: {missing:.0%}")
+# prints: undetected: 16%; never listed: 12%
 
 # decoded.plot().save("results.svg") draws a chart. On the command line, `rappor plan`,
 # `rappor simulate` and `rappor decode --truth` do the same.

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from rappor.decoding.smoothing import smooth as smooth
     from rappor.planning.plan import plan as plan
     from rappor.simulate.populations import Population as Population
+    from rappor.workspace import Workspace as Workspace
+    from rappor.workspace import open as open
 
 __all__ = [
     "Client",
@@ -67,6 +69,7 @@ __all__ = [
     "Report",
     "StoreError",
     "WireError",
+    "Workspace",
     "__version__",
     "aggregate",
     "attack",
@@ -78,6 +81,7 @@ __all__ = [
     "diagnose",
     "mechanism",
     "new_secret",
+    "open",
     "plan",
     "planning",
     "privacy",
@@ -94,6 +98,7 @@ _LAZY = {
     "Decoded": ("rappor.decoding.result", _NUMPY),
     "Histogram": ("rappor.decoding.histogram", _NUMPY),
     "Population": ("rappor.simulate.populations", _NUMPY),
+    "Workspace": ("rappor.workspace", ("numpy", "scipy")),
     "aggregate": ("rappor.aggregate", _NUMPY),
     "attack": ("rappor.attack", ("numpy", "scipy")),
     "charts": ("rappor.charts", ()),
@@ -101,6 +106,7 @@ _LAZY = {
     "decode": ("rappor.decoding.decode", ("numpy", "scipy")),
     "decoding": ("rappor.decoding", ("numpy", "scipy")),
     "diagnose": ("rappor.decoding.diagnosis", ("numpy", "scipy")),
+    "open": ("rappor.workspace", ("numpy", "scipy")),
     "plan": ("rappor.planning.plan", ("numpy", "scipy")),
     "planning": ("rappor.planning", ("numpy", "scipy")),
     "simulate": ("rappor.simulate", _NUMPY),

@@ -41,6 +41,10 @@ class StoreBusy(StoreError):
     """Another process was writing for too long: nothing was written; later calls may succeed."""
 
 
+class StoreRefused(StoreError):
+    """The system lets us neither open nor write the store: permissions, a read-only disk."""
+
+
 class StoreLost(StoreError):
     """Transactions that were acknowledged are missing: the store does not open."""
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+STANDARD_INPUT = "-"  # the name that stands for it where a file can be given
 
 
 @contextmanager
@@ -41,7 +43,8 @@ def replacing(target: Path, *, private: bool = False) -> Iterator[Path]:
             draft.chmod(mode)
         os.replace(draft, target)
     except BaseException as error:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # a read-only disk refuses even this
+            draft.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno and error.filename in (None, str(draft)):
             error.filename = str(target)  # the draft's name means nothing to users
         raise

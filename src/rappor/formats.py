@@ -37,7 +37,7 @@ def read_text(path: str | PathLike[str], newline: str | None = None) -> str:
         with Path(path).expanduser().open(encoding="utf-8-sig", newline=newline) as file:
             return file.read()
     except UnicodeDecodeError:
-        raise ParamsError(f"{path} is not UTF-8 text") from None
+        raise ParamsError(f"{path} is not UTF-8 text; check that it is the right file") from None
     except OSError as error:
         raise ParamsError(f"cannot read {path}: {error.strerror or error}") from error
     except (RuntimeError, ValueError) as error:  # no home directory, or a NUL in the path

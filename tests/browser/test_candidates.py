@@ -58,7 +58,7 @@ def test_the_numbers_are_those_of_decoding(open_as, other):
     check(tab, f"{HIJACKER}\n{PAGES[0]}", "replace")
     tab.until("ready")
     counts = Catalogue(other.sample.data).counts("homepage", 1, [week(0)])
-    expected = 1 - decode(counts, [HIJACKER, PAGES[0]]).unlisted.proportion
+    expected = 1 - decode(counts, [HIJACKER, PAGES[0]]).undetected_mass.proportion
     after = tab.page.locator("#explained b data")
     assert float(after.get_attribute("value")) == expected
 

@@ -10,7 +10,7 @@ from support.dashboard import Sample, serving, week
 def decoded(dashboard):
     """A result of a decode, so that the list has something to say."""
     mass = {"proportion": 0.4471, "prop_low_95": 0.4202, "prop_high_95": 0.4753}
-    facts = {"version": 1, "periods": [week(0)], "dimensions": [], "unlisted": mass}
+    facts = {"version": 1, "periods": [week(0)], "dimensions": [], "undetected_mass": mass}
     meta = facts | {"collection": "homepage", "detected": 28}
     dashboard.state.save_result("test-collections", "decode", meta, None)
 

@@ -81,7 +81,7 @@ def test_the_hijacker_is_found_with_its_interval(read):
     assert "Hidden by" in heads
     assert "of 41 candidates detected in" in page.locator("#summary").inner_text()
     assert "On average at most 5\u00a0%" in page.locator("#summary").inner_text()
-    assert page.get_by_text("unlisted mass: not on the list").count() >= 1
+    assert page.get_by_text("undetected mass: not on the list").count() >= 1
 
 
 def test_periods_are_chosen_by_select_and_preset(analyst):
@@ -125,7 +125,8 @@ def test_a_country_is_chosen_and_compared_with_another(analyst):
     assert "points" in row
     assert page.locator("#summary").inner_text().startswith("No candidates differ between ")
     said = page.locator("section[aria-label='Table of results'] > .note").inner_text()
-    assert said.startswith("● Differs: too far apart to be noise, after correcting for all 41")
+    assert said.startswith(f"Differences are {week(0)}, NZ minus {week(0)}, DE. ● Differs: too far")
+    assert "apart to be noise, after correcting for all 41" in said
     assert said.endswith("there is none, or one too small to see.")
     shares = page.locator("tbody td:nth-child(4)").all_inner_texts()
     assert not any(text.startswith("−") for text in shares)  # no share is below 0
@@ -307,7 +308,7 @@ def test_every_export_is_offered_and_whole(read):
     svg = fetched(tab, "/charts/results.svg").text()
     assert svg.startswith("<svg")
     assert HIJACKER in svg
-    assert fetched(tab, "/charts/unlisted.png").body().startswith(b"\x89PNG")
+    assert fetched(tab, "/charts/undetected_mass.png").body().startswith(b"\x89PNG")
     pq = pytest.importorskip("pyarrow.parquet")
     assert pq.read_table(BytesIO(fetched(tab, ".parquet").body())).num_rows == 41
 
@@ -364,7 +365,9 @@ def test_payloads_as_candidates_categories_and_dimensions_do_nothing(open_as, ot
     if "show=all" in path:
         assert set(PAYLOADS) == set(strings(page))
         tab.screenshot("results-hostile")
-    page.locator("[id^=chart-]:not(#chart-unlisted) path[role=graphics-symbol]").first.hover()
+    page.locator(
+        "[id^=chart-]:not(#chart-undetected_mass) path[role=graphics-symbol]"
+    ).first.hover()
     page.wait_for_selector("#vg-tooltip-element.visible")
     page.locator("tbody tr").first.hover()
     assert page.evaluate("window.fired") == []

@@ -45,7 +45,7 @@ def test_every_number_is_the_one_that_decoding_a_period_gives(read, dashboard):
     document = page.evaluate(f"fetch('{TRENDS}.json').then((answer) => answer.json())")
     last = document["periods"][-1]
     assert (last["period"], last["reports"]) == (week(0), decoded.reports)
-    assert last["unlisted"]["share"] == decoded.unlisted.proportion
+    assert last["undetected_mass"]["share"] == decoded.undetected_mass.proportion
     assert HIJACKER in document["strings"]
     for row in last["rows"]:
         expected = decoded.row(row["string"])
@@ -73,7 +73,7 @@ def test_csv_holds_a_row_for_each_period_and_string(read):
 
 def test_pictures_are_files(read):
     tab = read(TRENDS)
-    for chart in ("shares", "reports", "unlisted"):
+    for chart in ("shares", "reports", "undetected_mass"):
         for ending, start in (("svg", b"<svg"), ("png", b"\x89PNG")):
             answer = tab.page.request.get(f"{tab.dashboard.url}{TRENDS}.{ending}?chart={chart}")
             assert answer.ok

@@ -1,5 +1,8 @@
 """`rappor aggregate` as a person meets it: real processes, real files, exit codes, memory."""
 
+import csv
+import gzip
+import io
 import json
 import os
 import re
@@ -57,7 +60,9 @@ def test_the_end_of_the_name_decides_the_format(tmp_path: Path, form: str) -> No
 def test_without_a_file_the_counts_go_to_standard_output(
     output: tuple[str, ...], tmp_path: Path
 ) -> None:
-    done = rappor("aggregate", REPORTS, REPORTS, "--params", PARAMS, *output)
+    again = tmp_path / "again.csv"
+    again.write_bytes(REPORTS.read_bytes())
+    done = rappor("aggregate", REPORTS, again, "--params", PARAMS, *output)
     assert done.returncode == 0
     (tmp_path / "counts.csv").write_text(done.stdout)
     assert Counts.from_csv(tmp_path / "counts.csv", GOOGLE) == EXPECTED + EXPECTED
@@ -120,7 +125,7 @@ def test_reports_of_another_k_are_said_once() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "code", "message"),
     [
-        ("none.csv", None, 3, "none.csv: No such file or directory"),
+        ("none.csv", None, 3, "none.csv: no such file or folder; check the path"),
         ("empty.csv", "", 3, "empty.csv: the file is empty"),
         ("bare.csv", "secret,2,0001\n", 3, "bare.csv, line 1: expected a header"),
         ("far.csv", HEADER + "a,3,0001\n", 3, "the cohort is not from 0 to 2"),
@@ -146,7 +151,7 @@ def test_bad_input_has_one_clear_line_and_its_exit_code(
     [
         ((), 2, "give --preset"),
         ((*SIX, "--output", "counts.txt"), 2, "--output must end in .csv, .parquet, .npz"),
-        ((*SIX, "--output", "none/counts.csv"), 3, "none: No such file or directory"),
+        ((*SIX, "--output", "none/counts.csv"), 3, "none/counts.csv: its folder does not exist"),
         ((*SIX, "--dialect", "klingon"), 2, "invalid choice"),
         ((*SIX, "--reports-per-client", "0"), 2, "not a whole number of at least 1"),
         ((*SIX, "--engine", "spark"), 2, "unrecognized arguments"),
@@ -244,3 +249,45 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert rows.tolist() == [10_000 * number for number in blocks.values()]
     small, large = kilobytes / 1024
     assert large - small < 25, f"{small:.0f} MB became {large:.0f} MB"
+
+
+@pytest.mark.parametrize("again", ["reports.csv", "./reports.csv", "link.csv"])
+def test_a_file_that_is_given_twice_is_refused(again: str, tmp_path: Path) -> None:
+    (tmp_path / "reports.csv").write_bytes(REPORTS.read_bytes())
+    (tmp_path / "link.csv").symlink_to("reports.csv")
+    done = rappor("aggregate", "reports.csv", again, "--params", PARAMS, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{again} is given twice" in done.stderr
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("lines", [False, True])
+def test_reports_are_read_from_standard_input(packed: bool, lines: bool) -> None:
+    data = REPORTS.read_bytes()
+    if lines:
+        rows = csv.DictReader(io.StringIO(data.decode()))
+        dumped = (
+            json.dumps({"cohort": int(row["cohort"]), "bits": row.get("irr") or row["rappor"]})
+            for row in rows
+        )
+        data = "\n".join(dumped).encode()
+    piped = rappor(
+        "aggregate", "-", "--params", PARAMS, stdin=gzip.compress(data) if packed else data
+    )
+    assert piped.returncode == 0, piped.stderr
+    assert piped.stdout == rappor("aggregate", REPORTS, "--params", PARAMS).stdout
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "standard input: the file is empty"),
+        (b"PAR1 and more", "standard input: Parquet cannot be read from a pipe"),
+        (b"\x1f\x8b damaged", "standard input: damaged, or not a gzip file"),
+        (b"hello\n", "standard input, line 1: expected a header"),
+    ],
+)
+def test_bad_standard_input_is_named(data: bytes, words: str) -> None:
+    done = rappor("aggregate", "-", "--params", PARAMS, stdin=data)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert words in done.stderr

@@ -160,3 +160,14 @@ def test_without_the_extra_it_says_what_to_install(tmp_path):
     )
     assert done.returncode == 1
     assert "pip install 'rappor[analysis]'" in done.stderr
+
+
+def test_candidates_are_read_from_standard_input(tmp_path):
+    (tmp_path / "list.txt").write_text("a.org\nb.org\n")
+    piped = rappor("candidates", "-", *SIX, stdin="a.org\nb.org\n")
+    assert piped.returncode == 0, piped.stderr
+    assert piped.stdout == rappor("candidates", tmp_path / "list.txt", *SIX).stdout
+    for data, words in ((b"", "standard input: "), (b"\xff", "standard input, line 1: not UTF-8")):
+        done = rappor("candidates", "-", *SIX, stdin=data)
+        assert (done.returncode, done.stdout) == (3, "")
+        assert words in done.stderr

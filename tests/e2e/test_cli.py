@@ -116,6 +116,28 @@ def test_without_a_permanent_step_epsilon_infinity_is_infinite() -> None:
     assert "∞" in rappor("privacy", "--preset", "normal").stdout
 
 
+@pytest.mark.parametrize(
+    ("kind", "replaced", "zero", "words"),
+    [
+        ("string", 0.25, 0.0625, "for 25 % of clients, all bits of a value"),
+        ("category", 0.5, 0.25, "for 50 % of clients, the bit of the value"),
+        ("ordinal", 0.5, 0.25, "for 50 % of clients, the bit of the value"),
+        ("boolean", 0.5, 0.25, "for 50 % of clients that hold true"),
+        ("bits", 0.5**8, 0.25**8, "Of a value that sets all 8 bits: for 0.391 %"),
+    ],
+)
+def test_privacy_shows_deniability_for_every_kind(
+    kind: str, replaced: float, zero: float, words: str
+) -> None:
+    numbers = ("--k", "8", "--h", "2", "--m", "1", "--f", ".5", "--p", ".5", "--q", ".75")
+    found = json.loads(rappor("privacy", *numbers, "--kind", kind, "--json").stdout)
+    assert found["deniability"]["all_replaced"] == replaced
+    assert found["deniability"]["all_zero"] == zero
+    printed = rappor("privacy", *numbers, "--kind", kind).stdout
+    assert words in printed
+    assert "Neither means that nothing is learnt" in printed
+
+
 def test_privacy_table_is_the_golden_one() -> None:
     done = rappor(*["privacy", "--preset", "windows", "--reports", "1e6", "--candidates", "200"])
     assert done.stdout == (GOLDEN / "privacy-windows.txt").read_text(encoding="utf-8")
@@ -262,7 +284,10 @@ def test_an_existing_secret_is_not_replaced_however_bad_it_is(
     assert "short" not in done.stderr
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(secret: Path) -> None:
+CLOSED_PIPE = b"its reader closed the pipe; what was left is not written\n"
+
+
+def test_a_reader_that_closes_the_pipe_is_told_so_in_one_sentence(secret: Path) -> None:
     process = subprocess.Popen(
         [*COMMAND, "encode", "--preset", "windows", "--secret-file", secret],
         stdin=subprocess.PIPE,
@@ -282,9 +307,10 @@ def test_a_reader_that_has_seen_enough_is_no_error(secret: Path) -> None:
         process.stdin.close()
     except BrokenPipeError:
         pass
-    assert process.stderr.read() == b""
+    said = process.stderr.read()
     process.stderr.close()
-    assert process.wait(300) == 0
+    assert said == b"rappor encode: standard output: " + CLOSED_PIPE
+    assert process.wait(300) == 1
 
 
 # explain, demo, completion
@@ -344,6 +370,10 @@ BASH = shutil.which("bash")
         ("rappor encode --dialect google", ["google", "google-java"]),
         ("rappor encode --s", ["--secret-file"]),
         ("rappor completion f", ["fish"]),
+        ("rappor compa", ["compare"]),
+        ("rappor compare --wi", ["--with"]),
+        ("rappor decode --overlap n", ["none"]),
+        ("rappor decode --smooth st", ["strong"]),
         ("rappor privacy --nonsense", []),
     ],
 )
@@ -498,7 +528,6 @@ USAGE = [
     ("demo", "--reports", "1e9"),
     ("demo", "--seed", "0"),
     ("demo", "--port", "65536"),
-    ("demo", "--keep", "."),
     ("completion",),
     ("completion", "tcsh"),
     ("privacy", "--presets", "windows"),
@@ -515,6 +544,7 @@ USAGE = [
 ]
 
 INVALID = [
+    ("demo", "--keep", "."),
     ("privacy", "--preset", "nonsense"),
     ("privacy", "--preset", ""),
     ("privacy", *SIX[:-1], "0.5"),
@@ -652,7 +682,7 @@ def test_a_full_disk_is_a_failure_and_no_traceback(unbuffered: str) -> None:
             check=False,
         )
     assert done.returncode == 1
-    assert b"No space left" in done.stderr
+    assert b"standard output: no room on the disk" in done.stderr
     assert b"Traceback" not in done.stderr
 
 
@@ -688,3 +718,35 @@ def test_linear_algebra_has_one_thread_unless_told_otherwise(
         env["OPENBLAS_NUM_THREADS"] = told
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == expected, done.stderr
+
+
+@pytest.mark.skipif(BASH is None, reason="there is no shell that can close a stream")
+@pytest.mark.parametrize("words", [("privacy", "--preset", "windows"), ("plan", "--help"), ()])
+def test_a_result_that_cannot_be_printed_is_a_failure(words: tuple[str, ...]) -> None:
+    assert BASH is not None
+    done = subprocess.run(
+        [BASH, "-c", '"$@" >&-', "bash", *COMMAND, *(words or ("--version",))],
+        capture_output=True,
+        env=environment(),
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        b"standard output: it is closed; redirect it to a file, or to /dev/null\n"
+    )
+
+
+def test_explain_recommends_no_option_that_it_does_not_have() -> None:
+    done = rappor("explain", "v", "--secret-file", "no-such-file")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == "rappor explain: no-such-file: no such file or folder; check the path\n"
+    made = rappor("encode", "v", "--preset", "windows", "--secret-file", "no-such-file")
+    assert made.returncode == 3
+    assert made.stderr.endswith("no such secret file; --create-secret makes it\n")
+
+
+def test_explain_draws_free_bits_in_the_order_of_the_value() -> None:
+    done = rappor("explain", "0011", *SIX, "--kind", "bits")
+    rows = [line.strip() for line in done.stdout.splitlines() if set(line.strip()) <= set("█·")]
+    assert next(row for row in rows if row) == "··██"
+    assert "(from the left: bit 3 to bit 0, as in VALUE)" in done.stdout

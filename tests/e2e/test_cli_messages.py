@@ -22,7 +22,7 @@ SIMULATE = ("simulate", "--population", "exponential", "--preset", "exponential"
         ((*PLAN, "--population", "expo"), 3, "exponential, uniform, zipf or a file; no file expo"),
         ((*PLAN, "--plot", "/nonexistent/x.svg"), 3, "/nonexistent/x.svg: its folder does not"),
         ((*PLAN, "--plot", f"{__file__}/x.svg"), 3, "/x.svg: its folder is a file"),
-        ((*PLAN, "--plot", "~nobody-of-this-name/x.svg"), 2, "no such home directory"),
+        ((*PLAN, "--plot", "~nobody-of-this-name/x.svg"), 3, "no such home directory"),
         (
             (*SIMULATE, "--kind", "boolean", "--reports", "10", "--output", "x"),
             2,
@@ -55,7 +55,7 @@ def test_the_truth_of_another_run_is_noted_and_one_table_is_printed(tmp_path: Pa
     assert "another run" not in right.stderr
     assert "is the truth of 10,000 reports, but 20,000 were decoded" in wrong.stderr
     heads = [line for line in right.stdout.splitlines() if "95 % interval" in line]
-    assert [line.split()[-2:] for line in heads] == [["truth", "verdict"]]
+    assert [line.split()[-2:] for line in heads] == [["SNR", "verdict"]]
     assert "Truth: " in right.stdout
     assert "20,000 reports, 100 candidates: " in right.stdout
 

@@ -78,9 +78,18 @@ def test_inspect_says_what_is_wrong(used: tuple[Path, FakeTransport]) -> None:
     )
 
 
+@pytest.mark.parametrize("other", [None, "hosts"])
+def test_inspect_of_a_folder_without_a_client_says_so(tmp_path: Path, other: str | None) -> None:
+    if other is not None:
+        (tmp_path / other).write_text("127.0.0.1 localhost\n")
+    done = rappor("client", "inspect", tmp_path)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"{tmp_path}: no client has reported from this directory" in done.stderr
+
+
 def test_inspect_of_no_directory_and_no_action_are_one_line(tmp_path: Path) -> None:
     done = rappor("client", "inspect", tmp_path / "nothing")
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr.endswith("is not a directory\n")
+    assert done.stderr.endswith("nothing: no such directory of a client; check the path\n")
     assert rappor("client").returncode == 2
     assert "Example:" in rappor("client", "inspect", "--help").stdout

@@ -181,7 +181,7 @@ def test_infinity_is_the_text_inf_in_json(tmp_path: Path) -> None:
         (("renew",), 2, "invalid choice: 'renew'"),
         (("lint", "--colour", "x"), 2, "rappor collection lint: unrecognized arguments: --colour"),
         (("lint", "absent.toml"), 3, "absent.toml: no such file"),
-        (("show", "absent.toml"), 3, "cannot read absent.toml"),
+        (("show", "absent.toml"), 3, "absent.toml: no such file or folder"),
         (("new", "Thing"), 3, "name must be 1 to 63"),
         (("new", "thing", "--kind", "category"), 3, "kind 'category' needs categories"),
         (("new", "thing", "--kind", "bits"), 3, "kind 'bits' needs params"),
@@ -214,3 +214,10 @@ def test_every_action_has_help_with_an_example(action: str) -> None:
     done = rappor("collection", action, "--help")
     assert done.returncode == 0
     assert f"Example: rappor collection {action}" in done.stdout.replace("\n", " ")
+
+
+def test_force_is_not_recommended_where_it_would_not_help(tmp_path: Path) -> None:
+    for more in ((), ("--force",)):
+        done = rappor("collection", "new", "theme", "--output", tmp_path, *more)
+        assert (done.returncode, done.stdout) == (3, "")
+        assert done.stderr == f"rappor collection: {tmp_path}: this is a folder; name a file\n"

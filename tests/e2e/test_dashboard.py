@@ -218,7 +218,7 @@ def writing(sample: Sample, name: str) -> Iterator[None]:
         ),
         (["access", "link", "ada", "--data", "{data}"], 3, "there is no account 'ada'"),
         (["access", "revoke", "ada", "--data", "{data}"], 3, "there is no account 'ada'"),
-        (["access", "list", "--data", "{data}/no"], 3, "data folder does not exist"),
+        (["access", "list", "--data", "{data}/no"], 3, "no such data folder"),
         (["dashboard", "--data", "{data}", "--port", "99999"], 2, "not a port"),
     ],
 )
@@ -243,10 +243,10 @@ def test_what_cannot_work_is_one_line(
         (["--url", "nonsense"], "url must be an http"),
         pytest.param(
             ["--collections", "{data}/no"],
-            "folder of collections does not exist",
+            "no such folder of collections",
             marks=pytest.mark.long,
         ),
-        pytest.param(["--data", "{data}/no"], "data folder does not exist", marks=pytest.mark.long),
+        pytest.param(["--data", "{data}/no"], "no such data folder", marks=pytest.mark.long),
     ],
 )
 def test_a_dashboard_that_cannot_start_says_why_in_one_line(

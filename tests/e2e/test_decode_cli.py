@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from rappor import Counts, Params
+from rappor import Counts, Params, Ranges, smooth
+from rappor import decode as library_decode
 from support.command import LIMIT, environment, rappor
 
 REFERENCE = Path(__file__).parents[1] / "vectors" / "reference"
@@ -34,7 +35,16 @@ OURS = [
     *("forged_to_make_up", "forged_to_hide"),
 ]
 FACTS = [
-    *("reports", "candidates", "cohorts", "detected", "rows", "unlisted", "chi2_dof", "scale"),
+    *(
+        "reports",
+        "candidates",
+        "cohorts",
+        "detected",
+        "rows",
+        "undetected_mass",
+        "chi2_dof",
+        "scale",
+    ),
     *("design_effect", "robust", "groups", "untestable", "warnings", "notes"),
     *("reports_per_client", "params_digest", "kind"),
     *("dialect", "correction", "alpha", "method", "threshold", "forged_to_detect", "checks"),
@@ -231,7 +241,7 @@ def test_json_and_parquet_hold_the_numbers_of_the_csv(tmp_path: Path) -> None:
     assert (printed["reports"], printed["candidates"], printed["cohorts"]) == (186792, 500, 8)
     assert printed["detected"] == sum(row["detected"] for row in printed["rows"])
     assert printed["params_digest"] == Params.preset("windows").digest
-    mass = printed["unlisted"]
+    mass = printed["undetected_mass"]
     assert 0 <= mass["prop_low_95"] <= mass["proportion"] <= mass["prop_high_95"] <= 1
     assert mass["count"] == pytest.approx(mass["proportion"] * 186792)
 
@@ -285,7 +295,7 @@ def test_the_table_names_each_string_with_its_interval_and_sums_up() -> None:
     assert empty == ""
     assert re.fullmatch(
         rf"186,792 reports, 500 candidates: {len(rows)} detected \(FDR 5 %, adaptive\); "
-        r"unlisted [\d.]+ % "
+        r"undetected mass [\d.]+ % "
         r"\([\d.]+ – [\d.]+\); χ²/dof [\d.]+, robust path (not needed|used)",
         summary,
     )
@@ -375,3 +385,61 @@ def test_what_the_how_to_says_works_when_pasted(tmp_path: Path) -> None:
         assert done.returncode == 0, (command, done.stderr)
     made = {path.name for path in tmp_path.iterdir()}
     assert made >= {"results.csv", "results.svg", "everything.parquet", "results.json"}
+
+
+# What to assume.
+
+
+def test_smooth_shares_are_an_extra_column_without_an_interval(tmp_path: Path) -> None:
+    params = Params(k=6, h=1, m=1, f=0.25, p=0.35, q=0.65)
+    counts = Counts(params, [20_000], [[8000, 9000, 10500, 10000, 9000, 7600]], kind="ordinal")
+    counts.to_npz(tmp_path / "counts.npz")
+    decode = ("decode", "--counts", tmp_path / "counts.npz", "--edges", "1,2,3,4,5")
+    ranges = Ranges((1, 2, 3, 4, 5))
+    histogram = library_decode(counts, ranges).histogram
+    for strength in ("auto", "strong", 7.0):
+        shape = smooth(histogram, strength)
+        found = json.loads(rappor(*decode, "--smooth", str(strength), "--json").stdout)
+        assert found["smooth"]["strength"] == shape.strength
+        assert [row["smooth_proportion"] for row in found["rows"]] == shape.share.tolist()
+    table = rappor(*decode, "--smooth")
+    assert "smooth share" in table.stdout
+    assert "no ordinary interval" in table.stdout
+    wrong = rappor(*decode, "--smooth", "soft")
+    assert (wrong.returncode, "strength must be one of" in wrong.stderr) == (3, True)
+
+
+def test_overlap_says_how_many_clients_are_in_two_tables(tmp_path: Path) -> None:
+    tables = []
+    for number, (p, q) in enumerate(((0.25, 0.75), (0.35, 0.65))):
+        params = Params(k=3, h=1, m=1, f=0.5, p=p, q=q)
+        tables.append(
+            Counts(
+                params, [20_000], [[10_200, 9_800, 9_500]], kind="category", reports_per_client=1
+            )
+        )
+        tables[-1].to_npz(tmp_path / f"{number}.npz")
+    (tmp_path / "pairs.csv").write_text("0,500\n500,0\n")
+    decode = ("decode", "--counts", tmp_path / "0.npz", "--counts", tmp_path / "1.npz")
+    decode = (*decode, "--categories", "x,y,z", "--json")
+    for said, overlap in (
+        (("--overlap", "bound"), "bound"),
+        (("--overlap", "none"), None),
+        (("--overlap", tmp_path / "pairs.csv"), [[0, 500], [500, 0]]),
+        ((), "bound"),
+    ):
+        found = json.loads(rappor(*decode, *said).stdout)
+        wanted = library_decode(tables, ["x", "y", "z"], overlap=overlap)
+        assert [row["std_error"] for row in found["rows"]] == [r.std_error for r in wanted.rows]
+    (tmp_path / "bad.csv").write_text("a,b\n")
+    bad = rappor(*decode, "--overlap", tmp_path / "bad.csv")
+    assert (bad.returncode, "must be a table of numbers" in bad.stderr) == (3, True)
+
+
+def test_assumptions_that_do_not_go_with_strings_are_refused() -> None:
+    for options, message in (
+        (("--smooth",), "--smooth is for kind ordinal"),
+        (("--overlap", "none"), "--overlap does not go with strings"),
+    ):
+        done = decode(WINDOWS, *options)
+        assert (done.returncode, message in done.stderr) == (2, True), done.stderr

@@ -83,7 +83,10 @@ def changed(tmp_path: Path, cohort: int, row: str) -> Path:
 
 # Kinds other than strings.
 
-TOO_FEW = "note: Too few reports: a share of 1 % needs about {}; there are 1,000.\n"
+TOO_FEW = (
+    "Too few reports: a share of 5 % needs about 4,240; there are 1,000, which show only shares "
+    "above 10 %."
+)
 
 
 def test_categories_are_all_shown_with_those_that_are_not_detected(
@@ -91,7 +94,7 @@ def test_categories_are_all_shown_with_those_that_are_not_detected(
 ) -> None:
     file = counts("1000,300,500,420,260")
     done = run("--counts", file, *FOUR, "--categories", "a,b,c", "--json")
-    assert (done.code, done.err) == (0, TOO_FEW.format("21,500"))
+    assert (done.code, done.err) == (0, "")
     assert done.estimates == {
         "a": 100.0,
         "b": 500.0,
@@ -127,11 +130,24 @@ def test_names_of_categories_may_come_from_a_file_in_the_order_of_bits(
 def test_a_boolean_of_one_bit_has_two_rows(run: Run, counts: Callable[..., Path]) -> None:
     file = counts("1000,500")
     done = run("--counts", file, *ONE, "--kind", "boolean", "--reports-per-client", "1", "--json")
-    assert (done.code, done.err) == (0, TOO_FEW.format("106,000"))
+    assert (done.code, done.err) == (0, f"note: {TOO_FEW}\n")
     assert done.estimates == {
         "true": 500.0,
         "false": 500.0,
     }
+
+
+def test_a_table_of_too_few_reports_says_so_once_before_its_rows(
+    run: Run, counts: Callable[..., Path]
+) -> None:
+    file = counts("1000,500")
+    boolean = (*ONE, "--kind", "boolean", "--reports-per-client", "1")
+    done = run("--counts", file, *boolean)
+    first, gap, head = done.out.splitlines()[:3]
+    assert (first, gap, head.split()[0]) == (TOO_FEW, "", "value")
+    assert done.err == ""
+    done = run("--counts", counts("100000,50000", name="many.csv"), *boolean)
+    assert done.out.splitlines()[0].split()[0] == "value"
 
 
 def test_a_histogram_has_rows_in_order_a_mean_and_quantiles(
@@ -386,7 +402,7 @@ def test_files_and_folders_that_are_not_there_are_invalid_input(run: Run, tmp_pa
     ):
         done = run(*arguments)
         assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
-        assert "No such file or directory" in done.err
+        assert "no such file or folder" in done.err or "its folder does not exist" in done.err
 
 
 # What it loads, and what it shows while it works.

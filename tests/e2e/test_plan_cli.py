@@ -91,3 +91,28 @@ def test_a_population_from_a_file_is_what_strings_found_are_counted_in(tmp_path:
     facts = json.loads(rappor("plan", *asked, "--population", tmp_path / "sites.csv").stdout)
     assert facts["plans"][0]["expected"]["present"] == 3
     assert facts["plans"][0]["expected"]["family_wise"] == pytest.approx(3, abs=0.01)
+
+
+def test_a_one_time_plan_shows_the_epsilon_of_one_report_only() -> None:
+    options = ("plan", "--epsilon-one", "1", "--reports", "1e6", "--one-time", *QUICK)
+    done = rappor(*options)
+    assert done.returncode == 0, done.stderr
+    assert "ε of one report" in done.stdout
+    assert "365 reports" not in done.stdout
+    assert "∞" not in done.stdout
+    assert json.loads(rappor(*options, "--json").stdout)["plans"][0]["epsilon_n"] == {}
+    refused = rappor(*options, "--n", "7")
+    assert (refused.returncode, "--n is about repeated reports" in refused.stderr) == (2, True)
+
+
+def test_the_help_says_which_plan_comes_first() -> None:
+    words = " ".join(rappor("plan", "--help").stdout.split())
+    assert "the shortest report among those that detect within 1 % of the rarest string" in words
+    assert "ranked by the rarest string" not in words
+
+
+def test_no_row_of_the_table_detects_nothing() -> None:
+    for reports in ("5000", "1e5"):
+        done = rappor("plan", "--epsilon-one", "1", "--reports", reports, "--cells", "50", *QUICK)
+        assert done.returncode == 0, done.stderr
+        assert "nothing" not in done.stdout

@@ -116,7 +116,7 @@ def test_names_are_listed(arguments: tuple[str, ...]) -> None:
         (("normal", "--output", "x", "--seeds", "1"), 2, "at least 2"),
         (("normal", "--output", "x", "--seeds", "0"), 2, "at least 2"),
         (("normal", "--output", "x", "--seeds", "few"), 2, "whole number"),
-        (("normal", "--output", __file__), 3, "Not a directory"),
+        (("normal", "--output", __file__), 3, "this is a file; name a folder"),
         (("normal", "--output", "~nobody-of-this-name/x"), 3, "no such home directory"),
     ],
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rappor.cli.faults import INTERRUPTION
 from support.command import COMMAND, environment
 from support.waiting import wait_for
 
@@ -71,7 +72,11 @@ def test_an_interrupt_ends_all_processes(tmp_path: Path, computed: float, everyo
     finally:
         process.kill()
         process.wait()
-    assert (process.returncode, out, err) == (130, b"", b"interrupted\n")
+    assert (process.returncode, out, err) == (
+        130,
+        b"",
+        f"rappor reproduce: {INTERRUPTION}\n".encode(),
+    )
     wait_for(lambda: not any(_command(each) for each in started))
     assert list(tmp_path.iterdir()) == []
 

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from rappor import Counts, Params
 from support.command import rappor
@@ -212,14 +213,19 @@ def test_a_population_in_a_file_may_hold_any_string(tmp_path: Path) -> None:
     }
 
 
-def test_files_of_the_same_names_are_replaced_and_those_of_another_run_refused(
+def test_files_of_another_run_are_replaced_only_on_request_and_only_all_of_them(
     tmp_path: Path,
 ) -> None:
     simulate(tmp_path / "a", *SMALL)
-    simulate(tmp_path / "a", *SMALL[:-1], "8")
-    done = rappor("simulate", "--output", tmp_path / "a", *SMALL, "--counts-only")
-    assert done.returncode == 2
-    assert "contains reports.parquet of another run" in done.stderr
+    before = {name: (tmp_path / "a" / name).read_bytes() for name in files(tmp_path / "a")}
+    again = rappor("simulate", "--output", tmp_path / "a", *SMALL[:-1], "8")
+    assert (again.returncode, again.stdout) == (3, "")
+    assert "of another run; give another folder, or --force to replace them" in again.stderr
+    assert before == {name: (tmp_path / "a" / name).read_bytes() for name in before}
+    simulate(tmp_path / "a", *SMALL[:-1], "8", "--force")
+    done = rappor("simulate", "--output", tmp_path / "a", *SMALL, "--counts-only", "--force")
+    assert done.returncode == 3
+    assert "has reports.parquet of another run, which this one does not replace" in done.stderr
     assert not [name for name in files(tmp_path / "a") if name.startswith(".")]
 
 
@@ -236,9 +242,30 @@ def test_decoding_sets_what_it_found_beside_the_truth(tmp_path: Path) -> None:
     assert "truth" in done.stdout
     assert "Truth: " in done.stdout
     assert " of 20 listed strings found" in done.stdout
+    head = done.stdout.splitlines()[0]
+    wanted = "string estimate 95 % interval std. error p-value truth share SNR verdict"
+    assert head.split() == wanted.split()
     facts = json.loads(rappor(*decode, "--json").stdout)["judgement"]
     assert facts["present_listed"] == 20
     assert len(facts["rows"]) == facts["detected"] + facts["missed"]
+    with (tmp_path / "truth.csv").open(newline="") as file:
+        held = {row["string"]: int(row["count"]) for row in csv.DictReader(file)}
+    outputs = {"json": json.loads(rappor(*decode, "--all", "--json").stdout)["rows"]}
+    for ending in ("csv", "json", "parquet"):
+        path = tmp_path / f"results.{ending}"
+        assert rappor(*decode, "--all", "--output", path).returncode == 0
+        if ending == "csv":
+            outputs["csv file"] = list(csv.DictReader(path.read_text().splitlines()))
+        elif ending == "json":
+            outputs["json file"] = json.loads(path.read_text())["rows"]
+        else:
+            outputs["parquet"] = parquet.read_table(path).to_pylist()
+    columns = {"string", "estimate", "prop_low_95", "prop_high_95", "std_error", "p_value"}
+    for name, rows in outputs.items():
+        assert len(rows) == 25, name
+        assert set(rows[0]) >= columns | {"truth", "proportion", "snr"}, name
+        found = {row["string"]: int(row["truth"]) for row in rows}
+        assert found == {row["string"]: held.get(row["string"], 0) for row in rows}, name
     missing = rappor(*decode[:-1], tmp_path / "none.csv")
     assert missing.returncode == 3
     assert "none.csv" in missing.stderr

@@ -16,11 +16,9 @@ USAGE = [
     (("--steps",), "--steps goes with --format google"),
     (("--steps", "--format", "google", "--counts-only"), "--steps goes with --format google"),
     (("--kind", "category", "--dialect", "google"), "--dialect does not go with kind category"),
-    (("--population", "none.csv"), "--population must be uniform, normal, exponential, zipf or a"),
     (("--reports", "0"), "'0' is not a whole number of at least 1"),
     (("--absent", "-1"), "'-1' is not a whole number"),
     (("--values", "often"), "invalid choice"),
-    (("--output", "~no-such-user-at-all/x"), "no such home directory"),
 ]
 INVALID = [
     (("--preset", "nonsense"), "preset must be one of"),
@@ -31,7 +29,9 @@ INVALID = [
     (("--decay", "2"), "decay must be a number above 0 and at most 1"),
     (("--kind", "bits"), "kind bits has no list of values"),
     (("--kind", "category", "--absent", "100"), "200 values do not fit 128 bits"),
-    (("--population", "."), "cannot read ."),
+    (("--population", "."), ".: this is a folder; name a file"),
+    (("--population", "none.csv"), "--population must be uniform, normal, exponential, zipf or a"),
+    (("--output", "~no-such-user-at-all/x"), "no such home directory"),
 ]
 
 

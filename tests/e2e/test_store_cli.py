@@ -113,7 +113,11 @@ def test_google_reports_csv_is_imported_with_the_current_period(tmp_path: Path) 
 def test_what_cannot_be_imported_is_one_line(place: Path, data: Path, tmp_path: Path) -> None:
     file = place / "NZ" / "reports.parquet"
     cases = [
-        (("import", "nothing.csv", "--data", data, "--collection", "homepage"), 3, "No such file"),
+        (
+            ("import", "nothing.csv", "--data", data, "--collection", "homepage"),
+            3,
+            "no such file or folder",
+        ),
         (("import", file, "--data", data, "--collection", "other"), 3, "it has: homepage"),
         (
             ("import", file, "--data", data, "--collection", "homepage", "--period", "2026-W47"),
@@ -149,12 +153,24 @@ def test_a_collection_is_decoded_from_the_store(place: Path, data: Path) -> None
     done = rappor("decode", "homepage", "--data", data, *candidates, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["reports"] == 100_000
-    assert set(strings(found)) == {"a.org", "b.org", "c.org"}
-    assert f"{TODAY} added up" in done.stderr
+    assert found["reports"] == 50_000
+    assert (found["collection"], found["periods"]) == ("homepage", [str(TODAY)])
+    assert "b.org" in strings(found)
+    assert f"{TODAY}: of 2 periods, the latest with enough reports" in done.stderr
     table = rappor("decode", "homepage", "--data", data, *candidates)
     assert table.stdout.startswith("string ")
-    assert "a.org" in table.stdout
+    assert f"homepage v1, {TODAY}: 50,000 reports" in table.stdout
+
+
+def test_a_sum_over_periods_is_asked_for_and_said(place: Path, data: Path) -> None:
+    candidates = ("--candidates", place / "candidates.txt")
+    done = rappor("decode", "homepage", "--data", data, *candidates, "--json", "--period", "all")
+    found = json.loads(done.stdout)
+    assert found["reports"] == 100_000
+    assert found["periods"] == [str(TODAY - datetime.timedelta(days=1)), str(TODAY)]
+    assert set(strings(found)) == {"a.org", "b.org", "c.org"}
+    assert "2 periods added up" in done.stderr
+    assert found["notes"][0].endswith("2 periods added up")
 
 
 def test_one_period_or_a_range_of_them_is_decoded(place: Path, data: Path) -> None:
@@ -187,21 +203,30 @@ def test_the_store_decodes_as_its_exported_counts_do(
         about = ("--preset", "exponential", "--dialect", "rappor-v1", "--reports-per-client", "1")
         given = about if ending == ".csv" else ()
         other = rappor("decode", "--counts", path, *given, *candidates)
-        assert json.loads(other.stdout) == json.loads(direct.stdout)
+        about_view = {"collection", "version", "periods", "dimensions", "notes"}
+        found, wanted = (
+            {key: value for key, value in json.loads(each.stdout).items() if key not in about_view}
+            for each in (other, direct)
+        )
+        assert found == wanted
 
 
 def test_dimensions_and_periods_are_decoded_by_themselves(
     place: Path, data: Path, tmp_path: Path
 ) -> None:
     common = ("decode", "homepage", "--data", data, "--candidates", place / "candidates.txt")
-    done = rappor(*common, "--by", "country", "--json")
+    latest = json.loads(rappor(*common, "--by", "country", "--json").stdout)["results"]
+    assert {name: each["periods"] for name, each in latest.items()} == {"CH": [str(TODAY)]}
+    done = rappor(*common, "--by", "country", "--json", "--period", "all")
     results = json.loads(done.stdout)["results"]
     assert {name: each["reports"] for name, each in results.items()} == {"CH": 50_000, "NZ": 50_000}
     assert "b.org" in strings(results["CH"])
     assert "b.org" not in strings(results["NZ"])
     by_period = rappor(*common, "--by", "period")
     assert by_period.stdout.count("\nperiod ") + by_period.stdout.startswith("period ") == 2
-    done = rappor(*common, "--by", "country", "--output", tmp_path / "results.csv")
+    done = rappor(
+        *(*common, "--by", "country", "--period", "all", "--output", tmp_path / "results.csv")
+    )
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["results.CH.csv", "results.NZ.csv"]
 
@@ -223,7 +248,7 @@ def test_dimensions_and_periods_are_decoded_by_themselves(
         (("homepage", "--data", "{data}", "--period", "soon"), 3, "a period is a day"),
         (("homepage", "--data", "{data}", "--period", "2026-02-01..2026-01-01"), 2, "ends before"),
         (("homepage", "--data", "{data}", "--by", "os"), 3, "can be split by country, period"),
-        (("homepage", "--data", "nowhere"), 1, "there is no store"),
+        (("homepage", "--data", "nowhere"), 3, "no such data folder"),
     ],
 )
 def test_the_two_forms_exclude_each_other_and_errors_are_one_line(
@@ -322,7 +347,7 @@ def test_the_drill_of_backup_and_restore_gives_equal_counts(data: Path, tmp_path
     assert json.loads(done.stdout)["reports"] == 100_000
     assert backup.stat().st_mode & 0o077 == 0
     refused = rappor("restore", backup, "--data", data)
-    assert (refused.returncode, "not restored over a store" in refused.stderr) == (1, True)
+    assert (refused.returncode, "not restored over a store" in refused.stderr) == (3, True)
     assert rappor("restore", backup, "--data", tmp_path / "again").returncode == 0
     stores = [open_store(place, read_only=True) for place in (data, tmp_path / "again")]
     mine, theirs = ([each.ones.tolist() for each in store.counts("homepage")] for store in stores)
@@ -332,7 +357,7 @@ def test_the_drill_of_backup_and_restore_gives_equal_counts(data: Path, tmp_path
         store.close()
     backup.write_bytes(backup.read_bytes()[:-5000])
     damaged = rappor("restore", backup, "--data", tmp_path / "third")
-    assert damaged.returncode == 1
+    assert (damaged.returncode, f"{backup}: " in damaged.stderr) == (3, True)
     assert not (tmp_path / "third" / "store.sqlite").exists()
 
 
@@ -405,9 +430,9 @@ def test_a_misspelt_folder_is_an_error_and_not_a_new_store(
     (tmp_path / "a.csv").write_text(HEAD + "1,1,0000000000000001\n")
     placed = [str(tmp_path / each) if "." in each else each for each in command]
     done = rappor(*placed, "--data", tmp_path / "dta")
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert done.stderr.count("\n") == 1
-    assert "there is no store" in done.stderr
+    assert "dta: no such data folder; check the path" in done.stderr
     assert not (tmp_path / "dta").exists()
 
 
@@ -467,3 +492,18 @@ def test_a_lost_log_is_refused_by_every_verb_until_the_loss_is_accepted(tmp_path
     assert "nothing is lost" in again.stderr
     with collector(tmp_path) as process:
         assert process.end() == 0
+
+
+@pytest.mark.parametrize("verb", [("export", "homepage"), ("backup",)], ids=lambda words: words[0])
+def test_a_file_of_before_is_replaced_only_on_request(
+    verb: tuple[str, ...], data: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "before.csv"
+    target.write_text("a file of before\n")
+    words = (*verb, "--data", data, "--output", target)
+    done = rappor(*words)
+    assert done.returncode == 3
+    assert done.stderr.endswith(f"{target}: exists already; --force replaces it\n")
+    assert target.read_text() == "a file of before\n"
+    assert rappor(*words, "--force").returncode == 0
+    assert target.read_bytes() != b"a file of before\n"

@@ -48,7 +48,7 @@ def test_category_intervals_cover_the_realised_count(params, reports, rounds):
     rng = np.random.default_rng(2014)
     weights = 0.7 ** np.arange(20)
     names = [f"v{bit:02}" for bit in range(20)]
-    covered = narrow = unlisted = looked = above = others = 0
+    covered = narrow = undetected_mass = looked = above = others = 0
     for _ in range(rounds):
         truth = rng.multinomial(round(0.9 * reports), weights / weights.sum())
         ones = received(truth, reports, params, rng)
@@ -63,13 +63,13 @@ def test_category_intervals_cover_the_realised_count(params, reports, rounds):
             else:
                 above += count > row.interval[1]
                 others += 1
-        low, high = found.unlisted.low_95, found.unlisted.high_95
-        unlisted += low <= reports - truth.sum() <= high
+        low, high = found.undetected_mass.low_95, found.undetected_mass.high_95
+        undetected_mass += low <= reports - truth.sum() <= high
     assert looked > 230
     assert within(covered, looked), covered / looked
     assert not within(narrow, looked)
     assert above / others <= 0.025 + Z * math.sqrt(0.025 * 0.975 / others)
-    assert within(unlisted, rounds), unlisted / rounds
+    assert within(undetected_mass, rounds), undetected_mass / rounds
 
 
 @pytest.mark.parametrize("rounds", [100, pytest.param(400, marks=pytest.mark.long)])

@@ -11,6 +11,7 @@ from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
@@ -18,14 +19,18 @@ from threadpoolctl import threadpool_limits
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
+from calibration.closed_forms import CLOSED_FORMS, draw_runs, measure_closed_form
+from calibration.comparisons import measure_comparison
 from calibration.draw import draw
 from calibration.measure import ALPHA, CORRECTIONS, NULL_LEVELS, compare
-from calibration.rules import judge
+from calibration.rules import judge, judge_tallies
 from calibration.store import Store
-from calibration.summary import pooled, summarise
+from calibration.summary import Share, pooled, summarise
+from calibration.tallies import total
 
 from rappor.decoding.decode import decode
 from rappor.decoding.significance import adjust
+from rappor.mechanism import channel
 
 FALSE_ALARM = 1e-4
 Z = float(-ndtri(FALSE_ALARM))  # 3.72
@@ -157,3 +162,50 @@ def test_a_calibration_that_was_stopped_goes_on(tmp_path):
     store.add({"scenario": "S1", "seed": 3, "method": "auto"})
     assert [record["seed"] for record in store.read("S1")] == [1, 2, 3]
     assert Store(tmp_path, "another decoder", same_names=False).read("S1") == []
+
+
+def test_counted_scenarios_pass_at_the_limit_and_fall_short_beyond_it():
+    def verdict(rule, hits, of):
+        (found,) = judge_tallies({"W1": {rule: Share(hits, of)}})
+        return found.passed
+
+    assert verdict("detected rows covered, FDR", 1_881, 2_000)  # .95 - 2 se is .9403
+    assert not verdict("detected rows covered, FDR", 1_880, 2_000)
+    assert verdict("family-wise error", 119, 2_000)
+    assert not verdict("family-wise error", 120, 2_000)
+    assert not verdict("false alarms: ones", 30, 2_000)
+    assert not verdict("contradictions", 1, 2_000)
+    assert judge_tallies({"W1": {"spread covered, limit": Share(0, 3)}}) == []  # too few
+
+
+@pytest.mark.parametrize("name", ["W8", "W12"])
+def test_clients_of_all_phases_share_their_permanent_response(name):
+    """Noise of two phases has the covariance of κ, within 5 standard errors; none would be 10 off.
+
+    Bits are independent, so 1,000 runs are 12,000 pairs and more.
+    """
+    scenario = CLOSED_FORMS[name]
+    first, last = scenario.phases[0], scenario.phases[-1]
+    runs = draw_runs(scenario, 1, runs=1_000)
+    held = np.array([run.truth for run in runs])
+
+    def noise(phase, params):
+        """Ones of a phase, less what the realised truth leads to."""
+        p_star, q_star = map(float, channel(params))
+        ones = np.array([run.counts[phase].ones[0] for run in runs])
+        return ones - held * q_star - (scenario.clients - held) * p_star
+
+    one, other = noise(0, first), noise(-1, last)
+    shared = 0.25 * 0.75 * (first.q - first.p) * (last.q - last.p) * scenario.clients  # f = .5
+    error = sqrt((one.var() * other.var() + shared**2) / one.size)
+    assert abs(float(np.mean(one * other)) - shared) < 5 * error
+    assert shared > 10 * error
+
+
+def test_a_seed_of_a_counted_scenario_is_the_same_again_and_adds_up():
+    first = measure_closed_form("W7", 3)
+    assert first == measure_closed_form("W7", 3)
+    both = total([first, measure_closed_form("W7", 4)])
+    assert both["contradictions"] == Share(0, 80)  # 2 seeds x 10 runs x 2 corrections x 2 rows
+    assert both["detected rows covered, FDR"].of == 20
+    assert total([measure_comparison("C3", 1)])["contradictions"] == Share(0, 200)

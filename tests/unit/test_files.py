@@ -103,3 +103,15 @@ def test_the_draft_of_a_killed_process_is_no_obstacle(tmp_path: Path) -> None:
         write_text(target, text)
     assert target.read_text() == "new"
     assert os.listdir(tmp_path) == ["a.csv"]
+
+
+def test_a_disk_that_refuses_everything_does_not_change_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(30, "Read-only file system", str(path))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(OSError, match="Read-only") as raised, replacing(tmp_path / "a") as draft:
+        raise OSError(30, "Read-only file system", str(draft))
+    assert raised.value.filename == str(tmp_path / "a")

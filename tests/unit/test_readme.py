@@ -13,8 +13,12 @@ import pytest
 
 from rappor.cli.main import build_parser
 from rappor.params import PRESETS
-from rappor.privacy import epsilon_infinity, epsilon_n, epsilon_one
+from rappor.planning import plan
+from rappor.planning.expected_detections import ExpectedCrowd, expected
+from rappor.planning.power import detector
+from rappor.privacy import critical_value, epsilon_infinity, epsilon_n, epsilon_one
 from rappor.privacy.rounding import up
+from rappor.simulate import exponential
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -82,3 +86,15 @@ def test_the_limits_are_stated() -> None:
     limits = README.partition("## What it does not protect against")[2].partition("\n## ")[0]
     for word in ("panacea", "wider strategy", "Changing", "Small", "secret", "Forged", "Laplace"):
         assert word in limits, word
+
+
+def test_the_strings_that_plans_detect_are_those_of_the_code() -> None:
+    said = re.search(r"detects\s+(\d+)\s+strings where its h = 2\s+detects\s+(\d+)", README)
+    assert said is not None
+    population = exponential(100, absent=100)
+    ours = plan(1.0743, 4.3944, 10**6, 200, population=population, check=0).best
+    assert int(said[1]) == round(ours.expected.family_wise)
+    crowd = ExpectedCrowd.of(population)
+    paper = PRESETS["exponential"].params
+    test = crowd.around(detector(paper, 10**6, critical_value(200), "string"))
+    assert abs(int(said[2]) - expected(test, crowd, 200, 0.05).family_wise) <= 1

@@ -117,7 +117,7 @@ def _reading(path: str | PathLike[str]) -> Iterator[None]:
     except DecodeError:
         raise
     except FileNotFoundError as error:
-        raise DecodeError(f"cannot read {path}: {error.strerror}") from None
+        raise DecodeError(f"cannot read {path}: {error.strerror}") from error
     except (
         OSError,
         ValueError,
@@ -128,7 +128,7 @@ def _reading(path: str | PathLike[str]) -> Iterator[None]:
         zlib.error,
     ) as error:
         if isinstance(error, OSError) and error.strerror:
-            raise DecodeError(f"cannot read {path}: {error.strerror}") from None
+            raise DecodeError(f"cannot read {path}: {error.strerror}") from error
         raise DecodeError(f"{path}: damaged, or not a file of counts") from None
 
 
@@ -146,7 +146,7 @@ def read_counts(path: str | PathLike[str], params: Params) -> tuple[IntArray, In
     try:
         text = read_text(path)
     except ParamsError as error:  # says which file, and why it cannot be read
-        raise DecodeError(str(error)) from None
+        raise DecodeError(str(error)) from error.__cause__
     rows: list[list[int]] = []
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:

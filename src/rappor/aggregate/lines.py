@@ -95,9 +95,9 @@ class LineFile:
 
     __slots__ = ("_file", "_name", "_raw", "_seen")
 
-    def __init__(self, path: Path, raw: IO[bytes]) -> None:
+    def __init__(self, path: Path, raw: IO[bytes], *, packed: bool | None = None) -> None:
         self._name, self._raw, self._seen = path, raw, 0
-        packed = path.suffix.lower() == ".gz"
+        packed = path.suffix.lower() == ".gz" if packed is None else packed
         # GzipFile has all that is used here, but is not declared to be an IO[bytes].
         self._file: IO[bytes] = gzip.GzipFile(fileobj=raw) if packed else raw  # type: ignore[assignment]
 
@@ -106,7 +106,7 @@ class LineFile:
         with self._reading():
             line = self._file.readline(_HEADER)
         if not line:
-            raise DecodeError(f"{self._name}: the file is empty")
+            raise DecodeError(f"{self._name}: the file is empty; name a file of reports")
         return line.removeprefix(_BOM).removesuffix(b"\n").removesuffix(b"\r")
 
     def chunks(self) -> Iterator[tuple[int, bytes]]:
@@ -131,6 +131,8 @@ class LineFile:
                 )
 
     def _progress(self) -> int:
+        if not self._raw.seekable():  # a pipe: nobody knows how much there is
+            return 0
         before, self._seen = self._seen, self._raw.tell()
         return self._seen - before
 

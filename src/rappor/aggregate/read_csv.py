@@ -39,11 +39,15 @@ class CsvColumns:
 def jobs(path: Path, params: Params) -> Iterator[ReadJob]:
     """The pieces of a CSV file."""
     with path.open("rb") as raw:
-        file = LineFile(path, raw)
-        columns = columns_of(file.header(), path)
-        yield ReadJob(0, partial(_header, params))
-        for size, data in file.chunks():
-            yield ReadJob(size, partial(parse_piece, data, columns, params))
+        yield from jobs_of(LineFile(path, raw), path, params)
+
+
+def jobs_of(file: LineFile, path: Path, params: Params) -> Iterator[ReadJob]:
+    """The pieces of an open CSV file; `path` is for errors."""
+    columns = columns_of(file.header(), path)
+    yield ReadJob(0, partial(_header, params))
+    for size, data in file.chunks():
+        yield ReadJob(size, partial(parse_piece, data, columns, params))
 
 
 def columns_of(header: bytes, path: Path) -> CsvColumns:

@@ -32,13 +32,18 @@ _TEXT = ("bits", "rappor", "irr")
 
 def jobs(path: Path, params: Params) -> Iterator[ReadJob]:
     """The pieces of a file of JSON lines."""
-    empty = True
     with path.open("rb") as raw:
-        for size, data in first_without_bom(LineFile(path, raw).chunks()):
-            empty = False
-            yield ReadJob(size, partial(parse_piece, data, params))
+        yield from jobs_of(LineFile(path, raw), path, params)
+
+
+def jobs_of(file: LineFile, path: Path, params: Params) -> Iterator[ReadJob]:
+    """The pieces of an open file of JSON lines; `path` is for errors."""
+    empty = True
+    for size, data in first_without_bom(file.chunks()):
+        empty = False
+        yield ReadJob(size, partial(parse_piece, data, params))
     if empty:
-        raise DecodeError(f"{path}: the file is empty")
+        raise DecodeError(f"{path}: the file is empty; name a file of reports")
 
 
 def parse_piece(data: bytes, params: Params) -> FilePart:

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import io
 import os
 import stat
+import sys
+import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rappor.aggregate import _engine, kernel, read_csv, read_jsonl, read_parquet
 from rappor.aggregate.counts import Counts
 from rappor.aggregate.file_parts import SHOWN, MalformedLines, ReadJob
+from rappor.aggregate.lines import LineFile
 from rappor.errors import DecodeError
+from rappor.files import STANDARD_INPUT
 from rappor.params import Params
 from rappor.typing import IntArray
 
 Reader = Callable[[Path, Params], Iterator[ReadJob]]
+
+_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"  # how such files begin
+_BLANK = b"\xef\xbb\xbf \t\r\n"
 
 _READERS: dict[str, Reader] = {
     ".csv": read_csv.jobs,
@@ -94,7 +103,8 @@ def aggregate_files(
     """Count the reports in files; the end of a file's name says its format.
 
     Args:
-        paths: .csv, .jsonl, .ndjson (all three also with .gz) or .parquet files, in order.
+        paths: .csv, .jsonl, .ndjson (all three also with .gz) or .parquet files, in order; "-" is
+            standard input, as CSV or JSON lines.
         params: the parameters that the reports were made with.
         strict: stop at the first malformed line with DecodeError, instead of counting them.
         progress: called with the number of bytes that were counted since the last call.
@@ -138,6 +148,8 @@ def aggregate_files(
 
 def reader_of(name: str | os.PathLike[str]) -> tuple[Path, Reader]:
     """The path and the reader for the end of its name, or DecodeError if there is none."""
+    if name == STANDARD_INPUT:
+        return Path("standard input"), _from_standard_input
     path = Path(name).expanduser()
     ends = "".join(path.suffixes[-2:]).lower()
     for ending, reader in _READERS.items():
@@ -146,6 +158,24 @@ def reader_of(name: str | os.PathLike[str]) -> tuple[Path, Reader]:
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
             return path, reader
     raise DecodeError(f"{path}: expected a name that ends in {', '.join(_READERS)}")
+
+
+def _from_standard_input(path: Path, params: Params) -> Iterator[ReadJob]:
+    """The pieces of standard input: CSV or JSON lines, plain or gzip; its first bytes say which."""
+    if sys.stdin is None:
+        raise DecodeError(f"{path} is closed: pipe reports into it, or name a file")
+    raw: Any = sys.stdin.buffer
+    packed = raw.peek(2)[:2] == _GZIP
+    stream = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw
+    try:
+        first = stream.peek(len(_PARQUET))
+    except (OSError, EOFError, zlib.error):
+        raise DecodeError(f"{path}: damaged, or not a gzip file") from None
+    if first.startswith(_PARQUET):
+        raise DecodeError(f"{path}: Parquet cannot be read from a pipe; name the file instead")
+    file = LineFile(path, stream, packed=False)
+    read = read_jsonl.jobs_of if first.lstrip(_BLANK).startswith(b"{") else read_csv.jobs_of
+    yield from read(file, path, params)
 
 
 def _in_order(

@@ -6,7 +6,7 @@ add up too, and `reports_per_client` says how many. Each (p, q) of a schedule ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -76,6 +76,21 @@ def split(cells: Iterable[StoredCounts], by: str) -> dict[str, list[StoredCounts
             raise DecodeError(f"{cell.cell.collection} can be split by {declared}; not by {by}")
         found.setdefault(cell.cell.period if by == BY_PERIOD else pairs[by], []).append(cell)
     return dict(sorted(found.items()))
+
+
+def single(counts: Sequence[Counts]) -> Counts:
+    """The only Counts of one side of a comparison.
+
+    Raises:
+        DecodeError: there is none, or its periods have several p and q.
+    """
+    if not counts:
+        raise DecodeError("there are no reports left in these periods")
+    if len(counts) > 1:
+        raise DecodeError(
+            "these periods have different p and q: compare periods with the same p and q"
+        )
+    return counts[0]
 
 
 def within(period: str, first: date | None, last: date | None) -> bool:

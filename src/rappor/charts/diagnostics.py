@@ -115,8 +115,8 @@ def balance_panel(totals: Sequence[int], *, theme: str = "light") -> Panel:
     colour = colours(theme)
     equal = sum(totals) / len(totals)
     values = [
-        {"cohort": number, "reports": each, "text": f"{each:,}"}
-        for number, each in enumerate(totals)
+        {"cohort": number, "reports": total, "text": f"{total:,}"}
+        for number, total in enumerate(totals)
     ]
     step = max(1, -(-len(totals) // 16))
     bars: Spec = {

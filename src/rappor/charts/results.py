@@ -12,7 +12,7 @@ from rappor.charts.theme import Spec, colours, message, whole_chart
 
 MASS = {
     "category": ("in a listed category", "in none of the listed categories"),
-    "string": ("detected", "unlisted mass: not on the list, or too rare to see"),
+    "string": ("detected", "undetected mass: not on the list, or too rare to see"),
 }
 
 
@@ -73,7 +73,7 @@ def split_of(decoded: Any) -> Split | None:
     """The explained and the unexplained share; None for kinds without unexplained mass."""
     if decoded.kind not in MASS or not decoded.reports:
         return None
-    mass = decoded.unlisted
+    mass = decoded.undetected_mass
     if not math.isfinite(mass.proportion):
         return None
     low, high = 1 - mass.prop_high_95, 1 - mass.prop_low_95
@@ -100,7 +100,7 @@ def strip(split: Split, theme: str) -> Spec:
             **both,
             "what": split.inside,
             "text": str(split.explained),
-            "unlisted": False,
+            "undetected": False,
         },
         {
             "from": split.edge,
@@ -108,7 +108,7 @@ def strip(split: Split, theme: str) -> Spec:
             **both,
             "what": split.outside,
             "text": str(split.rest),
-            "unlisted": True,
+            "undetected": True,
         },
     ]
     tooltip = [
@@ -126,9 +126,9 @@ def strip(split: Split, theme: str) -> Spec:
                 "axis": percent_axis(title=None, values=[0, 0.25, 0.5, 0.75, 1], labelFlush=True),
             },
             "x2": {"field": "to"},
-            "fill": either("datum.unlisted", colour["unlisted"], colour["bar"]),
-            "stroke": either("datum.unlisted", colour["edge"], colour["bar-edge"]),
-            "strokeDash": {"condition": {"test": "datum.unlisted", "value": [4, 3]}, "value": []},
+            "fill": either("datum.undetected", colour["undetected"], colour["bar"]),
+            "stroke": either("datum.undetected", colour["edge"], colour["bar-edge"]),
+            "strokeDash": {"condition": {"test": "datum.undetected", "value": [4, 3]}, "value": []},
             "tooltip": tooltip,
         },
     }

@@ -28,7 +28,7 @@ TOKENS: dict[str, tuple[str, str]] = {
     "bar": ("#7DB0E4", "#2F659E"),
     "bar-edge": ("#0B62B8", "#6CB4FF"),
     "threshold": ("#A8400A", "#F5A066"),
-    "unlisted": ("#EEF0F3", "#232B35"),
+    "undetected": ("#EEF0F3", "#232B35"),
     "ok": ("#1A7340", "#7FD6A0"),
     "ok-bg": ("#E8F5EC", "#12281C"),
     "warn": ("#7A4F00", "#F0C36A"),

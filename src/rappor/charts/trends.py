@@ -1,4 +1,4 @@
-"""Charts of the Trends page: shares by period as small multiples, reports, unlisted mass.
+"""Charts of the Trends page: shares by period as small multiples, reports, undetected mass.
 
 All multiples are one faceted specification: single charts would take too long to draw.
 """
@@ -28,11 +28,11 @@ __all__ = [
 MAX_MULTIPLES = 12  # small multiples that are drawn
 COLUMNS = 4
 _HEIGHT, _WIDTH = 88, 236
-_BELOW = {"reports": 96, "unlisted": 120}
+_BELOW = {"reports": 96, "undetected_mass": 120}
 _AXIS = 36  # pixels below a plot
 _MASS = {
     "string": (
-        "Unlisted mass",
+        "Undetected mass",
         "Reports that no detected string explains: not on the list, or too rare.",
     ),
     "category": ("In no category", "Reports that are in none of the listed categories."),
@@ -186,7 +186,7 @@ def _label(number: int, line: TrendLine) -> str:
 class TrendPoint(NamedTuple):
     """A share in one period with its interval; `share` is None if nothing is known.
 
-    A mass, such as that of unlisted strings, has no verdict: its estimate always counts.
+    A mass, such as undetected mass, has no verdict: its estimate always counts.
     """
 
     period: str
@@ -396,7 +396,7 @@ def reports_panel(points: Sequence[tuple[str, int]], *, theme: str = "light") ->
     return Panel(title, (), _panel_layers(values, height, [bars]), height + _AXIS)
 
 
-def unlisted_panel(
+def undetected_mass_panel(
     points: Sequence[TrendPoint],
     marks: Sequence[Mark] = (),
     *,
@@ -426,7 +426,7 @@ def unlisted_panel(
         *rules(marks, periods, colour, across, labelled=True),
     ]
     values = [{**point, "detected": True} for point in all_values(points)]
-    height = _BELOW["unlisted"]
+    height = _BELOW["undetected_mass"]
     parts = _panel_layers(values, height, layers)
     what, words = _MASS[kind]
     title = f"{what}: {last_text(points)} in the last period"

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rappor.cli.arguments import UsageError
-from rappor.cli.dashboard import DEFAULT_PORT, check_packages, folder
+from rappor.cli.dashboard import DEFAULT_PORT, check_packages
 from rappor.cli.output import note, say, say_json, table
+from rappor.cli.paths import existing_folder
 from rappor.cli.store_options import actor, add_data
 
 if TYPE_CHECKING:
@@ -174,9 +175,7 @@ def _state(args: argparse.Namespace) -> Iterator[DashboardState]:
     from rappor.dashboard.settings import STATE_FILE
     from rappor.dashboard.state import DashboardState
 
-    data = folder(args.data)
-    if not data.is_dir():
-        raise NotADirectoryError(20, "data folder does not exist", args.data)
+    data = existing_folder(args.data, "data folder")
     state = DashboardState(data / STATE_FILE)
     try:
         yield state

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from rappor.cli.arguments import UsageError, add_kind, add_params, count, params_from
 from rappor.cli.output import note, say_json
+from rappor.cli.paths import path_of, target_of
 from rappor.cli.result_files import replacing
 from rappor.errors import DecodeError, MissingExtraError
+from rappor.files import STANDARD_INPUT
 from rappor.mechanism import DIALECTS
 
 if TYPE_CHECKING:
@@ -39,7 +41,8 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "reports",
         nargs="+",
         metavar="REPORTS",
-        help="files ending in .csv, .jsonl, .ndjson (also with .gz) or .parquet",
+        help="files ending in .csv, .jsonl, .ndjson (also with .gz) or .parquet; - is standard "
+        "input, as CSV or JSON lines",
     )
     add_params(parser)
     add_kind(parser)
@@ -74,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
     """Count the reports, write the counts, print a summary."""
     params, preset_kind = params_from(args)
     output = _output(args)
+    _check_each_once(args.reports)
     if importlib.util.find_spec("numpy") is None:
         raise MissingExtraError("aggregate", "analysis")
     from rappor.aggregate import aggregate_files
@@ -108,17 +112,32 @@ def _output(args: argparse.Namespace) -> Path | None:
     """The file for the counts, checked before the long work; None is standard output."""
     if args.output in (None, "-"):
         return None
-    path = Path(args.output).expanduser()
+    path = path_of(args.output)
     if path.suffix.lower() not in _ENDINGS:
         raise UsageError(f"--output must end in {', '.join(_ENDINGS)}; got {args.output}")
-    path.parent.stat()  # FileNotFoundError says which folder is missing
+    target_of(args.output)
     if path.exists() and any(_same(path, name) for name in args.reports):
         raise UsageError(f"--output {args.output} is also an input file")
     return path
 
 
+def _check_each_once(names: list[str]) -> None:
+    """UsageError if a file is given twice, also by another name: its reports would count twice."""
+    seen: dict[object, str] = {}
+    for name in names:
+        path = path_of(name)
+        about = path.stat() if name != STANDARD_INPUT and path.exists() else None
+        key: object = name if about is None else (about.st_dev, about.st_ino)
+        if key in seen:
+            also = "" if seen[key] == name else f" (as {seen[key]} before)"
+            raise UsageError(
+                f"{name} is given twice{also}: give each file once, or it counts twice"
+            )
+        seen[key] = name
+
+
 def _same(path: Path, name: str) -> bool:
-    other = Path(name).expanduser()
+    other = path_of(name)
     return other.exists() and os.path.samefile(path, other)
 
 
@@ -144,7 +163,7 @@ class _Progress:
         if terminal and importlib.util.find_spec("tqdm") is not None:
             from tqdm import tqdm
 
-            files = [Path(name).expanduser() for name in self._names]
+            files = [path_of(name) for name in self._names]
             total = sum(file.stat().st_size for file in files if file.exists())
             self._bar = tqdm(
                 total=total, desc="counting", unit="B", unit_scale=True, delay=1.0, leave=False

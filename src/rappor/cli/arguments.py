@@ -6,9 +6,9 @@ import argparse
 import importlib.util
 import os
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 
 from rappor.cli.output import note
+from rappor.cli.paths import path_of, target_of
 from rappor.errors import MissingExtraError, ParamsError, RapporError
 from rappor.formats import parse_number
 from rappor.mechanism import DIALECTS, KINDS, Encoder, Ranges, new_secret
@@ -155,32 +155,32 @@ def value_from(text: str, kind: str) -> object:
     return text
 
 
-def read_secret(path: str, create: bool) -> bytes:
-    """The secret in a file; `create` makes a missing file. Warns of a short secret."""
-    try:
-        file = Path(path).expanduser()
-    except RuntimeError:
-        raise ParamsError(f"{path}: no such home directory") from None
-    if create and not file.exists():
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as handle:
-                handle.write(new_secret())
-                handle.flush()
-                os.fsync(handle.fileno())
-        except OSError as error:  # such as a full disk: no secret is better than half of one
-            file.unlink()
-            raise OSError(error.errno, error.strerror, str(file)) from error
-        note(f"created a new secret: {file} (keep it: a second secret costs ε again)")
-    try:
-        secret = file.read_bytes()
-    except FileNotFoundError:
-        raise ParamsError(f"{file}: no such secret file (--create-secret makes it)") from None
+def read_secret(path: str) -> bytes:
+    """The secret in a file. Warns of a short secret."""
+    secret = path_of(path).read_bytes()
     if not secret:
-        raise ParamsError(f"{file}: the secret file is empty")
+        raise ParamsError(f"{path}: the secret file is empty; restore it, or name another")
     if len(secret) < SHORT_SECRET:
-        note(f"warning: {file} has {len(secret)} bytes; a secret needs at least {SHORT_SECRET}")
+        note(f"warning: {path} has {len(secret)} bytes; a secret needs at least {SHORT_SECRET}")
     return secret
+
+
+def create_secret(path: str) -> None:
+    """Write a new secret to a file, unless the file exists."""
+    file = path_of(path)
+    if file.exists():
+        return
+    target_of(path)
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(new_secret())
+            handle.flush()
+            os.fsync(handle.fileno())
+    except OSError as error:  # such as a full disk: no secret is better than half of one
+        file.unlink()
+        raise OSError(error.errno, error.strerror, str(file)) from error
+    note(f"created a new secret: {file} (keep it: a second secret costs ε again)")
 
 
 def _whole(name: str, text: str) -> int:

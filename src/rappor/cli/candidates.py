@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from rappor.checks import plural
 from rappor.cli.arguments import UsageError, add_params, params_from
 from rappor.cli.output import note, say_json
+from rappor.cli.paths import target_of
 from rappor.cli.result_files import replacing
 from rappor.errors import MissingExtraError
+from rappor.files import STANDARD_INPUT
 from rappor.mechanism import DIALECTS
 
 if TYPE_CHECKING:
@@ -35,7 +37,9 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "file", metavar="FILE", help="candidates as .txt (one a line), .csv or .parquet"
+        "file",
+        metavar="FILE",
+        help="candidates as .txt (one a line), .csv or .parquet; - is standard input, one a line",
     )
     add_params(parser)
     parser.add_argument(
@@ -66,11 +70,14 @@ def run(args: argparse.Namespace) -> int:
     from rappor.decoding.mapfile import map_lines, write_map
     from rappor.errors import DecodeError
 
-    strings, notes = read_strings(args.file)
+    if args.output is not None:  # before the work
+        target_of(args.output)
+    name = "standard input" if args.file == STANDARD_INPUT else args.file
+    strings, notes = _from_standard_input() if args.file == STANDARD_INPUT else read_strings(name)
     try:
         candidates = collected(strings, notes)
     except DecodeError as error:
-        raise DecodeError(f"{args.file}: {error}") from None
+        raise DecodeError(f"{name}: {error}") from None
     design = _build(candidates, params, args.dialect)
     groups = [[candidates.strings[i] for i in group] for group in design.groups()]
     for line in (*candidates.notes, *_about(groups)):
@@ -87,6 +94,15 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         say_json(_summary(design, groups))
     return 0
+
+
+def _from_standard_input() -> tuple[list[str], list[str]]:
+    from rappor.decoding.candidate_files import decoded, from_lines
+    from rappor.errors import DecodeError
+
+    if sys.stdin is None:
+        raise DecodeError("standard input is closed: pipe candidates into it, or name a file")
+    return from_lines(decoded(sys.stdin.buffer.read(), "standard input"))
 
 
 def _build(candidates: Candidates, params: Params, dialect: str) -> Design:

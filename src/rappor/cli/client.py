@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from rappor.cli.arguments import UsageError
 from rappor.cli.output import say, say_json, table
+from rappor.cli.paths import existing_folder
 from rappor.errors import ParamsError
 from rappor.privacy.rounding import up
 
@@ -54,11 +54,14 @@ def run(args: argparse.Namespace) -> int:
     from rappor.client.identity import SECRET
     from rappor.client.preview import describe, read_batches
     from rappor.client.problems import PROBLEMS
-    from rappor.client.status import inspect_folder
+    from rappor.client.status import has_client, inspect_folder
 
-    folder = Folder(args.directory)
-    if not Path(folder.path).is_dir():
-        raise ParamsError(f"{args.directory} is not a directory")
+    folder = Folder(existing_folder(args.directory, "directory of a client"))
+    if not has_client(folder):
+        raise ParamsError(
+            f"{args.directory}: no client has reported from this directory; give the one that the "
+            "application passes to Client.open"
+        )
     own = folder.read(SECRET) is not None
     seen = inspect_folder(folder)
     if seen.problem == "secret-missing" and not own:

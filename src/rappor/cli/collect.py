@@ -11,7 +11,9 @@ from typing import Any
 
 from rappor.cli.arguments import UsageError, count, port
 from rappor.cli.output import note, say, say_json
-from rappor.errors import MissingExtraError
+from rappor.cli.paths import existing_folder, output_folder, path_of, target_of
+from rappor.collection import Registry
+from rappor.errors import MissingExtraError, ParamsError
 from rappor.host import no_core_dumps
 
 _EXAMPLE = """examples:
@@ -148,6 +150,33 @@ def check_options(args: argparse.Namespace) -> None:
         raise UsageError("--tls-cert and --tls-key go together")
     if args.keys_optional and args.keys is None:
         raise UsageError("--keys-optional goes with --keys FILE")
+    output_folder(args.data)
+    Registry.open(existing_folder(args.collections, "folder of collections"))
+    if args.tls_cert is not None:
+        _check_certificate(args.tls_cert, args.tls_key)
+    if args.keys is not None:
+        from rappor.collector.keys import read_keys
+
+        read_keys(args.keys)
+
+
+def _check_certificate(chain: str, key: str) -> None:
+    """ParamsError or OSError with the file that is wrong: an error of ssl names none."""
+    import ssl
+
+    for name, word, what in (
+        (chain, b"CERTIFICATE-----", "certificate chain"),
+        (key, b"PRIVATE KEY-----", "private key"),
+    ):
+        if word not in path_of(name).read_bytes():
+            raise ParamsError(f"{name}: holds no {what} in PEM; name the file that does")
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(path_of(chain), path_of(key), password="")
+    except ssl.SSLError:
+        raise ParamsError(
+            f"{chain}: damaged, or {key} is not its key (a key with a password is not supported)"
+        ) from None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -160,9 +189,6 @@ def run(args: argparse.Namespace) -> int:
     no_core_dumps()
     if hasattr(signal, "SIGHUP"):  # nothing has been loaded yet that could be reloaded
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    for name in (args.tls_cert, args.tls_key):
-        if name is not None:
-            os.stat(_file(name))  # FileNotFoundError names the file; an error of ssl does not
     for package in ("numpy", "prometheus_client", "uvicorn", "httptools"):
         if find_spec(package) is None:
             raise MissingExtraError("collector", "server")
@@ -202,6 +228,7 @@ def _new_key(args: argparse.Namespace) -> int:
     from rappor.collector.keys import Role, new_key
 
     role: Role = "gateway" if args.gateway else "ingest"
+    target_of(args.keys)
     key = new_key(args.keys, args.new_key, tuple(args.key_for), float(args.key_rate or 0), role)
     if args.json:
         say_json({"name": args.new_key, "role": role, "key": key})
@@ -216,7 +243,7 @@ def _new_key(args: argparse.Namespace) -> int:
 
 def _file(text: str | None) -> Any:
     """A path with ~ expanded."""
-    return None if text is None else os.path.expanduser(text)
+    return None if text is None else str(path_of(text))
 
 
 def _rate(text: str) -> float:

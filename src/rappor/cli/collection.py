@@ -14,7 +14,8 @@ from rappor import formats
 from rappor.cli import retire
 from rappor.cli.arguments import UsageError, add_params, count, params_from, ranges_from
 from rappor.cli.output import note, say, say_json, table
-from rappor.cli.result_files import replacing, target_of
+from rappor.cli.paths import new_target, path_of
+from rappor.cli.result_files import replacing
 from rappor.collection import (
     Collection,
     DefinitionDifference,
@@ -25,7 +26,7 @@ from rappor.collection import (
     lint_all,
 )
 from rappor.collection.fields import ON_EXPIRY, PLATFORMS, SENSITIVITIES, VALUES
-from rappor.collection.lint import errors, renamed
+from rappor.collection.lint import errors, lint_text
 from rappor.collection.periods import PERIODS
 from rappor.collection.registry import definition_files
 from rappor.collection.summary import Summary, summary
@@ -166,8 +167,7 @@ def run_new(args: argparse.Namespace) -> int:
     collection = _drafted(args)
     text = commented(collection)
     if args.output is not None:
-        if target_of(args.output).exists() and not args.force:
-            raise ParamsError(f"{args.output} exists already; --force replaces it")
+        new_target(args.output, force=args.force)
         with replacing(args.output) as path:
             path.write_text(text, encoding="utf-8")
     findings = lint(collection)
@@ -213,7 +213,7 @@ def _asked_params(args: argparse.Namespace) -> tuple[Params | None, Kind | None]
     if args.plan is not None:
         if given:
             raise UsageError("give one of --plan, --preset, --params, or the six numbers")
-        return read_plan(Path(args.plan).expanduser()), None
+        return read_plan(path_of(args.plan)), None
     if not given:
         return None, None
     params, kind = params_from(args)
@@ -288,7 +288,7 @@ def run_lint(args: argparse.Namespace) -> int:
     """Check all files together."""
     files = [file for path in args.paths for file in _definitions(path)]
     if not files:
-        raise ParamsError(f"no *.toml files in {', '.join(args.paths)}")
+        raise ParamsError(f"no *.toml files in {', '.join(args.paths)}; check the path")
     collections, findings = _read_all(files)
     findings += lint_all(collections)
     wrong = len(errors(findings))
@@ -311,7 +311,7 @@ def run_lint(args: argparse.Namespace) -> int:
 
 
 def _definitions(path: str) -> list[Path]:
-    place = Path(path).expanduser()
+    place = path_of(path)
     return definition_files(place) if place.is_dir() else [place]
 
 
@@ -321,12 +321,12 @@ def _read_all(files: list[Path]) -> tuple[list[Collection], list[LintFinding]]:
     findings: list[LintFinding] = []
     for file in files:
         if not file.exists():
-            raise ParamsError(f"{file}: no such file")
+            raise ParamsError(f"{file}: no such file or folder; check the path")
         try:
             collection = Collection.read(file)
             Registry([*collections, collection])  # refuses one version twice
             collections.append(collection)
-            findings += renamed(collection, formats.read_text(file))
+            findings += lint_text(collection, formats.read_text(file))
         except ParamsError as error:
             findings.append(
                 LintFinding(

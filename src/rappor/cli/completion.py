@@ -8,7 +8,10 @@ from typing import Any
 from rappor.cli.output import say
 
 # Options whose values are files.
-_FILES = ("--params", "--secret-file", "--counts", "--candidates", "--map", "--output", "--plot")
+_FILES = (
+    *("--params", "--secret-file", "--counts", "--candidates", "--map", "--output", "--plot"),
+    *("--truth", "--data"),
+)
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
@@ -47,7 +50,7 @@ def _words(verbs: Any) -> dict[str, list[str]]:
 
 def _choices() -> dict[str, str]:
     """Options whose values are known."""
-    from rappor.decoding.options import CORRECTIONS, METHODS
+    from rappor.decoding.options import CORRECTIONS, METHODS, STRENGTHS
     from rappor.mechanism import DIALECTS, KINDS
     from rappor.params import PRESETS
 
@@ -57,6 +60,8 @@ def _choices() -> dict[str, str]:
         "--dialect": " ".join(DIALECTS),
         "--correction": " ".join(CORRECTIONS),
         "--method": " ".join(METHODS),
+        "--smooth": " ".join(("auto", *STRENGTHS)),
+        "--overlap": "bound none",
     }
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-from rappor.cli.arguments import UsageError, port
+from rappor.cli.arguments import port
+from rappor.cli.paths import existing_folder
 from rappor.errors import MissingExtraError
 
 DEFAULT_PORT = 8766
@@ -77,14 +77,11 @@ def run(args: argparse.Namespace) -> int:
     from rappor.dashboard import process
     from rappor.dashboard.settings import DashboardSettings
 
-    data = folder(args.data)
-    if not data.is_dir():
-        raise NotADirectoryError(20, "data folder does not exist", args.data)
-    if args.collections is not None and not folder(args.collections).is_dir():
-        raise NotADirectoryError(20, "folder of collections does not exist", args.collections)
+    data = existing_folder(args.data, "data folder")
+    definitions = args.collections
     settings = DashboardSettings(
         data=data,
-        collections=None if args.collections is None else folder(args.collections),
+        collections=definitions and existing_folder(definitions, "folder of collections"),
         host=args.host,
         port=args.port,
         collector=args.collector,
@@ -108,11 +105,3 @@ def check_packages() -> None:
     }.items():
         if find_spec(package) is None:
             raise MissingExtraError("dashboard", extra)
-
-
-def folder(name: str) -> Path:
-    """A folder with ~ expanded."""
-    try:
-        return Path(name).expanduser()
-    except RuntimeError:
-        raise UsageError(f"{name}: no such home directory") from None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rappor.cli.arguments import UsageError
+from rappor.cli.paths import new_target, output_folder, path_of
 
 if TYPE_CHECKING:
     from rappor.store import Store
@@ -14,22 +14,28 @@ if TYPE_CHECKING:
 
 
 def write(store: Store, data: str, target: Path) -> list[ArchivedFile]:
-    """Write a backup of a data folder."""
+    """Write a backup of a data folder; make its folder, for its owner only."""
     from rappor.store.archive import write_archive
 
-    return write_archive(store, _path(data), target, _companions())
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return write_archive(store, path_of(data), target, _companions())
 
 
 def restore(backup: str, data: str, *, store_only: bool) -> list[ArchivedFile]:
     """Restore a backup into a data folder."""
     from rappor.store.archive import restore_archive
 
-    return restore_archive(_path(backup), _path(data), _companions(), store_only=store_only)
+    folder = output_folder(data)
+    return restore_archive(path_of(backup), folder, _companions(), store_only=store_only)
 
 
-def make_folder(output: str) -> None:
-    """Make the folder of a backup, for its owner only."""
-    _path(output).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+def target_of_backup(output: str, *, force: bool) -> Path:
+    """The file to write; if it exists, ParamsError unless `force`. Its folder may be missing."""
+    path = path_of(output)
+    if path.parent.is_dir():
+        return new_target(output, force=force)
+    output_folder(str(path.parent))
+    return path
 
 
 def contents(files: Sequence[ArchivedFile]) -> str:
@@ -58,10 +64,3 @@ def _companions() -> list[Companion]:
     from rappor.store.archive import RELEASED
 
     return [STATE, RELEASED]
-
-
-def _path(text: str) -> Path:
-    try:
-        return Path(text).expanduser()
-    except RuntimeError:
-        raise UsageError(f"{text}: no such home directory") from None

@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Any
 from rappor.checks import plural
 from rappor.cli import decode_store
 from rappor.cli.arguments import UsageError, add_kind, add_params, count, ranges_from
-from rappor.cli.decode_inputs import check_targets, design_from, read_counts
+from rappor.cli.decode_inputs import (
+    check_shape,
+    check_targets,
+    design_from,
+    overlap_from,
+    read_counts,
+    smoothed,
+)
 from rappor.cli.output import Ticker, note, say, say_json
-from rappor.decoding.options import CORRECTIONS, METHODS
+from rappor.decoding.options import CORRECTIONS, METHODS, STRENGTHS
 from rappor.errors import MissingExtraError
 from rappor.mechanism import DIALECTS
 
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
     from rappor.decoding.result import Decoded
     from rappor.simulate.judge import Judgement
+    from rappor.workspace import StoredView
 
 NOTHING = 4  # the exit code of --exit-code
 
@@ -37,12 +45,14 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "--candidates candidates.txt --dialect google; rappor decode --params params.csv "
         "--counts counts.csv --map map.csv --output results.csv --plot results.svg; "
         "rappor decode --params params.csv --counts counts.csv --categories red,green,blue; "
-        "rappor decode homepage --data data --period 2026-11-16 --candidates candidates.txt. "
+        "rappor decode homepage --data data --candidates candidates.txt (the latest period with "
+        "enough reports; --period all adds up all periods). "
         "Exit code 4: nothing was detected (with --exit-code).",
         allow_abbrev=False,
     )
     _add_inputs(parser)
     _add_tests(parser)
+    _add_shape(parser)
     _add_outputs(parser)
     decode_store.add_options(parser)
     parser.set_defaults(run=run)
@@ -75,6 +85,11 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="clients without a value report too, so that fewer bits may be set",
     )
+    add_looked_for(parser)
+
+
+def add_looked_for(parser: argparse.ArgumentParser) -> None:
+    """Add the kind of values, and the options that name the values."""
     add_kind(parser)
     group = parser.add_argument_group("what to look for: one of --candidates and --map for strings")
     group.add_argument(
@@ -95,9 +110,21 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_tests(parser: argparse.ArgumentParser) -> None:
+    group = add_correction(parser)
+    methods = "; ".join(f"{name}: {text}" for name, text in METHODS.items())
+    group.add_argument(
+        "--method",
+        choices=list(METHODS),
+        default="auto",
+        metavar="NAME",
+        help=f"{methods} (default: %(default)s)",
+    )
+
+
+def add_correction(parser: argparse.ArgumentParser) -> Any:
+    """Add --correction and --alpha; return their group."""
     group = parser.add_argument_group("how to test")
     corrections = "; ".join(f"{name}: {text.promise}" for name, text in CORRECTIONS.items())
-    methods = "; ".join(f"{name}: {text}" for name, text in METHODS.items())
     group.add_argument(
         "--correction",
         choices=list(CORRECTIONS),
@@ -108,12 +135,24 @@ def _add_tests(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--alpha", type=_level, default=0.05, metavar="A", help="error rate (default: %(default)s)"
     )
+    return group
+
+
+def _add_shape(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what to assume, for kinds with a bit for each value")
     group.add_argument(
-        "--method",
-        choices=list(METHODS),
-        default="auto",
-        metavar="NAME",
-        help=f"{methods} (default: %(default)s)",
+        "--smooth",
+        nargs="?",
+        const="auto",
+        metavar="STRENGTH",
+        help="kind ordinal: also print shares that assume neighbouring ranges to be alike, without "
+        f"intervals: auto (default), {', '.join(STRENGTHS)}, or a number above 0",
+    )
+    group.add_argument(
+        "--overlap",
+        metavar="HOW",
+        help="how many clients reported in two of several --counts: bound, the most there can be "
+        "(default); none; or a CSV file with the pairs of reports, a row for each of --counts",
     )
 
 
@@ -133,7 +172,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--truth",
         metavar="FILE",
-        help="the truth.csv of a simulated collection: print results next to the truth",
+        help="the truth.csv of a simulated collection: all outputs get a column `truth`",
     )
     group.add_argument(
         "--exit-code", action="store_true", help=f"exit with {NOTHING} when nothing is detected"
@@ -163,52 +202,71 @@ def run(args: argparse.Namespace) -> int:
     if from_store:
         return decode_store.run(args)
     parts = read_counts(args)
-    _check_kind(args, parts[0].kind)
+    check_kind(args, parts[0].kind)
     return show(args, _decode(args, parts))
 
 
-def show(args: argparse.Namespace, found: Decoded) -> int:
-    """Write and print a result, its diagnosis if requested, and its notes and warnings."""
+def show(args: argparse.Namespace, found: Decoded, view: StoredView | None = None) -> int:
+    """Write and print a result, its diagnosis if requested, and its notes and warnings.
+
+    Args:
+        args: the arguments.
+        found: the result.
+        view: the stored counts that it was made of, if it comes from a data folder.
+    """
     from rappor.cli import result_files, result_table
     from rappor.decoding import exports
+    from rappor.decoding.quality import too_few_reports
+    from rappor.simulate.judge import judge
 
+    summary = result_table.summary(found, "" if view is None else view.title)
     diagnosis = None
     if args.diagnose:
         from rappor.decoding.diagnosis import diagnose
 
         diagnosis = diagnose(found)
-    judged = _judgement(found, args.truth) if args.truth is not None else None
+    truth = None if args.truth is None else _truth(args.truth, found, view)
+    judged = None if truth is None else judge(found, truth)
+    shape = smoothed(args, found)
+    also = exports.Also(truth, shape)
+    facts = {} if view is None else decode_store.view_facts(view)
     if args.output is not None:
-        result_files.write(found, args.output, every=args.all)
+        result_files.write(found, args.output, every=args.all, also=also, facts=facts)
     if args.plot is not None:
         result_files.draw(found, args.plot)
     if args.json:
-        document = exports.document(found, every=args.all)
+        document = facts | exports.document(found, every=args.all, also=also)
         document |= {} if diagnosis is None else {"diagnosis": diagnosis.lines()}
         say_json(document | ({} if judged is None else {"judgement": _as_document(judged)}))
-    elif judged is not None:
-        for line in (*result_table.next_to_truth(judged, every=args.all), ""):
+    elif judged is not None and truth is not None:
+        for line in (*result_table.next_to_truth(found, judged, truth, every=args.all), ""):
             say(line)
         say(f"Truth: {judged}")
-        for line in result_table.in_words(found):
+        for line in (*result_table.in_words(found), *result_table.smooth_lines(shape)):
             say(line)
     elif args.output is None:
-        for line in result_table.lines(found, every=args.all):
+        shown = result_table.lines(found, every=args.all)
+        for line in (*shown, *result_table.smooth_lines(shape)):
             say(line)
     if args.output is None and not args.json:
         say()
-        say(result_table.summary(found))
+        say(summary)
     if diagnosis is not None and not args.json:
         for line in ("", *diagnosis.lines()):
             say(line)
-    for text in (*found.notes, *found.warnings):
+    first = too_few_reports(found) if _prints_table(args) else None
+    for text in (*found.notes, *(text for text in found.warnings if text != first)):
         note(f"note: {text}")
     if args.output is not None:
-        note(result_table.summary(found))
+        note(summary)
     return NOTHING if args.exit_code and not found.detected else 0
 
 
-def _check_kind(args: argparse.Namespace, kind: str) -> None:
+def _prints_table(args: argparse.Namespace) -> bool:
+    return args.output is None and not args.json and args.truth is None
+
+
+def check_kind(args: argparse.Namespace, kind: str) -> None:
     """UsageError for options that do not go with the kind."""
     if args.candidates is not None and args.map is not None:
         raise UsageError("give --candidates or --map, not both")
@@ -226,6 +284,7 @@ def _check_kind(args: argparse.Namespace, kind: str) -> None:
         "--categories": args.categories is not None and kind in ("string", "ordinal"),
         "--edges": args.edges is not None and kind != "ordinal",
     }
+    check_shape(args, kind)
     for option, is_wrong in wrong.items():
         if is_wrong:
             raise UsageError(f"{option} does not go with counts of kind {kind}")
@@ -248,23 +307,25 @@ def _decode(args: argparse.Namespace, parts: list[Counts]) -> Decoded:
             correction=args.correction,
             alpha=args.alpha,
             method=args.method,
+            overlap=overlap_from(args),
             null_reports=args.null_reports,
             progress=tick,
         )
 
 
-def _judgement(decoded: Decoded, name: str) -> Judgement:
-    """The result next to the truth of a simulation."""
-    from rappor.simulate.judge import judge, read_truth
+def _truth(name: str, decoded: Decoded, view: StoredView | None) -> dict[str, int]:
+    """The truth of a simulation; a note if it is that of another number of reports."""
+    from rappor.simulate.judge import read_truth
 
     truth = read_truth(name)
     held = sum(truth.values())
-    if held != decoded.reports:
+    left_out = 0 if view is None else view.left_out
+    if not decoded.reports <= held <= decoded.reports + left_out:
         note(
             f"note: {name} is the truth of {plural(held, 'report', 'reports')}, but "
             f"{decoded.reports:,} were decoded: is it that of another run?"
         )
-    return judge(decoded, truth)
+    return truth
 
 
 def _as_document(judged: Judgement) -> dict[str, Any]:

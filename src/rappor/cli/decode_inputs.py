@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING
 
 from rappor.checks import show
 from rappor.cli.arguments import UsageError, params_from
+from rappor.cli.paths import path_of, target_of
 from rappor.errors import DecodeError, MissingExtraError
+from rappor.formats import read_text
 from rappor.params import FIELDS, Params
 
 if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
+    from rappor.decoding.candidates import Candidates
+    from rappor.decoding.closed_form import Overlap
     from rappor.decoding.design import Design
+    from rappor.decoding.result import Decoded
+    from rappor.decoding.smoothing import Shape
 
 OUTPUTS = (".csv", ".json", ".parquet")
 PLOTS = (".svg", ".png", ".html", ".json")
@@ -24,7 +30,7 @@ _COMPARED = 100  # candidates whose bits are compared if both a map and a dialec
 
 
 def check_targets(args: argparse.Namespace) -> None:
-    """UsageError or OSError if results could not be written in the end."""
+    """UsageError or ParamsError if results could not be written in the end."""
     inputs = [*(args.counts or ()), args.candidates, args.map, args.params]
     taken = {_resolved(name) for name in inputs if name is not None}
     for option, endings in (("output", OUTPUTS), ("plot", PLOTS)):
@@ -37,9 +43,7 @@ def check_targets(args: argparse.Namespace) -> None:
         if path in taken:
             raise UsageError(f"--{option} {name} is also another file of this command")
         taken.add(path)
-        path.parent.stat()  # FileNotFoundError says which folder is missing
-        if path.is_dir():
-            raise IsADirectoryError(21, "Is a directory", name)
+        target_of(name)
     if args.plot is not None and not args.plot.lower().endswith(".json"):
         _need("vl_convert", "charts")
     if args.output is not None and args.output.lower().endswith(".parquet"):
@@ -47,10 +51,7 @@ def check_targets(args: argparse.Namespace) -> None:
 
 
 def _resolved(name: str) -> Path:
-    try:
-        return Path(name).expanduser().resolve()
-    except RuntimeError:
-        raise UsageError(f"{name}: no such home directory") from None
+    return path_of(name).resolve()
 
 
 def _need(package: str, name: str) -> None:
@@ -64,7 +65,7 @@ def read_counts(args: argparse.Namespace) -> list[Counts]:
 
     groups: dict[Params, list[Counts]] = {}
     for name in args.counts:
-        counts = _read_one(args, name)
+        counts = read_one(args, name)
         groups.setdefault(counts.params, []).append(counts)
     if any(len(group) > 1 for group in groups.values()) and not args.sum_periods:
         raise UsageError(
@@ -74,7 +75,8 @@ def read_counts(args: argparse.Namespace) -> list[Counts]:
     return [Counts.sum_periods(group) for group in groups.values()]
 
 
-def _read_one(args: argparse.Namespace, name: str) -> Counts:
+def read_one(args: argparse.Namespace, name: str) -> Counts:
+    """The counts of one file."""
     from rappor.aggregate.counts import Counts
 
     numbers = (args.preset, args.params, *(getattr(args, field) for field in FIELDS))
@@ -113,8 +115,13 @@ def _implied(args: argparse.Namespace) -> str | None:
     return None if args.edges is None else "ordinal"
 
 
-def design_from(args: argparse.Namespace, counts: Counts, tick: Callable[[str], None]) -> Design:
-    """The candidates on their bits, from a map or a list."""
+def design_from(
+    args: argparse.Namespace,
+    counts: Counts,
+    tick: Callable[[str], None],
+    listed: Candidates | None = None,
+) -> Design:
+    """The candidates on their bits, from a map or a list; `listed` if it was read before."""
     from rappor.decoding.candidates import Candidates
     from rappor.decoding.design import build_design
     from rappor.decoding.mapfile import read_map
@@ -123,8 +130,9 @@ def design_from(args: argparse.Namespace, counts: Counts, tick: Callable[[str], 
         tick("reading the map")
         design = read_map(args.map, counts.params)
         return design if args.dialect is None else _labelled(design, args.dialect, args.map)
-    tick("reading candidates")
-    listed = Candidates.read(args.candidates)
+    if listed is None:
+        tick("reading candidates")
+        listed = Candidates.read(args.candidates)
     dialect = counts.dialect
     if dialect is None:
         dialect = "rappor-v1"
@@ -138,6 +146,44 @@ def design_from(args: argparse.Namespace, counts: Counts, tick: Callable[[str], 
         tick(f"placing candidates: {done / total:.0%}")
 
     return build_design(listed, counts.params, dialect, placed)
+
+
+def check_shape(args: argparse.Namespace, kind: str) -> None:
+    """UsageError for --smooth and --overlap that do not go with the kind."""
+    if args.smooth is not None and kind != "ordinal":
+        raise UsageError(
+            f"--smooth is for kind ordinal, whose neighbouring ranges are alike; not for {kind}"
+        )
+    if args.overlap is not None and kind == "string":
+        raise UsageError("--overlap does not go with strings: their counts show it themselves")
+
+
+def overlap_from(args: argparse.Namespace) -> Overlap:
+    """What --overlap says: the bound, no client in two tables, or a table of pairs."""
+    if args.overlap in (None, "bound"):
+        return "bound"
+    if args.overlap == "none":
+        return None
+    lines = read_text(args.overlap).split()
+    try:
+        return [[float(cell) for cell in line.split(",")] for line in lines]
+    except ValueError:
+        raise DecodeError(
+            f"{args.overlap} must be a table of numbers: a row and a column for each of the counts"
+        ) from None
+
+
+def smoothed(args: argparse.Namespace, decoded: Decoded) -> Shape | None:
+    """The smooth shares that --smooth asks for."""
+    if args.smooth is None or decoded.histogram is None:
+        return None
+    from rappor.decoding.smoothing import smooth
+
+    try:
+        strength: str | float = float(args.smooth)
+    except ValueError:
+        strength = args.smooth
+    return smooth(decoded.histogram, strength)
 
 
 def _labelled(design: Design, dialect: str, name: str) -> Design:

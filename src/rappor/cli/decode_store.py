@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rappor.cli.arguments import UsageError, count
-from rappor.cli.output import Ticker, note, say, say_json
-from rappor.cli.store_options import day_range, definition, open_data
-from rappor.errors import DecodeError
+from rappor.cli.decode_inputs import check_shape, overlap_from
+from rappor.cli.output import Ticker, say, say_json
+from rappor.cli.store_options import day_range
 from rappor.params import FIELDS
 
 if TYPE_CHECKING:
-    from rappor.aggregate.counts import Counts
     from rappor.collection import Collection
+    from rappor.decoding.candidates import Candidates
     from rappor.decoding.result import Decoded
-    from rappor.store import StoredCounts
+    from rappor.workspace import StoredView
 
 # Options that a collection's definition replaces.
 _OTHER_FORM = ("counts", "params", "preset", "kind", "dialect", "categories", "edges", *FIELDS)
@@ -32,7 +31,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--period",
         metavar="P",
-        help="a period such as 2026-11-16 or 2026-W47, or FROM..TO (default: all, added up)",
+        help="a period such as 2026-11-16 or 2026-W47; FROM..TO or `all` are added up (default: "
+        "the latest period with enough reports; all with --by period)",
     )
     group.add_argument(
         "--by",
@@ -40,7 +40,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="decode each value of a declared dimension by itself, or with `period` each period",
     )
     group.add_argument(
-        "--version", type=count, metavar="N", help="the collection's version (default: the newest)"
+        "--version",
+        type=count,
+        metavar="N",
+        help="the collection's version (default: the newest with reports)",
     )
 
 
@@ -66,41 +69,41 @@ def run(args: argparse.Namespace) -> int:
     """Read, decode each part, write, summarise."""
     from rappor.cli.decode import NOTHING, show
 
-    collection, parts = _read(args)
-    _check(args, collection)
-    results = {
-        name: _decode(args, collection, counts, name) for name, counts in parts.items() if counts
-    }
+    view, listed = read_view(args)
+    parts = {"": view} if args.by is None else view.by(args.by)
+    results = {name: _decode(args, part, listed, name) for name, part in parts.items()}
     if args.by is None:
-        return show(args, next(iter(results.values())))
-    return NOTHING if _show_each(args, results) and args.exit_code else 0
+        return show(args, results[""], view)
+    return NOTHING if _show_each(args, results, parts) and args.exit_code else 0
 
 
-def _read(args: argparse.Namespace) -> tuple[Collection, dict[str, list[Counts]]]:
-    """The counts by the value of the --by dimension; by "" without one."""
-    with closing(open_data(args.data)) as store:
-        from rappor.aggregate.stored_counts import split, sum_cells, within
+def read_view(args: argparse.Namespace) -> tuple[StoredView, Candidates | None]:
+    """The stored counts that were asked for, and the list of candidates, if it is not a map."""
+    from rappor.decoding.candidates import Candidates
+    from rappor.workspace import ALL, Workspace, list_size
 
-        collection = definition(store, args.collection, args.version)
-        days = (None, None) if args.period is None else day_range(args.period)
-        everything = store.counts(collection.name, collection.version)
-    cells = [each for each in everything if within(each.cell.period, *days)]
-    if not cells:
-        known = sorted({each.cell.period for each in everything})
-        there = f"its periods are {known[0]} to {known[-1]}" if known else "it has no reports yet"
-        raise DecodeError(f"nothing to decode in {collection.name} v{collection.version}: {there}")
-    note(_said(collection, cells))
-    parts = {"": cells} if args.by is None else split(cells, args.by)
-    return collection, {name: sum_cells(each, collection) for name, each in parts.items()}
+    period = args.period
+    if period is not None and period != ALL:
+        day_range(period)  # UsageError for a range that ends before it begins
+    if period is None and args.by == "period":
+        period = ALL
+    workspace = Workspace(args.data)
+    view = workspace.view(args.collection, period=period, version=args.version)
+    if args.by is not None:
+        view.by(args.by)  # DecodeError before the list is read
+    check(args, view.collection)
+    if view.collection.kind != "string":
+        return view, None
+    listed = Candidates.read(args.candidates) if args.map is None else None
+    if period is None:  # how many reports are enough depends on the number of candidates
+        size = list_size(args.map if listed is None else listed)
+        version = view.collection.version
+        view = workspace.view(args.collection, version=version, candidates=size)
+    return view, listed
 
 
-def _said(collection: Collection, cells: list[StoredCounts]) -> str:
-    periods = sorted({each.cell.period for each in cells})
-    time = periods[0] if len(periods) == 1 else f"{periods[0]} to {periods[-1]} added up"
-    return f"{collection.name} v{collection.version}, {time}"
-
-
-def _check(args: argparse.Namespace, collection: Collection) -> None:
+def check(args: argparse.Namespace, collection: Collection) -> None:
+    """UsageError for options that do not go with the collection."""
     if args.candidates is not None and args.map is not None:
         raise UsageError("give --candidates or --map, not both")
     given = args.candidates is not None or args.map is not None
@@ -110,38 +113,44 @@ def _check(args: argparse.Namespace, collection: Collection) -> None:
         raise UsageError(f"{collection.name} is of kind {collection.kind}: it needs no candidates")
     if args.method != "auto" and collection.kind != "string":
         raise UsageError(f"--method does not go with kind {collection.kind}")
-    if args.by is not None and args.output == "-":
+    check_shape(args, collection.kind)
+    if getattr(args, "by", None) is not None and args.output == "-":
         raise UsageError("--by makes several tables: --output must be a file's name")
 
 
 def _decode(
-    args: argparse.Namespace, collection: Collection, counts: list[Counts], name: str
+    args: argparse.Namespace, view: StoredView, listed: Candidates | None, name: str
 ) -> Decoded:
     from rappor.cli.decode_inputs import design_from
-    from rappor.decoding.decode import decode
+    from rappor.workspace import decode_view
 
     with Ticker() as tick:
-        looked_for: Any = collection.categories or collection.ranges
-        if collection.kind == "string":
-            looked_for = design_from(args, counts[0], tick)
-        return decode(
-            counts,
-            looked_for,
+        design = None
+        if view.collection.kind == "string":
+            design = design_from(args, view.counts[0], tick, listed)
+        return decode_view(
+            view,
+            design,
             correction=args.correction,
             alpha=args.alpha,
             method=args.method,
-            null_reports=collection.null_reports,
+            overlap=overlap_from(args),
             progress=lambda text: tick(f"{name}: {text}" if name else text),
         )
 
 
-def _show_each(args: argparse.Namespace, results: dict[str, Decoded]) -> bool:
+def _show_each(
+    args: argparse.Namespace, results: dict[str, Decoded], views: dict[str, StoredView]
+) -> bool:
     """Print all results, one after the other; return whether nothing was detected in any."""
     from rappor.cli.decode import show
     from rappor.decoding.exports import document
 
     if args.json:
-        parts = {name: document(decoded, every=args.all) for name, decoded in results.items()}
+        parts = {
+            name: view_facts(views[name]) | document(decoded, every=args.all)
+            for name, decoded in results.items()
+        }
         say_json({"collection": args.collection, "by": args.by, "results": parts})
     for number, (name, decoded) in enumerate(results.items()):
         part = argparse.Namespace(**vars(args))
@@ -151,8 +160,18 @@ def _show_each(args: argparse.Namespace, results: dict[str, Decoded]) -> bool:
             continue
         if args.output is None:
             say(f"{'' if number == 0 else chr(10)}{args.by} {name}")
-        show(part, decoded)
+        show(part, decoded, views[name])
     return not any(decoded.detected for decoded in results.values())
+
+
+def view_facts(view: StoredView) -> dict[str, Any]:
+    """What was decoded, with the keys of the page's JSON."""
+    return {
+        "collection": view.collection.name,
+        "version": view.collection.version,
+        "periods": list(view.periods),
+        "dimensions": dict(view.dimensions),
+    }
 
 
 def _named(path: str | None, value: str) -> str | None:

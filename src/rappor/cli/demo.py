@@ -8,12 +8,12 @@ import time
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rappor.cli.arguments import UsageError, count, port
 from rappor.cli.output import note, say, say_json
-from rappor.errors import MissingExtraError, RapporError
+from rappor.cli.paths import output_folder, path_of
+from rappor.errors import MissingExtraError, ParamsError, RapporError
 
 if TYPE_CHECKING:
     from rappor.demo.interrupts import Interrupts
@@ -98,9 +98,9 @@ def _check(args: argparse.Namespace) -> None:
             f"--reports must be from {MIN_REPORTS:,} to {MAX_REPORTS:,}, got {args.reports:,}"
         )
     if args.keep is not None:
-        folder = Path(args.keep).expanduser()
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UsageError(f"--keep {args.keep} is not empty: give a new or empty folder")
+        folder = output_folder(args.keep)
+        if folder.exists() and any(folder.iterdir()):
+            raise ParamsError(f"{args.keep}: this folder is not empty; give a new or empty one")
 
 
 def _run(args: argparse.Namespace, interrupts: Interrupts) -> int:
@@ -112,7 +112,7 @@ def _run(args: argparse.Namespace, interrupts: Interrupts) -> int:
 
     reports, seed = args.reports or REPORTS, args.seed or SEED
     population, today = DemoPopulation.for_reports(reports, seed), datetime.now(UTC).date()
-    keep = None if args.keep is None else Path(args.keep).expanduser()
+    keep = None if args.keep is None else path_of(args.keep)
     with ExitStack() as started:
         with interrupts.held():
             where = started.enter_context(demo_folder(keep))
@@ -128,7 +128,7 @@ def _run(args: argparse.Namespace, interrupts: Interrupts) -> int:
         outcome = demo.collect(where, server, collections, population, today, progress, interrupts)
         progress.close()
         if keep is not None:
-            demo.write_truth(where, outcome.truth)
+            demo.write_truth(where, outcome.truth, outcome.results.period)
         if args.json:
             say_json(demo_output.document(outcome))
             return 0

@@ -115,19 +115,27 @@ def lines(outcome: DemoOutcome) -> list[str]:
         "",
         *_summary(found),
         "",
-        "The hijacker by day and by country:",
+        *_all_days(found),
+        "",
+        f"The hijacker by day, and by country on {_day(found.period)}:",
         "",
         *_table("", days),
         "",
         *_table("", found.by_country),
         "",
-        "Two more collections from the same browsers:",
+        "Two more collections from the same browsers, on their latest day with enough reports:",
         "",
+        *_too_few(found.too_few_themes),
         *_table("theme", found.themes, verdicts=False),
         "",
+        *_too_few(found.too_few_starts),
         *_table("start time, ms", found.start_ranges, verdicts=False),
         *_median(found),
     ]
+
+
+def _too_few(sentence: str | None) -> list[str]:
+    return [] if sentence is None else [sentence, ""]
 
 
 def _what_was_sent(outcome: DemoOutcome) -> list[str]:
@@ -138,10 +146,11 @@ def _what_was_sent(outcome: DemoOutcome) -> list[str]:
     return [
         f"{outcome.truth.reports:,} reports were encoded, sent and stored in {seconds:.1f} s. "
         f"{devices}",
-        f"The server only counts bits. From the counts of {homepages.reports:,} homepage reports, "
-        "rappor estimates",
-        f"the shares of {homepages.candidates} candidates. The server never saw the truth shown "
-        "next to them:",
+        f"The server only counts bits. {_day(outcome.results.period)} is the latest day"
+        f"{' with enough reports' if outcome.results.view.enough else ''}. From the counts",
+        f"of its {homepages.reports:,} homepage reports, rappor estimates the shares of "
+        f"{homepages.candidates} candidates. The server",
+        "never saw the truth shown next to them:",
     ]
 
 
@@ -160,11 +169,12 @@ def _not_shown(found: DemoResults) -> list[str]:
     notes = []
     if rest:
         notes.append(f"  … and {len(rest)} more missed, each {_percent(rest[0].truth)} or less")
-    mass = found.homepages.unlisted
+    mass = found.homepages.undetected_mass
     share = show_share(mass.proportion, mass.prop_low_95, mass.prop_high_95)
     held = sum(result.truth for result in found.rows if result.row.detected)
     notes.append(
-        f"  not on the list, or too rare: {_plain(str(share))}; truth {_percent(1 - held)}"
+        f"  undetected mass, not on the list or too rare: {_plain(str(share))}; "
+        f"truth {_percent(1 - held)}"
     )
     return notes
 
@@ -214,6 +224,17 @@ def _summary(found: DemoResults) -> list[str]:
     ]
 
 
+def _all_days(found: DemoResults) -> list[str]:
+    """What a sum over all days finds: more strings, and the hijacker's mean share."""
+    judged, row = found.whole_judged, found.whole.row(HIJACKER)
+    share = show_finding(row.proportion, row.prop_low_95, row.prop_high_95, row.detected)
+    return [
+        f"All {DAYS} days added up, {found.whole.reports:,} reports, show rarer homepages: "
+        f"{judged.detected} detected, {judged.false_positives} false,",
+        f"{judged.missed} missed. The hijacker, mean of all days: {_plain(str(share))}.",
+    ]
+
+
 def _rate(found: DemoResults) -> list[str]:
     return [
         f"On average at most {_percent(found.homepages.alpha)} of the detected strings are false; "
@@ -256,10 +277,12 @@ def invite(link: str) -> list[str]:
 def again(where: DemoFolder) -> list[str]:
     """How to go on with a folder that is kept."""
     listed = where.collections / CANDIDATES
+    decode = f"rappor decode {HOMEPAGE} --data {where.data} --candidates {listed}"
     return [
-        f"All files are in {where.folder}. To print the first table again, and to serve:",
-        f"  rappor decode {HOMEPAGE} --data {where.data} --candidates {listed} --truth "
-        f"{where.truth}",
+        f"All files are in {where.folder}. To print the first table again, that of all days, and "
+        "to serve:",
+        f"  {decode} --truth {where.truth}",
+        f"  {decode} --period all --truth {where.whole_truth}",
         f"  rappor serve --data {where.data} --collections {where.collections}",
     ]
 
@@ -278,11 +301,19 @@ def document(outcome: DemoOutcome) -> dict[str, Any]:
         "devices": outcome.devices,
         "reports": outcome.truth.reports,
         "periods": list(outcome.periods),
+        "period": found.period,
         "params": homepage.params.to_dict(),
         "epsilon_one": homepage.epsilon_one,
         "epsilon_infinity": homepage.epsilon_infinity,
         "candidates": found.homepages.candidates,
         "intervals_that_hold_the_truth": found.judged.covered,
+        "all_periods": {
+            "reports": found.whole.reports,
+            "detected": found.whole_judged.detected,
+            "false": found.whole_judged.false_positives,
+            "missed": found.whole_judged.missed,
+            "intervals_that_hold_the_truth": found.whole_judged.covered,
+        },
         "rows": [{"string": result.label} | _facts(result) for result in found.rows],
         "by_day": [{"period": result.label} | _facts(result) for result in found.by_day],
         "by_country": [{"country": result.label} | _facts(result) for result in found.by_country],

@@ -8,8 +8,16 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from rappor.cli.arguments import add_encoder, add_params, encoder_from, read_secret, value_from
+from rappor.cli.arguments import (
+    add_encoder,
+    add_params,
+    create_secret,
+    encoder_from,
+    read_secret,
+    value_from,
+)
 from rappor.cli.output import note
+from rappor.cli.paths import path_of
 from rappor.errors import EncodeError, ParamsError
 from rappor.wire import to_text
 
@@ -45,7 +53,11 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Encode each value in turn."""
     encoder_from(args, b"any")  # refuses bad options before a secret is created
-    encoder = encoder_from(args, read_secret(args.secret_file, args.create_secret))
+    if args.create_secret:
+        create_secret(args.secret_file)
+    elif not path_of(args.secret_file).exists():
+        raise ParamsError(f"{args.secret_file}: no such secret file; --create-secret makes it")
+    encoder = encoder_from(args, read_secret(args.secret_file))
     if not args.json:
         print("cohort,rappor")
     for number, text in enumerate(_values(args.values), 1):

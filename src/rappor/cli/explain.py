@@ -39,7 +39,8 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "explain",
         help="show what happens to one value, bit by bit",
         description="Show the filter B of a value, its permanent response B' and a report S as "
-        "rows of bits (bit 0 first). Without --secret-file, a temporary secret is used.",
+        "rows of bits: bit 0 first, but for kind bits in the order of VALUE, bit k-1 first. JSON "
+        "has bit k-1 first, as reports.csv. Without --secret-file, a temporary secret is used.",
         epilog="Examples: rappor explain example.com; rappor explain 42 --kind ordinal "
         "--edges 10,50 --k 3 --h 1 --m 1 --f .5 --p .5 --q .75",
         allow_abbrev=False,
@@ -55,7 +56,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Trace one value."""
-    secret = read_secret(args.secret_file, create=False) if args.secret_file else new_secret()
+    secret = new_secret() if args.secret_file is None else read_secret(args.secret_file)
     encoder = encoder_from(args, secret)
     trace = encoder.trace(value_from(args.value, encoder.kind))
     if args.json:
@@ -88,10 +89,14 @@ def _bit_names(args: argparse.Namespace) -> Sequence[str]:
 def describe(
     value: str, encoder: Encoder, trace: Trace, bit_names: Sequence[str] = ()
 ) -> list[str]:
-    """The trace as text; bit 0 is drawn first."""
+    """The trace as text; bit 0 is drawn first, and last for kind bits."""
     params = encoder.params
     size = f"{params.k} bit{'s' * (params.k != 1)}"
     lines = [f"v   {value!r}, in cohort {encoder.cohort} of {params.m}, {size}"]
+    order: Sequence[int] = range(params.k)
+    if encoder.kind == "bits":  # as the value is written
+        order = order[::-1]
+        lines.append(f"    (from the left: bit {params.k - 1} to bit 0, as in VALUE)")
     if bit_names:
         lines.append(f"    (from the left: {'; '.join(bit_names)})")
     for (name, about), bits in zip(
@@ -101,7 +106,7 @@ def describe(
     ):
         ones = bits.bit_count()
         lines += ["", f"{name:<3} {about} ({ones} one{'s' * (ones != 1)})"]
-        lines += _rows(bits, trace.signal, params.k)
+        lines += _rows(bits, trace.signal, order)
     expected = float(expected_ones(params, trace.signal.bit_count()))
     once, ever = (up(e(params, encoder.kind)) for e in (epsilon_one, epsilon_infinity))
     lines += [
@@ -113,14 +118,14 @@ def describe(
     return lines
 
 
-def _rows(bits: int, signal: int, k: int) -> list[str]:
-    """Bits from bit 0 on, in lines that fit the terminal; the bits of the value are marked."""
+def _rows(bits: int, signal: int, order: Sequence[int]) -> list[str]:
+    """Bits in this order, in lines that fit the terminal; the bits of the value are marked."""
     width = shutil.get_terminal_size((80, 24)).columns - 4
     per_line = max(8, min(64, width // 8 * 8))
     rows = []
-    for start in range(0, k, per_line):
+    for start in range(0, len(order), per_line):
         drawn = ""
-        for bit in range(start, min(start + per_line, k)):
+        for bit in order[start : start + per_line]:
             glyph = "█" if bits >> bit & 1 else "·"
             drawn += paint(glyph, "1;33") if signal >> bit & 1 else glyph
         rows.append(f"    {drawn}")

@@ -1,16 +1,15 @@
-"""The command line: parser, dispatch, and the one place that turns errors into messages.
-
-Exit codes: 0 success, 1 failure, 2 usage, 3 invalid input.
-"""
+"""The command line: parser and dispatch. `rappor.cli.faults` has the exit codes and sentences."""
 
 from __future__ import annotations
 
 import argparse
+import errno
+import io
 import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn, TextIO, cast
 
 from rappor._version import __version__
 from rappor.checks import did_you_mean
@@ -22,6 +21,7 @@ from rappor.cli import (
     client,
     collect,
     collection,
+    compare,
     completion,
     dashboard,
     decode,
@@ -37,11 +37,9 @@ from rappor.cli import (
     store,
     upgrade,
 )
-from rappor.cli.arguments import UsageError
+from rappor.cli.faults import STANDARD_OUTPUT, USAGE, exit_code, sentence
 from rappor.cli.output import note, showable
-from rappor.errors import DecodeError, EncodeError, ParamsError, RapporError, WireError
-
-FAILURE, USAGE, INVALID_INPUT, INTERRUPTED = 1, 2, 3, 130
+from rappor.errors import RapporError
 
 _VERBS = (
     privacy.register,
@@ -51,6 +49,7 @@ _VERBS = (
     aggregate.register,
     candidates.register,
     decode.register,
+    compare.register,
     simulate.register,
     attack.register,
     reproduce.register,
@@ -70,16 +69,6 @@ _VERBS = (
     upgrade.register,
     demo.register,
     completion.register,
-)
-_BAD_INPUT = (
-    ParamsError,
-    DecodeError,
-    EncodeError,
-    WireError,
-    FileNotFoundError,
-    IsADirectoryError,
-    NotADirectoryError,
-    PermissionError,
 )
 
 
@@ -108,7 +97,8 @@ def build_parser() -> argparse.ArgumentParser:
         description="Collect statistics about users without data about any single user (RAPPOR, "
         "CCS 2014).",
         epilog="Results go to standard output, everything else to standard error. "
-        "Exit codes: 0 success, 1 failure, 2 usage, 3 invalid input. "
+        "Exit codes: 0 success, 1 failure of the machine (disk, permission, pipe), 2 usage, "
+        "3 invalid input (a missing or wrong file, a number out of range), 130 interrupted. "
         "Start with: rappor demo",
         allow_abbrev=False,
     )
@@ -139,42 +129,51 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    if sys.stdout is None:  # the caller closed it: results go nowhere
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the whole run
+    if sys.stdout is None:  # the caller closed it
+        sys.stdout = cast(TextIO, ClosedOutput())
     # Before numpy is imported: for matrices as small as ours, several threads are slower than one.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    args = parse(argv)
+    command, debug = "rappor", False
     try:
+        try:
+            args = parse(argv)
+        except SystemExit:
+            sys.stdout.flush()  # the help
+            raise
+        command, debug = f"rappor {args.verb}", args.debug
         result: int = args.run(args)
         sys.stdout.flush()
-    except BrokenPipeError:
-        _give_up_output()  # the reader has closed the pipe (`| head`)
-        return 0
-    except KeyboardInterrupt:
-        note("interrupted")
-        return INTERRUPTED
-    except (RapporError, OSError, MemoryError) as error:
-        if args.debug:
+    except (RapporError, OSError, MemoryError, KeyboardInterrupt) as error:
+        if debug:
             traceback.print_exc()
-        note(f"rappor {args.verb}: {_message(error)}")
+        note(f"{command}: {sentence(error)}")
         try:
             sys.stdout.flush()
         except OSError:
             _give_up_output()
-        if isinstance(error, UsageError):
-            return USAGE
-        return INVALID_INPUT if isinstance(error, _BAD_INPUT) else FAILURE
+        return exit_code(error)
     return result
+
+
+class ClosedOutput(io.TextIOBase):
+    """Standard output that the caller closed (`>&-`): a result has nowhere to go."""
+
+    encoding = "utf-8"
+
+    def __init__(self) -> None:
+        """Take its number, so that no file that is opened later gets it."""
+        self._taken = os.open(os.devnull, os.O_WRONLY)
+
+    def write(self, _text: str) -> int:
+        """Raise OSError."""
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), STANDARD_OUTPUT)
+
+    @property
+    def buffer(self) -> ClosedOutput:
+        """The stream for bytes, closed as well."""
+        return self
 
 
 def _give_up_output() -> None:
     """Keep Python from complaining at exit about output that could not be written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _message(error: Exception) -> str:
-    if isinstance(error, MemoryError):
-        return "not enough memory: is an input damaged or far too large?"
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)

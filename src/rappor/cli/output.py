@@ -10,6 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from typing import Any, TextIO
 
@@ -80,8 +81,10 @@ def say(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """Print one line to standard error: anything that is not a result."""
-    print(showable(text, sys.stderr), file=sys.stderr)
+    """Print one line to standard error, if it can be written: anything that is not a result."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(showable(text, sys.stderr), file=sys.stderr, flush=True)
 
 
 def say_json(document: Mapping[str, Any]) -> None:

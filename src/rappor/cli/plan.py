@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import textwrap
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rappor.checks import did_you_mean, plural
 from rappor.cli.arguments import UsageError, count, need_analysis
 from rappor.cli.output import Ticker, note, percent, percent_up, say, say_json, table
-from rappor.cli.result_files import replacing, target_of
+from rappor.cli.paths import path_of, target_of
+from rappor.cli.result_files import replacing
 from rappor.errors import ParamsError
 from rappor.privacy.rounding import up
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SHAPES = ("exponential", "uniform", "zipf")
 _ENDINGS = (".svg", ".png", ".html", ".json")
 _WIDTH = 100
+_REPORTS_SHOWN = "7,30,365"
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
@@ -33,9 +34,10 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "plan",
         help="find parameters for a given ε, number of reports and frequency to detect",
-        description="Find parameters whose ε is within the limits, ranked by the rarest string "
-        "that they detect. Give two of ε, --reports and --frequency, and the third is computed; "
-        "or give all three. The best plan is checked by simulation.",
+        description="Find parameters whose ε is within the limits. The best plan comes first: the "
+        "shortest report among those that detect within 1 % of the rarest string. The others are "
+        "ordered by the rarest string that they detect. Give two of ε, --reports and --frequency, "
+        "and the third is computed; or give all three. The best plan is checked by simulation.",
         epilog="Examples: rappor plan --epsilon-one 1 --epsilon-infinity 4 --reports 1e6 "
         "--candidates 200; rappor plan --epsilon-one 1 --frequency .01; "
         "rappor plan --reports 1e6 --frequency .01 --json",
@@ -70,15 +72,14 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     what.add_argument(
         "--population",
         default="exponential",
-        metavar="SHAPE",
+        metavar="SHAPE|FILE",
         help="frequencies to expect: exponential (default), uniform, zipf, or a file with "
         "string,frequency",
     )
     what.add_argument(
         "--n",
         metavar="N,N",
-        default="7,30,365",
-        help="numbers of reports to show ε_n for (default: 7,30,365)",
+        help=f"numbers of reports to show ε_n for (default: {_REPORTS_SHOWN})",
     )
     what.add_argument(
         "--max-bytes",
@@ -132,10 +133,12 @@ def run(args: argparse.Namespace) -> int:
         target_of(args.plot)
         if not args.plot.lower().endswith(".json"):
             need_analysis("charts", "vl_convert")
+    if args.n is not None and args.one_time:
+        raise UsageError("--n is about repeated reports, and with --one-time there are none")
     kind = args.kind
     candidates = args.candidates or (1 if kind == "boolean" else 100)
     try:
-        shown = tuple(count(part) for part in args.n.split(","))
+        shown = tuple(count(part) for part in (args.n or _REPORTS_SHOWN).split(","))
     except argparse.ArgumentTypeError as error:
         raise UsageError(f"--n: {error}") from None
     need_analysis("plan")
@@ -183,7 +186,7 @@ def _population(name: str, candidates: int) -> Population:
 
     if name in SHAPES:
         return usual_population(name, candidates)
-    if not os.path.exists(os.path.expanduser(name)):
+    if not path_of(name).exists():
         hint = did_you_mean(name, SHAPES)
         shapes = ", ".join(SHAPES)
         raise ParamsError(f"--population must be {shapes} or a file; no file {name}{hint}")
@@ -288,7 +291,9 @@ def describe(found: Plans) -> list[str]:
     lines += [f"  {line}" for line in table(_facts(found))]
     lines += [
         "",
-        "The best plan first, the others ordered by the rarest string that they detect:",
+        "The best plan first (the shortest report within 1 % of the rarest string), the others "
+        "ordered by",
+        "the rarest string that they detect:",
         "",
     ]
     lines += [f"  {line}" for line in table(_trade_off(found), left=0)]
@@ -307,7 +312,8 @@ def _facts(found: Plans) -> list[tuple[str, str]]:
     best = found.best
     rows = [("ε of one report", up(best.epsilon_one))]
     rows += [(f"ε of {n:,} reports", up(value)) for n, value in best.epsilon_n.items()]
-    rows.append(("ε of any number of reports", up(best.epsilon_infinity)))
+    if not found.request.one_time:
+        rows.append(("ε of any number of reports", up(best.epsilon_infinity)))
     rows += [
         (f"share detected with a chance of {percent(level.power)}", _share(level.frequency))
         for level in best.detectable
@@ -329,7 +335,8 @@ def _facts(found: Plans) -> list[tuple[str, str]]:
 
 def _trade_off(found: Plans) -> list[tuple[str, ...]]:
     shown = found.best.detectable
-    head = ("k", "h", "m", "f", "p", "q", "ε1", "ε∞")
+    repeated = not found.request.one_time
+    head = ("k", "h", "m", "f", "p", "q", "ε1", *["ε∞"] * repeated)
     rows = [(*head, *(f"{100 * level.power:g} %" for level in shown), "found", "bytes", "cohort")]
     for plan in found:
         params = plan.params
@@ -340,7 +347,7 @@ def _trade_off(found: Plans) -> list[tuple[str, ...]]:
                 str(params.m),
                 *(f"{number:.6g}" for number in (params.f, params.p, params.q)),
                 up(plan.epsilon_one),
-                up(plan.epsilon_infinity),
+                *[up(plan.epsilon_infinity)] * repeated,
                 *(_share(level.frequency) for level in plan.detectable),
                 f"{plan.expected.fdr:.1f}",
                 str(plan.bytes_per_report),

@@ -18,6 +18,7 @@ from rappor.privacy import (
     epsilon_infinity,
     epsilon_n,
     epsilon_one,
+    signal_bits,
 )
 from rappor.privacy.rounding import up
 from rappor.typing import Kind
@@ -88,9 +89,10 @@ def privacy_facts(
         "epsilon_infinity": epsilon_infinity(params, kind),
         "warnings": _shape_warnings(params, kind),
     }
-    if kind == "string":
-        all_zero, all_replaced = deniability(params)
-        facts["deniability"] = {"all_zero": float(all_zero), "all_replaced": float(all_replaced)}
+    fewest, most = signal_bits(params, kind)
+    facts["deniability"] = _deniability(params, most)
+    if fewest < most:
+        facts["deniability"]["one_bit"] = _deniability(params, fewest)
     if reports is not None and candidates is not None:
         hashes = params.h if kind == "string" else 1
         levels = [detectable(params, reports, candidates, power, hashes=hashes) for power in POWERS]
@@ -106,6 +108,16 @@ def privacy_facts(
         if kind == "string":
             facts["candidates_per_pattern"] = float(candidates_per_pattern(params, candidates))
     return facts
+
+
+def _deniability(params: Params, bits: int) -> dict[str, Any]:
+    """Deniability of a value that sets this many bits."""
+    all_zero, all_replaced = deniability(params, bits)
+    return {
+        "signal_bits": bits,
+        "all_zero": float(all_zero),
+        "all_replaced": float(all_replaced),
+    }
 
 
 def describe(facts: dict[str, Any], params: Params) -> list[str]:
@@ -141,15 +153,31 @@ def _epsilon_table(facts: dict[str, Any]) -> list[str]:
 
 
 def _deniability_lines(facts: dict[str, Any]) -> list[str]:
-    if "deniability" not in facts:
-        return []
-    zero, replaced = facts["deniability"]["all_zero"], facts["deniability"]["all_replaced"]
-    return [
-        "",
-        f"Deniability: for {percent(replaced)} of clients, all bits of a value are permanently "
-        f"random; for {percent(zero)},",
-        "all of them are 0. Neither means that nothing is learnt: ε is the bound.",
-    ]
+    found = facts["deniability"]
+    replaced, zero = percent(found["all_replaced"]), percent(found["all_zero"])
+    if facts["kind"] == "bits":
+        one = found.get("one_bit", found)
+        said = [
+            f"Deniability of a value that sets one bit: for {percent(one['all_replaced'])} of "
+            f"clients it is permanently random; for {percent(one['all_zero'])},",
+            f"it is 0. Of a value that sets all {found['signal_bits']} bits: for {replaced} of "
+            f"clients all are random; for {zero}, all are 0.",
+            "Neither means that nothing is learnt: ε is the bound.",
+        ]
+    elif found["signal_bits"] == 1:
+        whose = "of clients that hold true" if facts["kind"] == "boolean" else "of clients"
+        said = [
+            f"Deniability: for {replaced} {whose}, the bit of the value is permanently random; "
+            f"for {zero},",
+            "it is 0. Neither means that nothing is learnt: ε is the bound.",
+        ]
+    else:
+        said = [
+            f"Deniability: for {replaced} of clients, all bits of a value are permanently random; "
+            f"for {zero},",
+            "all of them are 0. Neither means that nothing is learnt: ε is the bound.",
+        ]
+    return ["", *said]
 
 
 def _detectable_lines(facts: dict[str, Any]) -> list[str]:

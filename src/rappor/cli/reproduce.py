@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rappor.cli.arguments import UsageError, count
 from rappor.cli.output import Ticker, note, say, say_json, table
-from rappor.errors import MissingExtraError, ParamsError
+from rappor.cli.paths import output_folder
+from rappor.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from rappor.experiments.seeds import Progress
@@ -87,13 +88,7 @@ def _chosen(given: list[str]) -> list[str]:
 def _directory(given: str | None) -> Path:
     if given is None:
         raise UsageError("--output DIR is required")
-    try:
-        directory = Path(given).expanduser()
-    except RuntimeError:
-        raise ParamsError(f"{given}: no such home directory") from None
-    if directory.exists() and not directory.is_dir():
-        raise NotADirectoryError(20, "Not a directory", str(directory))
-    return directory
+    return output_folder(given)
 
 
 def _list(as_json: bool) -> int:

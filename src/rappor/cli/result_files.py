@@ -5,28 +5,45 @@ The same input gives the same bytes. Files appear whole or not at all.
 
 from __future__ import annotations
 
-import errno
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rappor import files
-from rappor.cli.arguments import UsageError
+from rappor.cli.paths import target_of
 
 if TYPE_CHECKING:
+    from rappor.decoding.exports import Also
     from rappor.decoding.result import Decoded
 
 
-def write(found: Decoded, name: str, *, every: bool) -> None:
-    """Write the rows in the format of the name's suffix; "-" prints CSV."""
-    from rappor.decoding.exports import columns, csv_lines, document, write_parquet
+def write(
+    found: Decoded,
+    name: str,
+    *,
+    every: bool,
+    also: Also | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the rows in the format of the name's suffix; "-" prints CSV.
+
+    Args:
+        found: the result.
+        name: the file.
+        every: also the rows that were not detected.
+        also: further columns.
+        facts: what was decoded, for JSON.
+    """
+    from rappor.decoding.exports import Also, columns, csv_lines, document, write_parquet
+
+    also = also or Also()
 
     if name == "-":
         sys.stdout.flush()
-        for line in csv_lines(columns(found, every)):
+        for line in csv_lines(columns(found, every, also)):
             sys.stdout.buffer.write(
                 line.encode()
             )  # the bytes of a file, whatever the terminal's encoding
@@ -34,34 +51,20 @@ def write(found: Decoded, name: str, *, every: bool) -> None:
     with replacing(name) as path:
         match path.suffix.lower():
             case ".json":
-                text = json.dumps(document(found, every=every), indent=2, allow_nan=False)
+                whole = dict(facts or {}) | document(found, every=every, also=also)
+                text = json.dumps(whole, indent=2, allow_nan=False)
                 path.write_text(text + "\n", encoding="ascii")
             case ".parquet":
-                write_parquet(columns(found, every), path)
+                write_parquet(columns(found, every, also), path)
             case _:
                 with path.open("w", encoding="utf-8", newline="") as file:
-                    file.writelines(csv_lines(columns(found, every)))
+                    file.writelines(csv_lines(columns(found, every, also)))
 
 
 def draw(found: Decoded, name: str) -> None:
     """Write the chart in the format of the name's suffix."""
     with replacing(name) as path:
         found.plot().save(path)
-
-
-def target_of(name: str) -> Path:
-    """The file of this name, which need not exist; its folder must."""
-    try:
-        target = Path(name).expanduser().resolve()
-    except RuntimeError:
-        raise UsageError(f"{name}: no such home directory") from None
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "Is a directory", name)
-    if not target.parent.exists():
-        raise FileNotFoundError(errno.ENOENT, "its folder does not exist", name)
-    if not target.parent.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, "its folder is a file", name)
-    return target
 
 
 @contextmanager

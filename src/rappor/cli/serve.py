@@ -11,6 +11,7 @@ from rappor.cli import dashboard
 from rappor.cli.arguments import port
 from rappor.cli.collect import add_options, check_options, options_again
 from rappor.cli.output import note, say
+from rappor.cli.paths import output_folder
 from rappor.errors import MissingExtraError
 from rappor.host import LOOPBACK, free_port, no_core_dumps
 
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     say(f"collector: {collector_address(args)}")
     if with_dashboard:
         chosen = args.dashboard_port or free_port(LOOPBACK)
-        dashboard.folder(args.data).mkdir(mode=0o700, parents=True, exist_ok=True)
+        output_folder(args.data).mkdir(mode=0o700, parents=True, exist_ok=True)
         children.append(Child("dashboard", _command("dashboard", *dashboard_options(args, chosen))))
         say(f"dashboard: {args.url or f'http://{LOOPBACK}:{chosen}'}")
         data = shlex.quote(args.data)

@@ -7,13 +7,13 @@ import importlib.util
 import secrets
 import shlex
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rappor.checks import did_you_mean, plural
 from rappor.cli.arguments import UsageError, add_kind, add_params, count, params_from
 from rappor.cli.output import Ticker, note, say, say_json
-from rappor.errors import MissingExtraError
+from rappor.cli.paths import path_of
+from rappor.errors import MissingExtraError, ParamsError
 from rappor.mechanism import DIALECTS
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "--reports", type=count, required=True, metavar="N", help="number of reports (1e6 is fine)"
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for the files")
+    parser.add_argument("--force", action="store_true", help="replace the files of an earlier run")
     about = "; ".join(f"{name}: {text}" for name, text in FORMATS.items())
     parser.add_argument(
         "--format",
@@ -210,7 +211,7 @@ def run(args: argparse.Namespace) -> int:
     job = SimulationJob(
         args.output, args.format, population, counts_only=args.counts_only, steps=args.steps
     )
-    check_folder(job, kind)
+    check_folder(job, kind, force=args.force)
     with Ticker() as tick:
         done = write(job, crowd, tick)
     seconds = time.perf_counter() - start
@@ -273,7 +274,7 @@ def population_from(args: argparse.Namespace) -> Population:
         return population
     if args.strings is not None:
         raise UsageError(f"--strings does not go with --population {shape}")
-    if not Path(shape).expanduser().exists():
+    if not path_of(shape).exists():
         hint, shapes = did_you_mean(shape, SHAPES), ", ".join(SHAPES)
-        raise UsageError(f"--population must be {shapes} or a file; no file {shape}{hint}")
+        raise ParamsError(f"--population must be {shapes} or a file; no file {shape}{hint}")
     return simulate.read_population(shape, **lists)

@@ -13,10 +13,11 @@ import numpy as np
 
 from rappor.aggregate.counts import Counts
 from rappor.aggregate.kernel import count
-from rappor.cli.arguments import UsageError
+from rappor.cli.paths import output_folder, path_of
 from rappor.cli.result_files import replacing
 from rappor.decoding.design import build_design
 from rappor.decoding.mapfile import write_map
+from rappor.errors import ParamsError
 from rappor.simulate.crowd import Crowd
 from rappor.simulate.drawn_counts import draw_counts, named
 from rappor.simulate.full_reports import pieces
@@ -49,10 +50,7 @@ class SimulationJob:
     @property
     def folder(self) -> Path:
         """The folder, with ~ expanded."""
-        try:
-            return Path(self.output).expanduser()
-        except RuntimeError:
-            raise UsageError(f"{self.output}: no such home directory") from None
+        return path_of(self.output)
 
     def names(self, kind: str) -> list[str]:
         """The names of the files to write."""
@@ -73,16 +71,27 @@ class WrittenFiles:
     following: list[str]
 
 
-def check_folder(job: SimulationJob, kind: str) -> None:
-    """Create the folder; refuse one with files of another run that this run would not replace."""
-    job.folder.mkdir(parents=True, exist_ok=True)
-    known = {*_REPORTS.values(), *_COUNTS.values(), _MAP, *_LISTS}
-    stale = sorted(name for name in known - set(job.names(kind)) if (job.folder / name).exists())
-    if stale:
-        raise UsageError(
-            f"--output {job.output} contains {', '.join(stale)} of another run: give another "
-            "folder, or remove the files first"
+def check_folder(job: SimulationJob, kind: str, *, force: bool) -> None:
+    """Create the folder, or ParamsError if it has files of another run.
+
+    With `force`, only files that this run would not replace are refused: they would not fit the
+    new ones.
+    """
+    folder = output_folder(job.output)
+    written = set(job.names(kind))
+    known = {*_REPORTS.values(), *_COUNTS.values(), _MAP, *_LISTS, *written}
+    there = {name for name in known if (folder / name).exists()}
+    if there and not force:
+        raise ParamsError(
+            f"{job.output}: has {', '.join(sorted(there))} of another run; give another folder, or "
+            "--force to replace them"
         )
+    if there - written:
+        raise ParamsError(
+            f"{job.output}: has {', '.join(sorted(there - written))} of another run, which this "
+            "one does not replace; give another folder, or remove them first"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def write(job: SimulationJob, crowd: Crowd, tick: Tick) -> WrittenFiles:

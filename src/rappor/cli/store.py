@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import date
 from itertools import chain
 from pathlib import Path
@@ -14,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from rappor.cli.arguments import UsageError, need_analysis
 from rappor.cli.output import note, say, say_json, table
+from rappor.cli.paths import existing_folder, new_target, path_of
 from rappor.cli.store_options import (
     actor,
     add_data,
     add_version,
     day_range,
     definition,
-    new_file,
     open_data,
     saved,
     today,
@@ -37,7 +36,7 @@ from rappor.collection import (
     period_of,
 )
 from rappor.collection.expiry import NOTICE_DAYS, at_expiry, days_left
-from rappor.errors import DecodeError, ParamsError, StoreFull
+from rappor.errors import DecodeError, ParamsError
 
 if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
@@ -227,14 +226,17 @@ def register_import(verbs: Any) -> argparse.ArgumentParser:
 
 def run_import(args: argparse.Namespace) -> int:
     """Count the reports of a file and store the counts."""
-    path = Path(args.reports).expanduser()
-    path.stat()  # raises before a new store is made for a missing file
+    path = path_of(args.reports)
+    need_analysis("store", "numpy")
+    from rappor.aggregate.report_files import reader_of
+
+    reader_of(path)  # raises before a new store is made for a missing or unknown file
     with closing(open_data(args.data, read_only=False, create=bool(args.collections))) as store:
         from rappor.aggregate.imported_reports import ImportedReports
         from rappor.store import CellKey
 
         if args.collections is not None:
-            wanted = Registry.open(args.collections).get(args.collection, args.version)
+            wanted = _definitions(args.collections).get(args.collection, args.version)
             store.save_definition(wanted.to_toml(), actor=actor())
         collection = definition(store, args.collection, args.version)
         if collection.expires is not None and collection.expires <= today():
@@ -344,6 +346,7 @@ def register_export(verbs: Any) -> argparse.ArgumentParser:
     add_data(parser)
     add_version(parser)
     parser.add_argument("--output", required=True, metavar="FILE", help="the file to write")
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
     parser.add_argument("--reports", action="store_true", help="export reports instead of counts")
     parser.add_argument("--period", metavar="P", help="a period, or FROM..TO (default: all)")
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
@@ -354,7 +357,7 @@ def register_export(verbs: Any) -> argparse.ArgumentParser:
 def run_export(args: argparse.Namespace) -> int:
     """Record who exports, then write the file."""
     what = "reports" if args.reports else "counts"
-    path = new_file(args.output)
+    path = new_target(args.output, force=args.force)
     if path.suffix.lower() not in _ENDINGS[what]:
         raise UsageError(f"--output of {what} must end in {', '.join(_ENDINGS[what])}")
     days = None if args.period is None else day_range(args.period)
@@ -471,7 +474,7 @@ def _day(text: str) -> date:
 
 def run_retain(args: argparse.Namespace) -> int:
     """Delete, and say what was deleted."""
-    registry = None if args.collections is None else Registry.open(args.collections)
+    registry = None if args.collections is None else _definitions(args.collections)
     with closing(open_data(args.data, read_only=args.dry_run)) as store:
         day = args.today or today()
         if day > today() and not args.dry_run:
@@ -489,6 +492,11 @@ def run_retain(args: argparse.Namespace) -> int:
     if not done.settled and not done.dry_run:
         note("note: another process reads the store: the bytes are erased when it ends")
     return 0
+
+
+def _definitions(name: str) -> Registry:
+    """The definitions in a folder."""
+    return Registry.open(existing_folder(name, "folder of collections"))
 
 
 def forget_results(data: str, stored: set[tuple[str, int]]) -> None:
@@ -546,6 +554,7 @@ def register_backup(verbs: Any) -> argparse.ArgumentParser:
     )
     add_data(parser)
     parser.add_argument("--output", required=True, metavar="FILE", help="the file to write")
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
     parser.set_defaults(run=run_backup)
     return parser
@@ -553,15 +562,13 @@ def register_backup(verbs: Any) -> argparse.ArgumentParser:
 
 def run_backup(args: argparse.Namespace) -> int:
     """Record who makes the backup, then copy and verify."""
-    from rappor.cli.data_backup import contents, files_document, make_folder, write
+    from rappor.cli.data_backup import contents, files_document, target_of_backup, write
 
+    path = target_of_backup(args.output, force=args.force)
     with closing(open_data(args.data, read_only=False)) as store:
-        make_folder(args.output)
-        path = new_file(args.output)
         # Recorded first, as for an export.
         store.audit(actor(), "backup", path.name)
-        with _naming(path):
-            files = write(store, args.data, path)
+        files = write(store, args.data, path)
         cells = store.cells()
     size = path.stat().st_size
     reports = sum(cell.reports for cell in cells)
@@ -601,8 +608,7 @@ def run_restore(args: argparse.Namespace) -> int:
     need_analysis("store", "numpy")
     from rappor.cli.data_backup import contents, files_document, restore
 
-    with _naming(Path(args.data)):
-        files = restore(args.backup, args.data, store_only=args.store_only)
+    files = restore(args.backup, args.data, store_only=args.store_only)
     with closing(open_data(args.data, read_only=False)) as store:
         store.audit(actor(), "restore", args.backup.rpartition("/")[2])
         cells = store.cells()
@@ -613,14 +619,3 @@ def run_restore(args: argparse.Namespace) -> int:
         summary = {"data": args.data, "cells": len(cells), "reports": reports}
         say_json(summary | files_document(files))
     return 0
-
-
-@contextmanager
-def _naming(target: Path) -> Iterator[None]:
-    """If the disk is full, name the copy: the store's error names the file that was copied."""
-    try:
-        yield
-    except (OSError, StoreFull) as error:
-        if isinstance(error, OSError) and error.errno != errno.ENOSPC:
-            raise
-        raise StoreFull(f"{target}: no room on the disk; nothing was written") from error

@@ -5,16 +5,19 @@ from __future__ import annotations
 import argparse
 import getpass
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rappor.checks import show
 from rappor.cli.arguments import UsageError, count, need_analysis
+from rappor.cli.paths import existing_folder, output_folder
 from rappor.collection import Collection, Registry, days_of
-from rappor.errors import ParamsError, StoreError
+from rappor.errors import ParamsError
 
 if TYPE_CHECKING:
     from rappor.store import Store
+
+
+_FOLDER = "data folder"
 
 
 def verb(verbs: Any, name: str, about: str, description: str, example: str) -> Any:
@@ -52,9 +55,14 @@ def open_data(
     from rappor.store import open_store
     from rappor.store.open import FILE_NAME
 
-    file = Path(name).expanduser() / FILE_NAME
-    if not read_only and not create and "://" not in name and not file.is_file():
-        raise StoreError(f"{file}: there is no store")
+    if (
+        "://" not in name
+        and not create
+        and not (existing_folder(name, _FOLDER) / FILE_NAME).exists()
+    ):
+        raise ParamsError(f"{name}: there is no store in this folder; check the path")
+    if "://" not in name and create:
+        output_folder(name)
     return open_store(name, read_only=read_only, accept_loss=accept_loss)
 
 
@@ -92,15 +100,3 @@ def day_range(text: str) -> tuple[date, date]:
     if end < start:
         raise UsageError(f"--period {text} ends before it begins")
     return start, end
-
-
-def new_file(name: str) -> Path:
-    """The path of a file to write; raises if its folder is missing or it is a folder itself."""
-    try:
-        path = Path(name).expanduser()
-    except RuntimeError:
-        raise UsageError(f"{name}: no such home directory") from None
-    path.parent.stat()  # FileNotFoundError says which folder is missing
-    if path.is_dir():
-        raise IsADirectoryError(21, "Is a directory", name)
-    return path

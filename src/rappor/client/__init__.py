@@ -6,7 +6,7 @@ from rappor.client.client import Client
 from rappor.client.forget import Forgotten
 from rappor.client.preview import Preview
 from rappor.client.problems import PROBLEMS
-from rappor.client.status import STATES, CollectionStatus, Status
+from rappor.client.status import STATES, CollectionStatus, Status, WaitingReports
 from rappor.client.transport import Answer, Transport
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Preview",
     "Status",
     "Transport",
+    "WaitingReports",
 ]
 
 # Without a handler, Python would print warnings to the standard error of the application.

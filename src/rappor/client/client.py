@@ -180,7 +180,8 @@ class Client:
             refusal=self._refusal,
             problem=self._recorder.problem or (None if sender is None else sender.problem),
             calls=calls,
-            upload=None if sender is None else sender.error,
+            error=None if sender is None else sender.error,
+            reasons={} if sender is None else sender.retry().reasons,
             next_attempt=0.0 if sender is None else sender.waits(),
         )
 

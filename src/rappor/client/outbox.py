@@ -103,6 +103,11 @@ class Outbox:
             return None
         return WaitingBatch(name, found[0], found[1], name.endswith(_HELD))
 
+    def periods(self) -> list[tuple[str, str]]:
+        """The collection and the period of each batch that waits; changes nothing."""
+        found = (parse_batch(self._disk.read(name) or b"") for name in self.names())
+        return [(each[0].collection, each[0].period) for each in found if each is not None]
+
     def trying(self, name: str) -> str:
         """Mark a batch as tried before it is sent; return its new name."""
         tried = _renamed(name, OUTBOX, _TRIED)

@@ -1,4 +1,4 @@
-"""What can stop a client: a stable code, and a sentence for people, for each problem.
+"""What can stop a client or its uploads: a stable code, and a sentence for people, for each.
 
 A client stops rather than draw a second secret, or charge less than it spent: both would cost its
 owner privacy without anyone noticing.
@@ -6,6 +6,7 @@ owner privacy without anyone noticing.
 
 from __future__ import annotations
 
+from rappor import wire
 from rappor.errors import RapporError
 
 PROBLEMS = {
@@ -34,6 +35,34 @@ PROBLEMS = {
     "no safe substitute",
     "internal": "an error in rappor itself; see the log of `rappor.client`",
 }
+
+_NOT_THE_COLLECTOR = (
+    "Check upload_to: this is not the answer of a collector, but of a proxy or another server"
+)
+# Codes of `rappor.wire.PROBLEMS`, and statuses without one, that a person has to correct; the
+# reports wait.
+REFUSALS = {
+    "unauthorized": "Pass the collector's key for this application as ingest_key, or ask the "
+    "operator to add the key that it has",
+    "forbidden": "Ask the operator to allow the ingest key for this collection",
+    "unknown-collection": "Ask the operator to give the collector this version of the definition",
+    "not-found": "Check upload_to: no collector takes reports at this address",
+    **dict.fromkeys(("401", "403", "404"), _NOT_THE_COLLECTOR),
+}
+
+
+def reason_text(reason: str) -> str:
+    """Why an upload failed, as the beginning of a sentence.
+
+    Args:
+        reason: a code of `rappor.wire.PROBLEMS`, an HTTP status, or already a sentence.
+
+    >>> reason_text("forbidden"), reason_text("no answer (TimeoutError)")
+    ('the collector answered 403 forbidden', 'no answer (TimeoutError)')
+    """
+    if reason in wire.PROBLEMS:
+        return f"the collector answered {wire.PROBLEMS[reason].status} {reason}"
+    return f"the collector answered {reason}" if reason.isdigit() else reason
 
 
 class Stopped(RapporError):

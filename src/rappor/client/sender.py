@@ -12,14 +12,15 @@ import contextlib
 import json
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from rappor import formats
 from rappor.client.clock import Clock, day_of
 from rappor.client.consent import LOCK, SENDING_LOCK, UPLOAD_LOCK, clearing_requested, opted_out
 from rappor.client.folder import Busy, Disk, seal, unseal
-from rappor.client.outbox import Outbox
-from rappor.client.problems import PROBLEMS
+from rappor.client.outbox import Outbox, WaitingBatch
+from rappor.client.problems import PROBLEMS, reason_text
 from rappor.client.randomness import random_bytes, shuffled, uniform
 from rappor.client.transport import LONGEST_WAIT, Aborted, Answer, Transport, connect
 from rappor.errors import EntropyError, ParamsError
@@ -39,6 +40,21 @@ class NoAnswer(Exception):
     """The network or the transport failed; the text is the type of the error."""
 
 
+class Retry(NamedTuple):
+    """What is known about failed uploads, over all processes.
+
+    Attributes:
+        after: the time before which nothing is tried.
+        failures: how many there were in a row.
+        reasons: why reports wait, by collection; "" for all of them. A reason is a code of
+            `rappor.wire.PROBLEMS`, an HTTP status, or a sentence if there was no answer.
+    """
+
+    after: float = 0.0
+    failures: int = 0
+    reasons: Mapping[str, str] = {}
+
+
 class Sender:
     """Uploads what is due. One process sends at a time; the others do nothing meanwhile."""
 
@@ -53,7 +69,7 @@ class Sender:
         self._jitter = jitter
         self._moments: dict[str, float] = {}
         self._postponed: dict[str, float] = {}
-        self._failed = (0.0, 0)  # the same as on disk, in case the disk cannot be written
+        self._failed = Retry()  # the same as on disk, in case the disk cannot be written
         self.error: str | None = None
         self.problem: str | None = None  # a code of `PROBLEMS`, if nothing can be sent
         self.busy_since: float | None = None
@@ -89,8 +105,7 @@ class Sender:
         except Busy:
             return False
         except OSError as error:
-            self._fail(f"the outbox cannot be used: {error.strerror}")
-            self._back_off(None)
+            self._back_off(f"the outbox cannot be used: {error.strerror}", None)
             return False
 
     def _send(self, until: float, now: bool) -> bool:
@@ -118,28 +133,27 @@ class Sender:
             if self._clock.monotonic() < max(moment, self._postponed.get(name, 0.0)):
                 done = False
                 continue
-            done = self._post(name, waiting.body, min(left, TIMEOUT)) and done
+            done = self._post(waiting, min(left, TIMEOUT)) and done
         return done
 
     def _sending_forbidden(self) -> bool:
         """Whether the person opted out, or the outbox has to be cleared first."""
         return self.stop.is_set() or opted_out(self._disk) or clearing_requested(self._disk)
 
-    def _post(self, name: str, body: bytes, timeout: float) -> bool:
+    def _post(self, waiting: WaitingBatch, timeout: float) -> bool:
         self.busy_since = self._clock.monotonic()
         try:
-            return self._exchange(name, body, timeout)
+            return self._exchange(waiting, timeout)
         except Withdrawn:
             return False
         except NoAnswer as error:
             if not self.stop.is_set():
-                self._fail(f"no answer ({error})")
-                self._back_off(None)
+                self._back_off(f"no answer ({error})", None)
             return False
         finally:
             self.busy_since = None
 
-    def _exchange(self, name: str, body: bytes, timeout: float) -> bool:
+    def _exchange(self, waiting: WaitingBatch, timeout: float) -> bool:
         until = self._clock.monotonic() + timeout
         with _network():
             made = connect(self._transport, timeout)
@@ -147,10 +161,11 @@ class Sender:
             left = until - self._clock.monotonic()
             # The connection ends before the lock is released: opting out waits for that.
             with self._disk.lock(SENDING_LOCK, left), contextlib.closing(connection):
-                tried = self._claim(name, body, until - self._clock.monotonic())
+                left = until - self._clock.monotonic()
+                tried = self._claim(waiting.name, waiting.body, left)
                 with _network():
-                    answer = connection.send(body)
-                return self._answered(tried, answer)
+                    answer = connection.send(waiting.body)
+                return self._answered(tried, waiting.batch.collection, answer)
 
     def _claim(self, name: str, body: bytes, wait: float) -> str:
         """Mark this batch as tried, and return its new name; Withdrawn if it must not be sent now.
@@ -166,28 +181,31 @@ class Sender:
                 raise Withdrawn
             return self._outbox.trying(name)  # a batch that cannot be marked is not sent
 
-    def _answered(self, name: str, answer: Answer) -> bool:
+    def _answered(self, name: str, collection: str, answer: Answer) -> bool:
         """Act on an answer; whether the batch is finished."""
         if answer.stored:
             self._outbox.sent(name)
-            self._clear()
+            self._clear(collection)
             return True
-        said = f"the collector answered {answer.status} {answer.code or ''}".rstrip()
-        self._fail(said)
+        reason = answer.code or str(answer.status)
         if answer.permanent:
-            self._outbox.refused(name, answer.code or str(answer.status))
+            self._fail(reason)
+            self._outbox.refused(name, reason)
             return True
         if answer.about_collection:  # batches of other collections need not wait
             asked = answer.retry_after or 0.0
             wait = max(asked, MAX_WAIT) * (0.5 + _spread())
             self._postponed[name] = self._clock.monotonic() + wait
+            self._fail(reason)
+            retry = self.retry()
+            self._write(retry._replace(reasons={**retry.reasons, collection: reason}))
         else:
-            self._back_off(answer.retry_after)
+            self._back_off(reason, answer.retry_after)
         return False
 
     def waits(self) -> float:
         """Seconds until the next attempt after a failure; 0 if it is allowed now."""
-        left = self._read()[0] - self._clock.time()
+        left = self.retry().after - self._clock.time()
         return left if 0 < left <= LONGEST_WAIT else 0.0  # more than that: the clock was set back
 
     def next_moment(self) -> float:
@@ -199,33 +217,44 @@ class Sender:
         ]
         return max(waits, min([max(moment, 0.0) for moment in moments], default=60.0), 0.05)
 
-    def _back_off(self, asked: float | None) -> None:
-        failures = min(self._read()[1] + 1, 30)
+    def _back_off(self, reason: str, asked: float | None) -> None:
+        self._fail(reason)
+        retry = self.retry()
+        failures = min(retry.failures + 1, 30)
         wait = min(FIRST_WAIT * 2.0 ** (failures - 1), MAX_WAIT) * (0.5 + _spread())
         if asked is not None:
             least = wait if asked == 0 or failures > _PATIENT else 0.0
             wait = max(least, asked * (1 + 0.1 * _spread()))
         self._moments.clear()  # draw new moments, or all waiting batches would be sent at once
-        self._write(self._clock.time() + min(wait, LONGEST_WAIT), failures)
+        after = self._clock.time() + min(wait, LONGEST_WAIT)
+        self._write(Retry(after, failures, {**retry.reasons, "": reason}))
 
-    def _clear(self) -> None:
+    def _clear(self, collection: str) -> None:
+        """A report of a collection was stored: the collector is there, and takes its reports."""
         self.error = None
-        self._failed = (0.0, 0)
-        if self._disk.read(RETRY) is not None:
+        others = dict(self.retry().reasons)
+        others.pop("", None)
+        others.pop(collection, None)
+        self._failed = Retry()
+        if others:
+            self._write(Retry(reasons=others))
+        elif self._disk.read(RETRY) is not None:
             self._disk.remove(RETRY)
 
-    def _read(self) -> tuple[float, int]:
-        """When to try again, and the number of failures in a row."""
+    def retry(self) -> Retry:
+        """When to try again, the number of failures in a row, and why reports wait."""
         try:
             body = unseal(RETRY, self._disk.read(RETRY) or b"")
             found = formats.parse_json((body or b"").decode("ascii"))
-            return max((float(found["after"]), int(found["failures"])), self._failed)
+            reasons = {str(name): str(why) for name, why in dict(found.get("reasons", {})).items()}
+            known = Retry(float(found["after"]), int(found["failures"]), reasons)
+            return max(known, self._failed, key=lambda retry: retry[:2])
         except (ParamsError, OSError, ValueError, TypeError, KeyError, OverflowError):
             return self._failed
 
-    def _write(self, after: float, failures: int) -> None:
-        self._failed = (after, failures)
-        text = json.dumps({"after": round(after), "failures": failures})
+    def _write(self, retry: Retry) -> None:
+        self._failed = retry
+        text = json.dumps(retry._replace(after=round(retry.after))._asdict())
         with contextlib.suppress(OSError):
             self._disk.replace(RETRY, seal(RETRY, text.encode("ascii")))
 
@@ -239,7 +268,8 @@ class Sender:
             _log.warning("nothing is sent: %s", PROBLEMS[problem])
         self.problem = problem
 
-    def _fail(self, error: str) -> None:
+    def _fail(self, reason: str) -> None:
+        error = reason_text(reason)
         if error != self.error:
             _log.info("not uploaded: %s", error)
         self.error = error

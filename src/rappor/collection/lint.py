@@ -15,7 +15,7 @@ from rappor.collection.definition import Collection
 from rappor.collection.expiry import NOTICE_DAYS, at_expiry
 from rappor.collection.periods import days_of, periods_between
 from rappor.collection.registry import Registry
-from rappor.collection.toml import RENAMED, renamed_fields
+from rappor.collection.toml import RENAMED, renamed_fields, stated_fields
 from rappor.host import LOOPBACK_HOSTS
 from rappor.privacy import (
     MIN_COHORT,
@@ -125,9 +125,21 @@ def about(collection: Collection) -> Say:
     return say
 
 
-def renamed(collection: Collection, text: str) -> Iterator[LintFinding]:
-    """The fields that the text of a definition still calls by an old name."""
+def lint_text(collection: Collection, text: str) -> Iterator[LintFinding]:
+    """Findings about the text of a definition: old names, and a default that nobody chose."""
     say = about(collection)
+    if not (collection.one_time or collection.budget) and stated_fields(text).isdisjoint(
+        ("values", "max_values")
+    ):
+        yield say(
+            "values-not-stated",
+            "warning",
+            "§6.1",
+            "Nothing says whether a client's value can change. By default a client may report one "
+            f"value in all: after a change it {_after_the_limit(collection)}.",
+            'Set values = "fixed" if it never changes; else values = "slow", and max_values to the '
+            f"number that a client may report. Each value costs {_cost_of_a_value(collection)}.",
+        )
     for old in renamed_fields(text):
         name = RENAMED[old]
         yield say(
@@ -377,9 +389,22 @@ def _changing_values(collection: Collection, _: datetime.date) -> Iterator[LintF
             "warning",
             "§6.1",
             "A client's value changes, but a client may report only one value: after a change it "
-            "falls silent, or sends null reports.",
-            'Raise max_values, and max_epsilon with it; or set values = "fixed".',
+            f"{_after_the_limit(collection)}.",
+            "Set max_values to the number of values that a client may report, and max_epsilon with "
+            f'it: each costs {_cost_of_a_value(collection)}. Or set values = "fixed" if the value '
+            "never changes.",
         )
+
+
+def _after_the_limit(collection: Collection) -> str:
+    return "sends null reports" if collection.null_reports else "falls silent"
+
+
+def _cost_of_a_value(collection: Collection) -> str:
+    ever = collection.epsilon_infinity
+    if ever == float("inf"):
+        return f"ε = {up(collection.epsilon_one)} for each report"
+    return f"ε = {up(ever)}"
 
 
 def _memory(collection: Collection, _: datetime.date) -> Iterator[LintFinding]:

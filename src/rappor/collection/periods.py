@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Sequence
 
 from rappor.checks import show
 from rappor.errors import ParamsError
@@ -89,3 +90,14 @@ def periods_between(kind: str, first: datetime.date, last: datetime.date) -> int
     if kind == "day":
         return (last - first).days + 1
     return (last.toordinal() - 1) // 7 - (first.toordinal() - 1) // 7 + 1  # day 1 was a Monday
+
+
+def is_older(periods: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether periods end before others do: a difference is the newer side minus the older one.
+
+    Sides with the same periods, such as two countries, keep the order in which they were given.
+
+    >>> is_older(["2026-W27"], ["2026-W28"]), is_older(["2026-W28"], ["2026-W28"])
+    (True, False)
+    """
+    return max(periods, default="") < max(others, default="")

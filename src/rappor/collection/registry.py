@@ -85,7 +85,9 @@ def definition_files(folder: str | PathLike[str]) -> list[Path]:
         if not place.is_dir():
             raise ParamsError(f"{folder} is not a folder of collections")
         return sorted(path for path in place.iterdir() if path.suffix == ".toml")
-    except (OSError, RuntimeError, ValueError) as error:
-        if isinstance(error, ParamsError):
-            raise
+    except ParamsError:
+        raise
+    except OSError as error:
+        raise ParamsError(f"cannot read the folder {folder}: {error.strerror}") from error
+    except (RuntimeError, ValueError) as error:  # no home directory, or a NUL in the path
         raise ParamsError(f"cannot read the folder {show(str(folder))}: {error}") from None

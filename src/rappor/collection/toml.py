@@ -63,6 +63,15 @@ def renamed_fields(text: str) -> tuple[str, ...]:
     return tuple(key for key in _load(text) if key in RENAMED)
 
 
+def stated_fields(text: str) -> frozenset[str]:
+    """The fields that a definition gives, under their current names; the others have defaults.
+
+    >>> sorted(stated_fields("most_values = 2"))
+    ['max_values']
+    """
+    return frozenset(_with_current_names(_load(text)))
+
+
 def _load(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
@@ -112,8 +121,12 @@ def _planned(file: Any, choice: Any, folder: Path | None) -> Params:
 def read_plan(path: Path, choice: Any = 1) -> Params:
     """The parameters of one plan, counted from 1, in a file that `rappor plan --json` wrote."""
     where = f"params.plan: {path.name}"
+    text = formats.read_text(path)
     try:
-        document = formats.parse_json(formats.read_text(path))
+        document = formats.parse_json(text)
+    except ParamsError as error:
+        raise ParamsError(f"{path}: not what rappor plan --json writes ({error})") from None
+    try:
         plans = document["plans"]
         if not isinstance(plans, list) or not plans:
             raise ParamsError(f"{where} holds no plans")

@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rappor.collection import Collection, Registry, check_period, days_of
+from rappor.collection import Registry, days_of
+from rappor.collection.acceptance import check_shape, collection_of
 from rappor.collector.refusal import Refusal
-from rappor.errors import ParamsError
 from rappor.store import CellKey
 from rappor.store.sqlite.token_rows import CLOCK_DAYS
 from rappor.wire import Batch, decode_batch
 from rappor.wire.binary import split_batch
 from rappor.wire.packing import clear_padding
-from rappor.wire.protocol import ACCEPTANCE_DAYS, SKEW_DAYS
+from rappor.wire.protocol import ACCEPTANCE_DAYS, SKEW_DAYS, BatchRefused
 
 Today = Callable[[], datetime.date]
 
@@ -87,21 +87,6 @@ def is_remembered(period: str, retained: datetime.date) -> bool:
     return first - datetime.timedelta(days=SKEW_DAYS) >= retained - datetime.timedelta(forgotten)
 
 
-def is_open(period: str, today: datetime.date) -> bool:
-    """Whether a period has a day from today - 14 days to today + 1 day.
-
-    >>> monday = datetime.date(2026, 11, 16)
-    >>> [is_open(period, monday) for period in ("2026-11-02", "2026-11-01", "2026-W44", "2026-W43")]
-    [True, False, False, False]
-    >>> is_open("2026-11-17", monday), is_open("2026-11-18", monday), is_open("2026-W45", monday)
-    (True, False, True)
-    """
-    first, last = days_of(period)
-    oldest = today - datetime.timedelta(days=ACCEPTANCE_DAYS)
-    newest = today + datetime.timedelta(days=SKEW_DAYS)
-    return last >= oldest and first <= newest
-
-
 class Admission:
     """The collections and what they accept today."""
 
@@ -128,13 +113,11 @@ class Admission:
 
     def admit(self, batch: Batch) -> Admitted:
         """The admitted batch, or Refusal if it does not fit its collection in every respect."""
-        destination = self._destination(batch, self.today())
-        if batch.k != destination.k:
-            raise Refusal("wrong-params", f"the collection has k = {destination.k}")
-        if _highest(batch.cohorts) >= destination.m:
-            raise Refusal(
-                "wrong-params", f"the collection has cohorts from 0 to {destination.m - 1}"
-            )
+        try:
+            destination = self._destination(batch, self.today())
+            check_shape(batch.k, _highest(batch.cohorts), k=destination.k, m=destination.m)
+        except BatchRefused as refused:
+            raise Refusal(refused.code, refused.detail) from None
         return Admitted(batch.token, destination, batch.cohorts, batch.reports)
 
     def admit_bytes(self, data: bytes) -> Admitted:
@@ -158,44 +141,19 @@ class Admission:
         return admitted
 
     def _destination(self, batch: Batch, today: datetime.date) -> Destination:
-        try:
-            collection = self.registry.get(batch.collection, batch.version)
-        except ParamsError:
-            raise Refusal("unknown-collection") from None
-        if collection.expires is not None and today >= collection.expires:
-            raise Refusal("expired-collection")
-        try:
-            check_period(collection.period, batch.period)
-        except ParamsError:
-            raise Refusal(
-                "wrong-period", f"the collection's period is a {collection.period}"
-            ) from None
-        if not is_open(batch.period, today):
-            raise Refusal(
-                "period-closed",
-                f"periods are taken from {ACCEPTANCE_DAYS} days ago to {SKEW_DAYS} day ahead, "
-                "in UTC",
-            )
+        collection = collection_of(batch, self.registry, today)
         if self._retained is not None and not is_remembered(batch.period, self._retained):
-            raise Refusal(
+            raise BatchRefused(
                 "period-closed", "the period was closed while the collector's clock was ahead"
             )
-        return _destination_in(collection, batch)
-
-
-def _destination_in(collection: Collection, batch: Batch) -> Destination:
-    cell = collection.cell(dict(batch.dimensions))
-    if cell != batch.dimensions:
-        names = ", ".join(collection.dimensions) or "none"
-        raise Refusal("wrong-dimensions", f"the collection's dimensions are: {names}")
-    params = collection.params_for(batch.period)
-    return Destination(
-        CellKey.of(batch.collection, batch.version, batch.period, cell),
-        params.digest,
-        params.k,
-        params.m,
-        collection.keep_reports_days > 0,
-    )
+        params = collection.params_for(batch.period)
+        return Destination(
+            CellKey.of(batch.collection, batch.version, batch.period, batch.dimensions),
+            params.digest,
+            params.k,
+            params.m,
+            collection.keep_reports_days > 0,
+        )
 
 
 def _highest(cohorts: bytes) -> int:

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from rappor.errors import StoreError
+from rappor.errors import StoreBusy
 
 fcntl: Any
 try:
@@ -28,7 +28,7 @@ class CollectorLock:
         folder: the data folder, made if missing; `~` is expanded.
 
     Raises:
-        StoreError: another collector holds it.
+        StoreBusy: another collector holds it.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -41,7 +41,7 @@ class CollectorLock:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close()
-            raise StoreError(
+            raise StoreBusy(
                 f"{path}: another collector uses this data folder; each needs its own"
             ) from None
 

@@ -86,7 +86,7 @@ def list_keys(path: str | Path) -> list[Key]:
     except FileNotFoundError:
         raise ParamsError(f"{file}: no such file of keys (rappor keys new NAME makes it)") from None
     except ValueError:
-        raise ParamsError(f"{file}: not a JSON document") from None
+        raise ParamsError(f"{file}: not a JSON document; name the file of --new-key") from None
     if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
         raise ParamsError(f'{file}: must be an object with a list "keys"')
     try:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from rappor.wire import PROBLEM_JSON, PROBLEMS, problem_json
+from rappor.wire.protocol import RETRY_SECONDS
 
 Headers = list[tuple[bytes, bytes]]
 
-RETRY_SECONDS = {"rate-limited": 10, "overloaded": 2, "store-full": 60} | dict.fromkeys(
-    ("unauthorized", "forbidden", "not-found", "unknown-collection"),
-    3600,  # an operator has to correct it
-)
-_RETRY_DEFAULT = 5
 # Answers are not to be cached, sniffed, framed or run.
 SAFE: Headers = [
     (b"cache-control", b"no-store"),
@@ -40,7 +36,7 @@ class Refusal(Exception):
             *SAFE,
         ]
         if problem.retry:
-            seconds = self.retry_after or RETRY_SECONDS.get(self.code, _RETRY_DEFAULT)
+            seconds = self.retry_after or RETRY_SECONDS[self.code]
             headers.append((b"retry-after", b"%d" % seconds))
         if problem.status == 401:
             headers.append((b"www-authenticate", b"Bearer"))

@@ -1,19 +1,18 @@
-"""A request's header fields and its body, with limits on size before and after decompression."""
+"""A request's header fields and its body, with a limit on its size (`wire.body` decodes it)."""
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from rappor.collector.refusal import Refusal
 from rappor.collector.settings import MIB
-from rappor.wire import BINARY, JSON, MAX_BODY, MAX_INFLATED, Batch, decode_batch, decode_batch_json
+from rappor.wire import MAX_BODY, Batch
+from rappor.wire.body import decode_body
+from rappor.wire.protocol import BatchRefused
 
 Receive = Callable[[], Awaitable[Any]]
 
-_BINARY, _JSON = BINARY.encode(), JSON.encode()
-_DECODERS: dict[bytes, Callable[[bytes], Batch]] = {_BINARY: decode_batch, _JSON: decode_batch_json}
 _DRAINED = 2 * MIB  # a larger body is not read to its end, and its sender may miss the answer
 
 
@@ -87,31 +86,10 @@ async def _drain(length: int, receive: Receive) -> None:
 
 def parse(fields: Fields, body: bytes) -> Batch:
     """The batch in a body; Refusal, or WireError if its structure is wrong."""
-    decoder = _DECODERS.get(fields.content_type)
-    if decoder is None:  # not spelled as our client spells it
-        decoder = _DECODERS.get(fields.content_type.partition(b";")[0].strip().lower())
-        if decoder is None:
-            raise Refusal("unsupported-media-type", f"send {BINARY} or {JSON}")
-    if fields.encoding:
-        body = _inflate(fields.encoding.strip().lower(), body)
-    return decoder(body)
-
-
-def _inflate(encoding: bytes, body: bytes) -> bytes:
-    if encoding in (b"identity", b""):
-        return body
-    if encoding not in (b"gzip", b"x-gzip"):
-        raise Refusal("unsupported-encoding", "send gzip, or no content encoding")
-    inflater = zlib.decompressobj(wbits=31)
     try:
-        data = inflater.decompress(body, MAX_INFLATED + 1)
-    except zlib.error:
-        raise Refusal("bad-encoding", "the body is not gzip") from None
-    if len(data) > MAX_INFLATED:
-        raise Refusal("body-too-large", f"at most {MAX_INFLATED} bytes after decompression")
-    if not inflater.eof or inflater.unused_data:
-        raise Refusal("bad-encoding", "the body must be one whole gzip member")
-    return data
+        return decode_body(fields.content_type, fields.encoding, body)
+    except BatchRefused as refused:
+        raise Refusal(refused.code, refused.detail) from None
 
 
 _LIMIT = f"at most {MAX_BODY} bytes"

@@ -70,7 +70,7 @@ class Assets:
             if Path(file.name).suffix in TYPES:
                 self._made[file.name] = _asset(file.name, file.read_bytes())
         self._marks = {
-            name: hashlib.sha256(each.body).hexdigest()[:12] for name, each in self._made.items()
+            name: hashlib.sha256(asset.body).hexdigest()[:12] for name, asset in self._made.items()
         }
         self._marks[VEGA] = _vega_version()
         self._making = threading.Lock()

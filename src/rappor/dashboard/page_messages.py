@@ -8,8 +8,8 @@ from rappor.charts.numbers import show_percent
 from rappor.dashboard.auth.roles import Visitor
 from rappor.dashboard.page_state import DECODERS, PageState, PageStatus
 from rappor.dashboard.problems import refusal
-from rappor.dashboard.reach import NOUNS, ReportReach, about
 from rappor.dashboard.templating import as_sentence, duration_text
+from rappor.planning.reach import NOUNS, ReportReach, about
 
 
 @dataclass(frozen=True, slots=True)

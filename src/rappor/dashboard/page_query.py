@@ -20,7 +20,7 @@ from starlette.responses import Response
 from rappor.charts.numbers import show_percent
 from rappor.checks import show
 from rappor.collection import Collection
-from rappor.collection.periods import check_period
+from rappor.collection.periods import check_period, is_older
 from rappor.dashboard.auth.roles import Visitor
 from rappor.dashboard.catalogue import Catalogue
 from rappor.dashboard.context import Context
@@ -33,6 +33,7 @@ from rappor.dashboard.state.saved import CandidateVersion
 from rappor.dashboard.templating import as_sentence
 from rappor.decoding import options
 from rappor.errors import ParamsError
+from rappor.planning.reach import default_period, values_tested
 
 UNITS = {"share": "Share", "count": "Count"}
 SCALES = {"linear": "Linear", "log": "Log"}
@@ -163,6 +164,15 @@ class PageQuery:
         return Selection(self.periods, self.dimensions)
 
     @property
+    def difference(self) -> tuple[Selection, Selection]:
+        """The two sides of a comparison: a difference is the first minus the second.
+
+        The newer comes first, whichever is shown. Two values of a dimension keep their order.
+        """
+        shown, other = self.selection, self.against or Selection((), ())
+        return (other, shown) if is_older(shown.periods, other.periods) else (shown, other)
+
+    @property
     def key(self) -> str:
         """A digest of everything that changes the decoded numbers, and of nothing else."""
         said = [
@@ -267,18 +277,21 @@ def _read(
     params: Mapping[str, str], catalogue: Catalogue, state: DashboardState, name: str
 ) -> PageQuery:
     collection = _collection(params, catalogue, name)
-    stored = [count.period for count in catalogue.periods(name, collection.version)]
-    newest = stored[-1] if stored else ""
-    last = _period(params, "to", collection, newest)
+    counted = catalogue.periods(name, collection.version)
+    stored = [count.period for count in counted]
+    lists = _lists(state, collection)
+    candidates = _candidates(params, lists)
+    size = values_tested(collection, list_size(state, collection, candidates))
+    shown = default_period(collection, counted, size)
+    usual_period = shown.period if shown else ""
+    last = _period(params, "to", collection, usual_period)
     first = _period(params, "from", collection, last)
     first, last = sorted((first, last))
     dimensions = _dimensions(params, collection, catalogue)
     side = Selection(between(stored, first, last), dimensions)
     vs = params.get("vs", "")
-    lists = _lists(state, collection)
-    candidates = _candidates(params, lists)
     usual = {
-        "to": newest,
+        "to": usual_period,
         "version": str(_newest(catalogue, name)),
         "candidates": str(lists[-1]) if lists else "",
     }
@@ -418,6 +431,14 @@ def _against(vs: str, side: Selection, stored: Sequence[str], collection: Collec
     if set(periods) & set(side.periods):
         raise ParamsError(f"vs: {vs} is part of what is shown: choose other periods")
     return Selection(periods, side.dimensions)
+
+
+def list_size(state: DashboardState, collection: Collection, version: int | None) -> int:
+    """The number of candidates in a version of a collection's list; 0 if there is none."""
+    if collection.kind != "string" or version is None:
+        return 0
+    versions = state.candidate_versions(collection.name)
+    return next((listed.size for listed in versions if listed.version == version), 0)
 
 
 def _lists(state: DashboardState, collection: Collection) -> list[int]:

@@ -20,9 +20,9 @@ from rappor.collection import Collection
 from rappor.dashboard.auth.roles import Role, Visitor
 from rappor.dashboard.context import Context
 from rappor.dashboard.jobs.queue import CANCELLED, DONE, FAILED, Job
-from rappor.dashboard.page_query import PageQuery
-from rappor.dashboard.reach import ReportReach, reach_of
+from rappor.dashboard.page_query import PageQuery, list_size
 from rappor.dashboard.state.saved import SavedResult
+from rappor.planning.reach import ReportReach, reach_of, values_tested
 
 DECODERS = frozenset({Role.ANALYST})
 _PATIENCE_SECONDS = 0.1  # a small job is done by then, and no one sees it load
@@ -213,14 +213,7 @@ def task_arguments(context: Context, query: PageQuery) -> dict[str, Any]:
 
 def candidates_of(context: Context, query: PageQuery, collection: Collection) -> int:
     """The number of candidates, categories or ranges that a decode tests."""
-    if collection.kind == "string":
-        versions = context.state.candidate_versions(query.collection)
-        return next((listed.size for listed in versions if listed.version == query.candidates), 0)
-    if collection.categories is not None:
-        return len(collection.categories)
-    if collection.ranges is not None:
-        return len(collection.ranges.labels)
-    return collection.params.k
+    return values_tested(collection, list_size(context.state, collection, query.candidates))
 
 
 class ResultReader(Generic[Result]):

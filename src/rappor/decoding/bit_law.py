@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from rappor.typing import FloatArray
 
@@ -120,7 +121,7 @@ class BitLaw:
             low, high = np.where(too_low, tilt, low), np.where(too_low, high, tilt)
             with np.errstate(divide="ignore", invalid="ignore"):
                 newton = tilt + (above - first) / second
-            inside = (newton > low) & (newton < high)
+            inside = (newton >= low) & (newton <= high)
             after = np.where(inside, newton, (low + high) / 2)
             done = float((np.abs(after - tilt) * spread).max(initial=0.0)) < 1e-9
             tilt = after
@@ -150,13 +151,10 @@ class BitLaw:
         first, second = np.zeros_like(tilt), np.zeros_like(tilt)
         for chance, held in ((self.q_star, share), (self.p_star, 1 - share)):
             size = held[:, None] * self.reports
-            with np.errstate(divide="ignore"):  # a chance of 0 or 1
-                log_zero, log_one = np.log1p(-chance), np.log(chance) + exponent
-            log = np.logaddexp(log_zero, log_one)  # ln(1 - p + p e^t)
-            tilted = np.exp(log_one - log)
-            value += (size * (log - exponent * chance)).sum(axis=1)
-            first += (size * step * (tilted - chance)).sum(axis=1)
-            second += (size * step**2 * tilted * (1 - tilted)).sum(axis=1)
+            log, tilted = _tilted_coin(chance, exponent)
+            value += (size * log).sum(axis=1)
+            first += (size * step * tilted).sum(axis=1)
+            second += (size * step**2 * (chance + tilted) * (1 - chance - tilted)).sum(axis=1)
         return value, first, second
 
     def _third(self, share: FloatArray) -> FloatArray:
@@ -195,11 +193,31 @@ class BitLaw:
         """The estimate that an absent bit needs to reach a deviate: the noisiest bit."""
         noise = self.variance(np.zeros(len(self.weight)))
         noisiest = self._only(np.array([np.argmax(noise)]))
-        low, high = 0.0, max(1.0, 40 * math.sqrt(float(noise.max())))
-        for _ in range(_STEPS):
-            middle = (low + high) / 2
-            if float(noisiest.deviate(np.array([middle]), np.zeros(1))[0]) >= deviate:
-                high = middle
-            else:
-                low = middle
-        return high
+        top = max(1.0, 40 * math.sqrt(float(noise.max())))
+
+        def missing(estimate: float) -> float:
+            found = float(noisiest.deviate(np.array([estimate]), np.zeros(1))[0])
+            return min(max(found, -_MAX), _MAX) - deviate
+
+        if missing(top) <= 0:
+            return top
+        return float(brentq(missing, 0.0, top, xtol=1e-15, rtol=1e-9)) if missing(0.0) < 0 else 0.0
+
+
+def _tilted_coin(chance: FloatArray, exponent: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """ln(1 - p + p e^t) - p t, and by how much tilting raises the chance of a one.
+
+    With very many reports t is tiny, and both are differences of nearly equal numbers: they are
+    taken from e^t - 1 there.
+    """
+    near = np.abs(exponent) < 1.0
+    growth = np.expm1(np.where(near, exponent, 0.0))
+    log = np.log1p(chance * growth) - exponent * chance
+    raised = chance * (1 - chance) * growth / (1 + chance * growth)
+    if not near.all():
+        with np.errstate(divide="ignore"):  # a chance of 0 or 1
+            log_zero, log_one = np.log1p(-chance), np.log(chance) + exponent
+        far = np.logaddexp(log_zero, log_one)
+        log = np.where(near, log, far - exponent * chance)
+        raised = np.where(near, raised, np.exp(log_one - far) - chance)
+    return log, raised

@@ -33,7 +33,11 @@ def read_strings(path: str | PathLike[str]) -> _Found:
 
 def read_utf8(path: str | PathLike[str]) -> str:
     """The text of a UTF-8 file without its byte order mark, or DecodeError with the line."""
-    data = Path(path).expanduser().read_bytes()
+    return decoded(Path(path).expanduser().read_bytes(), path)
+
+
+def decoded(data: bytes, path: str | PathLike[str]) -> str:
+    """UTF-8 text without its byte order mark, or DecodeError with the line; `path` is for that."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

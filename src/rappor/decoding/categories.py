@@ -62,7 +62,7 @@ def decode_basic(
         null_reports: whether clients without a value report too; for the checks of the result.
 
     Returns:
-        Decoded. `unlisted` is N minus all rows: reports of none of the categories; exactly 0 for a
+        Decoded. `undetected_mass` is N minus all rows: reports of no category; exactly 0 for a
         boolean, and nan for free bits, which overlap. `chi2_dof` is nan for one group: there are as
         many estimates as counts, and no degree of freedom is left to check the fit.
 
@@ -90,7 +90,7 @@ def decode_basic(
         groups,
         bits,
         rows=sort_rows(rows),
-        unlisted=_unlisted(kind, bits),
+        undetected_mass=_undetected_mass(kind, bits),
         correction=correction,
         alpha=alpha,
         threshold=threshold,
@@ -204,7 +204,7 @@ def sort_rows(rows: Rows) -> Rows:
     )
 
 
-def _unlisted(kind: str, found: Bits) -> Mass:
+def _undetected_mass(kind: str, found: Bits) -> Mass:
     if kind == "bits":
         return Mass(*[float("nan")] * 8)
     if kind == "boolean":
@@ -219,7 +219,7 @@ def as_decoded(
     found: Bits,
     *,
     rows: Rows,
-    unlisted: Mass,
+    undetected_mass: Mass,
     correction: Correction,
     alpha: float,
     threshold: float,
@@ -233,7 +233,7 @@ def as_decoded(
         reports=found.reports,
         candidates=len(rows),
         cohorts=first.params.m,
-        unlisted=unlisted,
+        undetected_mass=undetected_mass,
         chi2_dof=found.chi2_dof,
         scale=found.design_effect,
         design_effect=found.design_effect,

@@ -58,8 +58,12 @@ def compare(
     correction: Correction = "fdr",
     alpha: float = 0.05,
     null_reports: bool = False,
+    names: tuple[str, str] = ("First", "Second"),
 ) -> Compared:
     """Which candidates have another share in one collection of reports than in another.
+
+    A difference is the share in `one` minus the share in `other`. Give the newer counts first, as
+    the command and the pages do: then a string that became more frequent has a difference above 0.
 
     The two must not share reports. Where the same clients reported in both (two periods), their
     noise is the same in part, and the test is on the safe side: the variance of a difference is
@@ -68,13 +72,15 @@ def compare(
     counts that happened to be realised. All M candidates are tested and corrected for.
 
     Args:
-        one: the first counts.
-        other: the second; kind, dialect, k, h and m must agree, f, p and q may differ.
+        one: the newer counts.
+        other: the older ones, or others to compare with; kind, dialect, k, h and m must agree, f,
+            p and q may differ.
         candidates: as for `decode`.
         dialect: how clients place strings; default: the dialect of the counts.
         correction: "fdr", "bh", "holm", "bonferroni" or "none".
         alpha: the error rate that the correction keeps.
         null_reports: whether clients without a value report too, as for `decode`.
+        names: what the two are, in words, for tables and checks.
 
     Raises:
         DecodeError: the counts do not belong together, or one of them has no reports.
@@ -102,14 +108,14 @@ def compare(
         second = asked(other, design)
         robust = first.robust or second.robust
         sides = _fitted(first, second, one, other, robust)
-        names = list(design.strings.strings)
+        strings = list(design.strings.strings)
     else:
         second, robust = asked(other, candidates), False
-        names = sorted(first.rows.strings)
+        strings = sorted(first.rows.strings)
         if one.kind == "boolean":  # false is one minus true: no test of its own
-            names = list(_labels(candidates) or ("true",))[:1]
-        sides = _closed(first.rows, names, one), _closed(second.rows, names, other)
-    rows = _rows(names, *sides, correction, alpha)
+            strings = list(_labels(candidates) or ("true",))[:1]
+        sides = _closed(first.rows, strings, one), _closed(second.rows, strings, other)
+    rows = _rows(strings, *sides, correction, alpha)
     untestable = sorted(
         rows.strings[int(index)] for index in np.flatnonzero(rows.std_error == np.inf)
     )
@@ -119,7 +125,8 @@ def compare(
         candidates=len(rows),
         robust=robust,
         untestable=tuple(untestable),
-        checks=_checks(first.checks, second.checks),
+        checks=_checks(first.checks, second.checks, names),
+        names=names,
         notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
         kind=one.kind,
         dialect=chosen,
@@ -243,11 +250,15 @@ def _intervals(
     return np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
 
 
-def _checks(first: Sequence[Check], second: Sequence[Check]) -> tuple[Check, ...]:
+def _checks(
+    first: Sequence[Check], second: Sequence[Check], names: tuple[str, str]
+) -> tuple[Check, ...]:
     """The checks of both: equal ones once, the others with the name of their side."""
     both = [check for check in first if check in second]
-    one = [check._replace(text=f"First: {check.text}") for check in first if check not in both]
-    other = [check._replace(text=f"Second: {check.text}") for check in second if check not in both]
+    one, other = (
+        [check._replace(text=f"{name}: {check.text}") for check in checks if check not in both]
+        for name, checks in zip(names, (first, second), strict=True)
+    )
     return tuple(sorted((*both, *one, *other), key=lambda check: check.ok))
 
 
@@ -345,6 +356,7 @@ class Compared:
         robust: whether heavy strings are missing from the list in either, so that both were fitted
             by the robust path.
         untestable: candidates that the strings found in either explain away; their p-value is 1.
+        names: what the first and the second are, in words.
         checks: whether both results are good; see `Decoded.checks`.
         notes: what was done to the input, in plain English.
     """
@@ -356,8 +368,9 @@ class Compared:
     untestable: tuple[str, ...]
     kind: str
     dialect: str | None
-    correction: str
+    correction: Correction
     alpha: float
+    names: tuple[str, str] = ("First", "Second")
     checks: tuple[Check, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
 
@@ -399,7 +412,13 @@ class Compared:
             *self.notes,
             *self.warnings,
         ]
-        head = ("String", "First", "Second", "Difference", "95 % interval", "Adjusted p-value")
+        head = (
+            "String",
+            *map(escaping.escape, self.names),
+            "Difference",
+            "95 % interval",
+            "Adjusted p-value",
+        )
         cells = "".join(f'<th scope="col">{name}</th>' for name in head)
         body = "".join(_html_row(row) for row in different[:_MAX_ROWS])
         if not different:

@@ -150,7 +150,7 @@ class Design:
             members: dict[bytes, list[int]] = {}
             for number in alike:
                 members.setdefault(self._sorted(number[None]).tobytes(), []).append(int(number))
-            found += [np.array(each) for each in members.values() if len(each) > 1]
+            found += [np.array(columns) for columns in members.values() if len(columns) > 1]
         return sorted(found, key=lambda group: int(group[0]))
 
     def _sorted(self, which: NDArray[np.intp]) -> Positions:

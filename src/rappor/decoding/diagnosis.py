@@ -150,8 +150,8 @@ def diagnose(decoded: Decoded) -> Diagnosis:
     >>> from rappor.aggregate.counts import Counts
     >>> from rappor.decoding.categories import decode_basic
     >>> counts = Counts(Params(2, 1, 1, 0.0, 0.25, 0.75), [100], [[60, 40]], kind="category")
-    >>> diagnose(decode_basic(counts, ["x", "y"])).lines()[0]
-    'Check: Too few reports: a share of 1 % needs about 24,000; there are 100.'
+    >>> print(diagnose(decode_basic(counts, ["x", "y"])).lines()[0].partition(";")[0])
+    Check: Too few reports: a share of 5 % needs about 961
     """
     detail = string_detail(decoded)
     left = residuals(detail) if detail else None

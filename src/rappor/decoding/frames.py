@@ -33,7 +33,7 @@ class TableSource(Protocol):
         """N."""
 
     @property
-    def unlisted(self) -> Mass:
+    def undetected_mass(self) -> Mass:
         """Reports that no row explains."""
 
     @property
@@ -123,7 +123,7 @@ def to_polars(rows: Rows | TableSource, *, detected_only: bool = False) -> Any:
 
 
 def html(decoded: TableSource) -> str:
-    """A table of the detected rows (at most 50), captioned with N, M, unlisted mass and warnings.
+    """A table of the detected rows (at most 50), captioned with N, M, undetected mass, warnings.
 
     Plain HTML without scripts or styles of its own; every string in it is escaped.
     """
@@ -150,10 +150,10 @@ def _caption(decoded: TableSource, detected: int) -> str:
         f"{detected:,} of {candidates:,} candidates detected in {decoded.reports:,} reports "
         f"({rate})."
     ]
-    unlisted = decoded.unlisted
-    if np.isfinite(unlisted.count) and decoded.reports:
-        share = show_share(unlisted.proportion, unlisted.prop_low_95, unlisted.prop_high_95)
-        lines.append(f"Unlisted mass: {share}.")
+    mass = decoded.undetected_mass
+    if np.isfinite(mass.count) and decoded.reports:
+        share = show_share(mass.proportion, mass.prop_low_95, mass.prop_high_95)
+        lines.append(f"Undetected mass: {share}.")
     lines += (*decoded.notes, *decoded.warnings)
     return "<caption>" + "<br>".join(escaping.escape(line) for line in lines) + "</caption>"
 

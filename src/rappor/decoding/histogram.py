@@ -102,9 +102,9 @@ class Histogram:
         return self.decoded.detected
 
     @property
-    def unlisted(self) -> Mass:
+    def undetected_mass(self) -> Mass:
         """Reports in no range."""
-        return self.decoded.unlisted
+        return self.decoded.undetected_mass
 
     @property
     def correction(self) -> Correction:
@@ -205,8 +205,9 @@ class Histogram:
         """The standard deviation √(Σ (x_i - mean)² share_i).
 
         Its square is estimated, and noise may carry that below 0. So the value is nan, and nothing
-        but an upper limit is known, unless the square is 1.96 standard errors above 0 and its
-        interval, which allows for that choice, does not begin at 0.
+        but an upper limit is known, unless the square is 1.96 standard errors above 0. The interval
+        allows for that choice: it covers 95 % of the time among those that are shown, and begins at
+        0 where the square is not far above the threshold.
         """
         x = self._values(values)
         total = self._total()
@@ -214,12 +215,16 @@ class Histogram:
         centre = float(x @ self.share) / total
         # The square of an estimated mean is too large by its variance on average.
         square = float((x - centre) ** 2 @ self.share) / total + mean.std_error**2
-        error = math.sqrt(self._variance_of(((x - centre) ** 2 - square) / total))
+        # Where the mean is uncertain, so is the weight of each range: the largest error counts.
+        error = max(
+            math.sqrt(self._variance_of(((x - around) ** 2 - square) / total))
+            for around in (centre, mean.low_95, mean.high_95)
+        )
         largest = float(x.max() - x.min()) ** 2 / 4
         shows = np.array([square > Z_95 * error])
         found = limits(np.array([square]), np.array([error]), shows, Z_95, largest)
         value, low, high = (math.sqrt(float(column[0])) for column in found)
-        if not low > 0:
+        if not shows[0]:
             return Estimate(math.nan, math.nan, 0.0, high)
         return Estimate(value, error / (2 * value), low, high)
 

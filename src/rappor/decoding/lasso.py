@@ -146,8 +146,8 @@ def lasso_search(search: Search) -> tuple[Fit, Scores]:
     if penalty is not None:
         highest = float(found.pull.max())
         steps = max(2, round(np.log(highest / penalty) / np.log(3)))
-        for each in np.geomspace(highest, penalty, steps + 1)[1:]:
-            found = problem.solve(float(each), found)
+        for step in np.geomspace(highest, penalty, steps + 1)[1:]:
+            found = problem.solve(float(step), found)
     chosen, most = found.selected, max(search.seen.rows // 3, 1)
     if len(chosen) > most:
         best = np.argsort(-found.share[found.share > 0], kind="stable")[:most]

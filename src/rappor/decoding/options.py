@@ -8,10 +8,14 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 # Raised when the decoder's numbers change: results that were saved with another are made again.
-DECODER_VERSION = 2
+DECODER_VERSION = 3
 
 Correction: TypeAlias = Literal["fdr", "bh", "holm", "bonferroni", "none"]
 Method: TypeAlias = Literal["auto", "lasso"]
+
+
+# λ of smoothing: bumps narrower than about 2π λ^(1/4) ranges (6, 20, 63) are flattened.
+STRENGTHS = {"light": 1.0, "medium": 1e2, "strong": 1e4}
 
 
 class CorrectionText(NamedTuple):

@@ -83,7 +83,7 @@ def decode_ordinal(
         groups,
         bits,
         rows=rows,
-        unlisted=left,
+        undetected_mass=left,
         correction=correction,
         alpha=alpha,
         threshold=threshold,

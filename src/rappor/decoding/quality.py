@@ -37,10 +37,12 @@ if TYPE_CHECKING:
 
 LEVEL = 0.001  # of each test
 FALSE_ALARMS = 5 * LEVEL  # five tests: balance, ones, missing, fit, cohorts
-_WANTED = 0.01  # the share that reports should be able to show
+# The share that reports should be able to show: strings are many and rare, listed values are few.
+_WANTED_STRING, _WANTED_VALUE = 0.01, 0.05
 _MAX_SHOWN = 3  # examples in one sentence
 _OUTSIDE_LEVEL = 1e-4  # of the test for estimates outside 0 and N, all together
 _FEW_BITS = 256  # below which intervals of strings were seen to cover less than they say
+_FEW_REPORTS = 100  # in a cohort, below which intervals of the robust path cover 70 to 91 %
 _MIN_NOISE = 10.0  # expected random bits below which normal approximations are rough
 
 
@@ -99,6 +101,18 @@ def check_result(
     return tuple(sorted((*checks, *more), key=lambda check: check.ok))
 
 
+def too_few_reports(decoded: Decoded) -> str | None:
+    """The sentence to read before a table or chart of categories or numbers; None if all is well.
+
+    With few reports, noise decides which of a few listed values is shown as the largest. A table of
+    strings shows only what was detected; there the check is one of its notes.
+    """
+    if decoded.kind == "string":
+        return None
+    failed = (check.text for check in decoded.checks if check.code == "reports" and not check.ok)
+    return next(failed, None)
+
+
 def overdispersed(chi2_dof: float, design_effect: float, rows: int) -> bool:
     """Whether residuals are larger than noise and repeated reports explain."""
     return chi2_dof > design_effect * (1 + 6 * math.sqrt(2 / max(rows, 1)))
@@ -114,14 +128,18 @@ def _cohort_sizes(parts: Sequence[Counts]) -> list[ArrayLike]:
 def _check_reports(decoded: Decoded, parts: Sequence[Counts]) -> Check:
     random_bits = sum(part.reports * _min_noise(part) for part in parts)
     rough = "" if random_bits >= _MIN_NOISE else " Intervals and p-values are rough."
-    needed = reports_for(_WANTED, decoded)
+    strings = decoded.kind == "string"
+    wanted = _WANTED_STRING if strings else _WANTED_VALUE
+    needed = reports_for(wanted, decoded)
     if needed > decoded.reports or rough:
+        smallest = reach_of(decoded)[0].share
+        shown = "no share at all" if smallest > 1 else f"only shares above {percent(smallest)}"
         text = (
-            f"Too few reports: a share of {percent(_WANTED)} needs about {rounded(needed)}; "
-            f"there are {decoded.reports:,}.{rough}"
+            f"Too few reports: a share of {percent(wanted)} needs about {rounded(needed)}; there "
+            f"are {decoded.reports:,}{'' if strings else f', which show {shown}'}.{rough}"
         )
         return Check("reports", False, text)
-    noun = "strings" if decoded.kind == "string" else "values"
+    noun = "strings" if strings else "values"
     share = percent(reach_of(decoded)[1].share)
     return Check("reports", True, f"{decoded.reports:,} reports show 8 in 10 {noun} of {share}.")
 
@@ -300,10 +318,15 @@ def _check_fit(decoded: Decoded, detail: Detail) -> Check:
     """Whether noise, repeated reports and rare strings explain what the detected strings leave."""
     figure = f"χ² per degree of freedom {decoded.chi2_dof:.2f}"
     if decoded.robust:
+        seen = detail.search.seen
+        typical = float(np.median(seen.totals[seen.live]))
+        limits = "with intervals that may be up to a fifth too narrow"
+        if typical < _FEW_REPORTS:
+            limits = f"but its intervals do not hold with {typical:,.0f} reports in a cohort"
         text = (
             f"The counts hold more than noise and detected strings explain ({figure}): strings "
-            "are missing from the candidates. The robust fit allows for them; look for candidates "
-            "to add."
+            f"are missing from the candidates. The robust fit allows for them, {limits}; look for "
+            "candidates to add."
         )
         return Check("fit", False, text)
     if overdispersed(decoded.chi2_dof, decoded.design_effect, detail.search.seen.rows):

@@ -153,7 +153,7 @@ class Rows(Sequence[Row]):
     def __getitem__(self, index: slice) -> list[Row]: ...
     def __getitem__(self, index: int | slice) -> Row | list[Row]:
         if isinstance(index, slice):
-            return [self.row(each) for each in range(*index.indices(len(self)))]
+            return [self.row(place) for place in range(*index.indices(len(self)))]
         return self.row(range(len(self))[index])
 
     def __iter__(self) -> Iterator[Row]:
@@ -168,7 +168,7 @@ class Decoded:
         rows: every candidate, a lazy sequence sorted by raw estimate.
         reports: N.
         candidates: M, the candidates tested and corrected for.
-        unlisted: reports whose string is none of those detected: not in the list, or too rare.
+        undetected_mass: reports that no detected string explains: not on the list, or too rare.
         chi2_dof: residual χ² per degree of freedom under the noise of the mechanism alone; near 1
             if the candidates explain the counts.
         scale: the factor on variances that was used (at least 1).
@@ -193,7 +193,7 @@ class Decoded:
     reports: int
     candidates: int
     cohorts: int
-    unlisted: Mass
+    undetected_mass: Mass
     chi2_dof: float
     scale: float
     design_effect: float
@@ -218,6 +218,11 @@ class Decoded:
     def detected(self) -> list[Row]:
         """The rows that pass the test, largest estimate first."""
         return [self.rows.row(int(index)) for index in np.flatnonzero(self.rows.detected)]
+
+    @property
+    def unlisted(self) -> Mass:
+        """The former name of `undetected_mass`; deprecated."""
+        return self.undetected_mass
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -265,7 +270,7 @@ class Decoded:
         return frames.to_polars(self.rows, detected_only=detected_only)
 
     def plot(self) -> Chart:
-        """Bars with intervals, the detection threshold and the unlisted mass; `.save(path)`.
+        """Bars with intervals, the detection threshold and the undetected mass; `.save(path)`.
 
         A histogram for kind ordinal.
         """

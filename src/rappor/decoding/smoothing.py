@@ -15,13 +15,12 @@ from scipy import linalg
 
 from rappor.checks import is_real, show
 from rappor.decoding.histogram import Histogram
+from rappor.decoding.options import STRENGTHS
 from rappor.errors import DecodeError
 from rappor.typing import FloatArray
 
 NO_INTERVAL = "Depends on an assumed shape, so it has no ordinary interval."
 
-# λ: bumps narrower than about 2π λ^(1/4) ranges (6, 20, 63) are flattened.
-STRENGTHS = {"light": 1.0, "medium": 1e2, "strong": 1e4}
 _TRIED = np.geomspace(1e-2, 1e8, 41)
 
 

@@ -65,7 +65,6 @@ class Stepwise:
         fit, scores = search.grow((), alpha, robustly=False)
         if overdispersed(fit.chi2_dof, design_effect, search.seen.rows) and _heavy_tails(fit):
             fit, scores = search.grow(fit.active, alpha, robustly=True, before=scores)
-            return fit, search.leave_one_out(fit, scores)
         return test_without_others(search, fit, scores)
 
 
@@ -120,7 +119,8 @@ def decode_strings(
         seen = observe(parts, about)
         search = replace(search, seen=seen)
         fit, scores = decoder.find(search, alpha, effect)
-    fit = replace(fit, scale=fit.scale * (1 + _FEW_COHORTS / cohorts**3) ** 2)
+    wider = 1 + _FEW_COHORTS / cohorts**3
+    fit = replace(fit, scale=fit.scale * wider**2)
     p_value = scores.p_value
     adjusted = adjust(p_value, correction)
     detected = (adjusted <= alpha) & (scores.share > 0)
@@ -159,7 +159,7 @@ def decode_strings(
         reports=reports,
         candidates=len(design),
         cohorts=params.m,
-        unlisted=_unlisted(fit, scores, error, detected, passing, reports),
+        undetected_mass=_undetected_mass(fit, scores, error, detected, passing, wider, reports),
         chi2_dof=fit.chi2_dof,
         scale=scale,
         design_effect=effect,
@@ -214,27 +214,30 @@ def _passing(z: FloatArray, p_value: FloatArray, threshold: float) -> FloatArray
     return np.where(deviate > 0.5, z * ratio, threshold)
 
 
-def _unlisted(
+def _undetected_mass(
     fit: Fit,
     scores: Scores,
     error: FloatArray,
     detected: NDArray[np.bool_],
     passing: FloatArray,
+    wider: float,
     reports: int,
 ) -> Mass:
     """Reports whose string is none of those detected: N minus what the detected ones hold.
 
     Detected strings were chosen by their size, so the sum of their estimates is too large by what
-    selection added, which is taken off.
+    selection added, which is taken off. That is a matter of the noise itself: errors that allow for
+    few cohorts are `wider` than it.
     """
     members = detected[list(fit.active)] if fit.active else np.zeros(0, bool)
     variance = float(fit.covariance[1:, 1:][np.ix_(members, members)].sum()) * fit.scale
     others = detected.copy()
     others[list(fit.active)] = False
     variance += float((fit.scale / scores.information[others]).sum())
-    excess, noise = selection_excess(scores.share / error, passing)
+    plain = error / wider
+    excess, noise = selection_excess(scores.share / plain, passing * wider)
     variance += float((noise * error**2).sum())
-    share = 1.0 - float(scores.share[detected].sum() - (excess * error).sum())
+    share = 1.0 - float(scores.share[detected].sum() - (excess * plain).sum())
     error_of_sum = float(np.sqrt(variance))
     return mass(share * reports, error_of_sum * reports, reports)
 
@@ -257,7 +260,7 @@ def _nothing(
         reports=0,
         candidates=len(design),
         cohorts=params.m,
-        unlisted=Mass(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+        undetected_mass=Mass(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
         chi2_dof=float("nan"),
         scale=1.0,
         design_effect=1.0,

@@ -6,6 +6,7 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+from rappor import files
 from rappor.collection import Collection
 from rappor.demo.population import ALSO, COUNTRIES, START_EDGES, THEMES, candidates
 from rappor.mechanism import Ranges
@@ -74,6 +75,6 @@ def write(collections: tuple[Collection, ...], folder: Path) -> Path:
     folder.mkdir(parents=True)
     for collection in collections:
         file = folder / f"{collection.name}.toml"
-        file.write_text(collection.to_toml(), encoding="utf-8")
-    (folder / CANDIDATES).write_text("\n".join((*candidates(), "")), encoding="utf-8")
+        files.write_text(file, collection.to_toml())
+    files.write_text(folder / CANDIDATES, "\n".join((*candidates(), "")))
     return folder

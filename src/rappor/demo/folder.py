@@ -43,8 +43,16 @@ class DemoFolder:
 
     @property
     def truth(self) -> Path:
-        """The true homepages: written only if the folder is kept, and read by no server."""
+        """The true homepages of the day in the first table.
+
+        Written only if the folder is kept, and read by no server.
+        """
         return self.folder / "truth.csv"
+
+    @property
+    def whole_truth(self) -> Path:
+        """The true homepages of all days."""
+        return self.folder / "truth-all.csv"
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from rappor import csv_cells
+from rappor import csv_cells, files
 from rappor.collection import Collection, period_of
 from rappor.demo import definitions, devices
 from rappor.demo.crowd import CrowdWorkers, Task
@@ -117,13 +117,14 @@ def collect(
         workers.listen(truth, stored, check)
     sent = time.monotonic()
     progress("decoding", 0, 0)
-    results = decode_and_compare(where.data, collections, truth)
+    results = decode_and_compare(where.data, truth)
     seconds = (sent - began, time.monotonic() - sent)
     return DemoOutcome(collections, population, real_clients, periods, truth, seconds, results)
 
 
-def write_truth(where: DemoFolder, truth: Truth) -> None:
-    """Write the true homepages in the format that `rappor decode --truth` reads."""
-    held = sorted(truth.of(definitions.HOMEPAGE).items(), key=lambda item: (-item[1], item[0]))
-    with where.truth.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(["string,count\n", *map(csv_cells.line, held)])
+def write_truth(where: DemoFolder, truth: Truth, period: str) -> None:
+    """Write the true homepages of a day and of all, as `rappor decode --truth` reads them."""
+    for path, day in ((where.truth, period), (where.whole_truth, None)):
+        counted = truth.of(definitions.HOMEPAGE, period=day)
+        held = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+        files.write_text(path, "".join(["string,count\n", *map(csv_cells.line, held)]))

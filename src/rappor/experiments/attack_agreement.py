@@ -33,8 +33,8 @@ def attack_point(figures: Sequence[AttackFigure]) -> AttackPoint:
     (0.515, 1.06)
     """
     exact = figures[0].exact
-    drawn = [each.simulated for each in figures if each.simulated is not None]
-    errors = [each.std_error for each in figures if each.std_error is not None]
+    drawn = [figure.simulated for figure in figures if figure.simulated is not None]
+    errors = [figure.std_error for figure in figures if figure.std_error is not None]
     mean, sd, _ = spread(drawn)
     error = math.hypot(*errors) / len(errors)
     return AttackPoint(exact, mean, sd, (mean - exact) / error)
@@ -44,7 +44,7 @@ def agreement(points: Collection[AttackPoint], seeds: int, trials: int) -> Compa
     """Whether the simulation agrees with the exact curve at every point."""
     off = [point.sigmas for point in points]
     most = max(map(abs, off))
-    typical = math.sqrt(sum(each * each for each in off) / len(off))
+    typical = math.sqrt(sum(distance * distance for distance in off) / len(off))
     return Comparison(
         "the simulated attack, compared with the exact curves",
         "curves only",

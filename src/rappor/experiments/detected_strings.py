@@ -48,7 +48,7 @@ def errors_in_words(
         printed: as the decoder prints them, with the factor on variances that it measures.
         formula: √(p*(1-p*)N/h)/(q*-p*).
     """
-    more, shown = (100 * (spread(each).mean / formula - 1) for each in (own, printed))
+    more, shown = (100 * (spread(errors).mean / formula - 1) for errors in (own, printed))
     return (
         f"formula {formula:.0f}; under the mechanism's own noise {mean_sd(own, '.0f')}; as the "
         f"decoder prints it, {mean_sd(printed, '.0f')}",

@@ -61,7 +61,9 @@ def experiment_page(done: RunRecord) -> str:
 def index_page(document: Document) -> str:
     """The page of all experiments, for index.html."""
     items: Document = document["experiments"]
-    verdicts = [each["verdict"] for item in items.values() for each in item["comparisons"]]
+    verdicts = [
+        comparison["verdict"] for item in items.values() for comparison in item["comparisons"]
+    ]
     failed = sum(item["failed"] is not None for item in items.values())
     extra = verdicts.count("extra")
     total = (
@@ -85,11 +87,25 @@ def index_page(document: Document) -> str:
             f'<p class="source">{escape(item["source"])} · {_run(item)} · '
             f'<a href="{escape(item["page"])}">figures, tables and remarks</a></p>',
             _labels(item),
+            _first_picture(name, item),
             _verdicts(item),
             "</section>",
         ]
     parts.append("</main>")
     return whole_page("The paper, reproduced", parts, _FOOTER)
+
+
+def _first_picture(experiment: str, item: Document) -> str:
+    """The first figure of an experiment, as a link to its page."""
+    if item["failed"] is not None or not item.get("figures"):
+        return ""
+    figure = item["figures"][0]
+    caption, stem = escape(figure["caption"]), escape(f"{experiment}/{figure['name']}")
+    return (
+        f'<figure><div class="scroll"><a href="{escape(item["page"])}"><picture>'
+        f'<source media="screen and (prefers-color-scheme: dark)" srcset="{stem}-dark.svg">'
+        f'<img src="{stem}.svg" alt="{caption}" loading="lazy"></picture></a></div></figure>'
+    )
 
 
 def _run(item: Document) -> str:
@@ -124,14 +140,14 @@ def _verdicts(item: Document) -> str:
         f'<th scope="col">{name}</th>' for name in ("What", "Published", "Ours", "Verdict", "Why")
     )
     rows = []
-    for each in item["comparisons"]:
-        verdict = str(each["verdict"])
+    for comparison in item["comparisons"]:
+        verdict = str(comparison["verdict"])
         word = f'<span class="verdict {escape(verdict)}">{_MARK.get(verdict, "")} {escape(verdict)}'
         rows.append(
-            f'<tr><th scope="row">{escape(each["what"])}</th>'
-            f'<td data-label="Published">{escape(each["published"])}</td>'
-            f'<td data-label="Ours">{escape(each["ours"])}</td>'
-            f"<td>{word}</span></td><td>{escape(each['why'])}</td></tr>"
+            f'<tr><th scope="row">{escape(comparison["what"])}</th>'
+            f'<td data-label="Published">{escape(comparison["published"])}</td>'
+            f'<td data-label="Ours">{escape(comparison["ours"])}</td>'
+            f"<td>{word}</span></td><td>{escape(comparison['why'])}</td></tr>"
         )
     return (
         f'<table class="verdicts"><thead><tr>{head}</tr></thead>'
@@ -157,7 +173,7 @@ def _table(table: Table) -> str:
         all(_is_number(row[column]) for row in table.rows) and bool(table.rows)
         for column in range(len(table.columns))
     ]
-    align = [' class="number"' if each else "" for each in numeric]
+    align = [' class="number"' if is_number else "" for is_number in numeric]
     head = "".join(
         f'<th scope="col"{how}>{escape(column)}</th>'
         for column, how in zip(table.columns, align, strict=True)

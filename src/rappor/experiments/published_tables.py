@@ -113,7 +113,7 @@ def explain_p_values(z: ArrayLike, p_values: ArrayLike, max_freedom: int) -> lis
             Fitted(f"{word} z", None, _worst(sides * stats.norm.sf(score), published)),
         )
         freedom = range(max_freedom // 2, max_freedom + 1)
-        worst = [_worst(sides * stats.t.sf(score, each), published) for each in freedom]
+        worst = [_worst(sides * stats.t.sf(score, degrees), published) for degrees in freedom]
         best = int(np.argmin(worst))
         found.append(Fitted(f"{word} t", freedom[best], worst[best]))
     return sorted(found, key=lambda fitted: fitted.factor)

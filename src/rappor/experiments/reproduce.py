@@ -111,13 +111,16 @@ def write_summary(directory: Path, entries: Document) -> Path:
 
 
 def check_names(outcome: Outcome) -> None:
-    """Refuse names that are not fit for a file, or that two figures or tables share."""
+    """Refuse names unfit for a file, and names that two figures, tables or columns share."""
     names = [figure.name for figure in outcome.figures] + [table.name for table in outcome.tables]
     for name in names:
         if not _STEM.fullmatch(name) or names.count(name) > 1 or name in _TAKEN:
             raise ParamsError(
                 f"a figure or table needs a name of its own in small letters, got {name!r}"
             )
+    for table in outcome.tables:
+        if len(set(table.columns)) < len(table.columns):
+            raise ParamsError(f"each column of table {table.name} needs a name of its own")
 
 
 def _write_figure(figure: Figure, folder: Path) -> None:

@@ -60,19 +60,19 @@ def entry(done: RunRecord) -> Document:
         "page": f"{done.name}/index.html",
         "comparisons": [
             {
-                "what": each.what,
-                "published": each.published,
-                "ours": each.ours,
-                "verdict": each.verdict,
-                "why": each.why,
+                "what": comparison.what,
+                "published": comparison.published,
+                "ours": comparison.ours,
+                "verdict": comparison.verdict,
+                "why": comparison.why,
             }
-            for each in found.comparisons
+            for comparison in found.comparisons
         ],
         "figures": [
-            {"name": each.name, "title": each.title, "caption": each.caption}
-            for each in found.figures
+            {"name": figure.name, "title": figure.title, "caption": figure.caption}
+            for figure in found.figures
         ],
-        "tables": [each.name for each in found.tables],
+        "tables": [table.name for table in found.tables],
     }
 
 
@@ -107,10 +107,11 @@ _WORDS = ("what", "published", "ours", "verdict", "why")
 
 def _is_sound(old: Any) -> bool:
     """Whether an entry read from a file is one that `entry` could have made."""
-    words = [each[word] for each in old["comparisons"] for word in _WORDS]
+    words = [comparison[word] for comparison in old["comparisons"] for word in _WORDS]
     words.append(old.get("replicates", ""))  # which early files do not have
+    words += [each[word] for each in old.get("figures", []) for word in ("name", "caption")]
     return all(isinstance(old[key], types) for key, types in _TYPES.items()) and all(
-        isinstance(each, str) for each in words
+        isinstance(word, str) for word in words
     )
 
 
@@ -126,7 +127,7 @@ def verdict_words(item: Document) -> str:
     """
     if item["failed"] is not None:
         return "failed"
-    verdicts = [each["verdict"] for each in item["comparisons"]]
+    verdicts = [comparison["verdict"] for comparison in item["comparisons"]]
     counted = [
         f"{verdicts.count(verdict)} {word}{'s' * (verdicts.count(verdict) == 1)}"
         for verdict, word in (("agrees", "agree"), ("differs", "differ"))

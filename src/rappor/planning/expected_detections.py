@@ -74,6 +74,9 @@ def expected(
     widened = detector.threshold() / detector.critical
 
     def power(deviate: float) -> FloatArray:
+        if detector.is_binomial:
+            ones = detector.needed_ones(deviate)
+            return np.array([detector.binomial_power(float(share), ones) for share in shares])
         found: FloatArray = ndtr((shares - deviate * widened * absent) / present)
         return found
 

@@ -57,7 +57,9 @@ def rank_layouts(
         if not quick or h == 1
     ]
     made = [
-        each for each in made if not request.shared or hides_a_shared_value(each.params, reports)
+        design
+        for design in made
+        if not request.shared or hides_a_shared_value(design.params, reports)
     ]
     if not made:
         raise ParamsError(
@@ -65,7 +67,7 @@ def rank_layouts(
             "would tell them apart. Plan a one-time collection, a smaller epsilon_infinity, "
             "or kind boolean"
         )
-    return sorted(made, key=lambda each: each.frequency)
+    return sorted(made, key=lambda design: design.frequency)
 
 
 def best_first(made: list[Layout], frequency: float) -> list[Layout]:
@@ -75,10 +77,10 @@ def best_first(made: list[Layout], frequency: float) -> list[Layout]:
     """
     limit = max(min(ALIKE * made[0].frequency, frequency), made[0].frequency)
     best = min(
-        (each for each in made if each.frequency <= limit),
-        key=lambda each: (each.params.k, each.frequency),
+        (design for design in made if design.frequency <= limit),
+        key=lambda design: (design.params.k, design.frequency),
     )
-    return [best, *(each for each in made if each is not best)]
+    return [best, *(design for design in made if design is not best)]
 
 
 def _shapes(request: PlanRequest) -> Iterator[tuple[int, int]]:
@@ -99,19 +101,20 @@ def _design(
     shape = Params(k, h, cohort_options(request, reports)[-1], 0.5, 0.5, 0.75)
 
     def score(p_star: float, q_star: float) -> float:
-        of = Detector(p_star, q_star, k, h, shape.m, reports, critical, request.kind == "string")
+        hashed = request.kind == "string"
+        of = Detector(p_star, q_star, k, h, shape.m, reports, critical, hashed, smooth=True)
         return of.detectable(request.power).frequency
 
     noise = min_noise(goal, shape, request.kind, score)
     made = []
-    p_star, q_star = (float(each) for each in channel(noise))
+    p_star, q_star = (float(chance) for chance in channel(noise))
     ones = reports * (p_star + (q_star - p_star) * h / k)
     for m in cohort_options(request, reports, ones):
         params = Params(k, h, m, noise.f, noise.p, noise.q)
         amid = crowd.around(detector(params, reports, critical, request.kind))
         made.append(Layout(params, amid, amid.detectable(request.power).frequency))
-    least = min(each.frequency for each in made)
-    return next(each for each in made if each.frequency <= _NEARLY * least)
+    least = min(design.frequency for design in made)
+    return next(design for design in made if design.frequency <= _NEARLY * least)
 
 
 def cohort_options(request: PlanRequest, reports: float, ones: float = math.inf) -> Sequence[int]:

@@ -34,7 +34,10 @@ MAX_SHARE = 0.9  # the largest share that can be planted next to others
 
 @called_with(PlanRequest)
 def plan(request: PlanRequest) -> Plans:
-    """Parameters that keep a privacy goal, ranked by the rarest string they detect.
+    """Parameters that keep a privacy goal, best first.
+
+    The best plan has the shortest report among those within 1 % of the rarest string that any
+    detects. The others follow, ordered by the rarest string that they detect.
 
     Give two of (ε, reports, frequency), and the third is solved for; or all three, which must be
     possible together. No plan's exact ε is above the request. The arguments are the fields of
@@ -57,9 +60,16 @@ def plan(request: PlanRequest) -> Plans:
 
 
 def _worth_showing(made: list[Layout]) -> list[Layout]:
-    """The best, the same with longer and shorter reports, and the same with other hashes."""
+    """The best, the same with longer and shorter reports, and the same with other hashes.
+
+    A layout that detects nothing is no plan.
+    """
     best = made[0].params
-    return [each for each in made if each.params.h == best.h or each.params.k == best.k]
+    return [
+        each
+        for each in made
+        if each.frequency <= 1 and (each.params.h == best.h or each.params.k == best.k)
+    ]
 
 
 def _plan(request: PlanRequest, crowd: ExpectedCrowd, settled: Settled, design: Layout) -> Plan:
@@ -69,7 +79,7 @@ def _plan(request: PlanRequest, crowd: ExpectedCrowd, settled: Settled, design: 
         params=params,
         kind=kind,
         epsilon_one=one(params, kind),
-        epsilon_n={n: epsilon_n(params, n, kind) for n in request.n},
+        epsilon_n={} if request.one_time else {n: epsilon_n(params, n, kind) for n in request.n},
         epsilon_infinity=infinity(params, kind),
         detectable=tuple(design.detector.detectable(each) for each in powers),
         expected=expected(design.detector, crowd, request.candidates, request.alpha),
@@ -122,7 +132,7 @@ class Plan:
         params: k, h, m, f, p and q.
         kind: the kind of collection.
         epsilon_one: ε of one report.
-        epsilon_n: ε of n reports on one unchanged value, by n.
+        epsilon_n: ε of n reports on one unchanged value, by n; empty if each client reports once.
         epsilon_infinity: ε of any number of reports.
         detectable: the smallest frequency that is detected with 50, 80 and 95 % chance (and with
             the requested one), family-wise error α over all candidates.

@@ -10,7 +10,10 @@ where g = (1 - h/k)(1 - (A+1)/(km)) is the information left after fitting the le
 A strings, and u = Σ s'²/(km) is the unrest of strings that clients hold but the test does not
 detect. A candidate is detected above Q standard errors, Q = Φ⁻¹(1 - α/M), and a little more: the
 residuals that the test compares with contain the string's own bits (docs/theory/power.md). Kinds
-with a bit for each value have neither load nor unrest: g = 1, u = 0, t = s.
+with a bit for each value have neither load nor unrest: g = 1, u = 0, t = s. Where few ones of such
+a bit are expected by chance, the normal law promises too much, and the binomial law itself is used:
+with c the smallest count that P(Bin(N, p*) >= c) <= α/M allows, the power is P(Bin(N, r) >= c),
+r = p* + s w, which is the incomplete beta function I_r(c, N-c+1).
 """
 
 from __future__ import annotations
@@ -20,12 +23,16 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
 
+from scipy.optimize import brentq
+from scipy.special import betainc, betaincinv
+
 from rappor.mechanism.channel import channel
 from rappor.params import Params
 from rappor.privacy import Detectable
 
 NORMAL = NormalDist()
 _STEPS, _MIN_STEP = 200, 1e-6
+_MANY_ONES = 1e4  # the variance of a count above which its law is as good as normal
 _HALF_NORMAL = 1 / math.sqrt(2 * math.pi)  # the mean of max(0, X), X standard normal
 
 
@@ -53,6 +60,8 @@ class Detector:
         fitted: A, how many other strings are detected.
         unrest: Σ s'² over strings that clients hold and the test does not detect.
         measured: what simulations showed, if they disagreed with the formula.
+        smooth: whether the count that is needed may lie between whole numbers, so that a search for
+            the best p* and q* has no steps.
     """
 
     p_star: float
@@ -66,6 +75,36 @@ class Detector:
     fitted: float = 0.0
     unrest: float = 0.0
     measured: Measured | None = None
+    smooth: bool = False
+
+    @property
+    def is_binomial(self) -> bool:
+        """Whether counts are too small for a normal law; values that share bits are fitted."""
+        return not self.hashed and self.reports * self.p_star * (1 - self.p_star) < _MANY_ONES
+
+    def needed_ones(self, deviate: float) -> float:
+        """The smallest count of ones that noise reaches with a chance of at most Φ(-deviate).
+
+        >>> eleven = Detector(0.01, 0.99, 100, 1, 1, 1100, 3.29, hashed=False)
+        >>> eleven.needed_ones(3.29)  # Φ(-3.29) = .0005; 24 ones or more have .0004
+        24.0
+        """
+        chance = math.erfc(deviate / math.sqrt(2)) / 2
+        size = self.reports
+
+        def above(ones: float) -> float:
+            return math.log(max(float(betainc(ones, size - ones + 1, self.p_star)), 1e-300))
+
+        if self.p_star <= 0:
+            return 1.0
+        least, most = min(max(size * self.p_star, 1e-9), size), size
+        goal = math.log(max(chance, 1e-300))
+        if above(most) >= goal:
+            return math.inf  # even if all reports had the bit
+        if above(least) <= goal:
+            return math.ceil(least)
+        found = float(brentq(lambda ones: above(ones) - goal, least, most, xtol=1e-9))
+        return found + 0.5 if self.smooth else float(math.ceil(found - 1e-6))
 
     @property
     def bits(self) -> int:
@@ -100,7 +139,14 @@ class Detector:
         if self.measured is not None:
             start, slope, spread = self.measured
             return NORMAL.cdf((start + slope * share - self.critical) / spread)
+        if self.is_binomial:
+            return self.binomial_power(share, self.needed_ones(self.critical))
         return NORMAL.cdf((share - self.threshold() * self.absent()) / self.present(share))
+
+    def binomial_power(self, share: float, ones: float) -> float:
+        """Chance that a bit which this share of the population holds shows as many ones."""
+        rate = self.p_star + share * (self.q_star - self.p_star)
+        return float(betainc(ones, self.reports - ones + 1, rate)) if ones <= self.reports else 0.0
 
     def threshold(self) -> float:
         """Standard errors above which a string is detected: Q, and the share of its own bits."""
@@ -123,6 +169,15 @@ class Detector:
         if self.measured is not None:
             start, slope, spread = self.measured
             share = max(0.0, self.critical + quantile * spread - start) / slope
+            return Detectable(power, share * self.reports, share)
+        if self.is_binomial:
+            ones = self.needed_ones(self.critical)
+            rate = (
+                float(betaincinv(ones, self.reports - ones + 1, power))
+                if ones <= self.reports
+                else math.inf
+            )
+            share = max(0.0, (rate - self.p_star) / (self.q_star - self.p_star))
             return Detectable(power, share * self.reports, share)
         floor = self.threshold() * self.absent()
         share = floor
@@ -165,7 +220,7 @@ class Detector:
 
 def detector(params: Params, reports: float, critical: float, kind: str = "string") -> Detector:
     """The detector of a set of parameters."""
-    p_star, q_star = (float(each) for each in channel(params))
+    p_star, q_star = (float(chance) for chance in channel(params))
     return Detector(
         p_star, q_star, params.k, params.h, params.m, reports, critical, kind == "string"
     )

@@ -78,27 +78,27 @@ class Simulations:
         """The share that was detected, next to the promise."""
         levels = tuple(
             Checked(
-                each.power,
-                each.frequency,
+                level.power,
+                level.frequency,
                 sum(deviate >= critical for deviate in made) / len(made),
-                math.sqrt(each.power * (1 - each.power) / len(made)),
+                math.sqrt(level.power * (1 - level.power) / len(made)),
                 len(made),
             )
-            for each, made in self.deviates.items()
+            for level, made in self.deviates.items()
         )
         return PlanCheck(self.collections, levels, corrected)
 
     def law(self, critical: float) -> Measured | None:
         """The law of the deviates if it is not the promised one (χ², p < .001), else None."""
-        shares = np.concatenate([[each.frequency] * len(z) for each, z in self.deviates.items()])
+        shares = np.concatenate([[level.frequency] * len(z) for level, z in self.deviates.items()])
         deviates = np.concatenate([np.asarray(z) for z in self.deviates.values()])
         if len(self.deviates) < 2 or len(deviates) < _MIN_DEVIATES:
             return None
         slope, start = np.polyfit(shares, deviates, 1)
         spread = float(np.std(deviates - start - slope * shares, ddof=2))
         off = 0.0
-        for each, made in self.deviates.items():
-            wanted = critical + NORMAL.inv_cdf(each.power) * spread
+        for level, made in self.deviates.items():
+            wanted = critical + NORMAL.inv_cdf(level.power) * spread
             off += (float(np.mean(made)) - wanted) ** 2 * len(made) / spread**2
         if off < chdtri(len(self.deviates), _DISAGREES) or slope <= 0:
             return None
@@ -119,19 +119,19 @@ def simulate_promise(
     The other strings are those of the request's population. If strings of every frequency do not
     fit next to them, each collection holds one string of one frequency, in turn.
     """
-    mass = sum(each.frequency for each in promised)
+    mass = sum(level.frequency for level in promised)
     room = request.candidates // (2 * len(promised))
     probes = min(_MAX_PROBES, room, math.floor(_PROBED_MASS / mass))
     together = probes > 0 and request.kind != "boolean"
     times = collections if together else collections * _SMALL
-    made: dict[Detectable, list[float]] = {each: [] for each in promised}
+    made: dict[Detectable, list[float]] = {level: [] for level in promised}
     for number in range(times):
         progress(f"checking by simulation: {number} of {times} collections")
         levels = promised if together else [promised[number % len(promised)]]
         found = _deviates(request, params, reports, levels, max(probes, 1), first + number)
-        for each, deviate in found:
-            made[each].append(deviate)
-    return Simulations(times, {each: deviates for each, deviates in made.items() if deviates})
+        for level, deviate in found:
+            made[level].append(deviate)
+    return Simulations(times, {level: deviates for level, deviates in made.items() if deviates})
 
 
 def _deviates(
@@ -143,20 +143,22 @@ def _deviates(
     number: int,
 ) -> list[tuple[Detectable, float]]:
     """The frequency of each string planted in one collection, and its deviate."""
-    planted = {f"{number}.{place}.{each.power}": each for each in levels for place in range(probes)}
+    planted = {
+        f"{number}.{place}.{level.power}": level for level in levels for place in range(probes)
+    }
     if request.kind == "boolean":
         (level,) = levels
         shares, listed = {"false": 1 - level.frequency, "true": level.frequency}, None
         planted = {"true": level}
     else:
         shares, listed = _population(request, planted, number)
-        planted = {f"{number}/{name}": each for name, each in planted.items()}
+        planted = {f"{number}/{name}": level for name, level in planted.items()}
     drawn = counts(shares, params, reports, seed=[_SEED, number], kind=request.kind)
     alpha = request.alpha * (len(listed) / request.candidates if listed else 1)
     decoded = decode(drawn, listed, correction="bonferroni", alpha=min(alpha, 0.5))
     return [
-        (each, float(-ndtri(max(decoded.row(name).p_value, 1e-300))))
-        for name, each in planted.items()
+        (level, float(-ndtri(max(decoded.row(name).p_value, 1e-300))))
+        for name, level in planted.items()
     ]
 
 
@@ -165,7 +167,7 @@ def _population(
 ) -> tuple[dict[str, float], list[str]]:
     """Shares of the planted strings and of others, and the list of candidates."""
     shape = request.shape
-    room = 1 - sum(each.frequency for each in planted.values())
+    room = 1 - sum(level.frequency for level in planted.values())
     others = dict(zip(shape.strings, shape.shares, strict=True))
     listed = [*planted, *shape.candidates][:_MAX_LISTED]
     if request.kind == "category":  # every bit has a name, and a report sets one of them
@@ -173,7 +175,7 @@ def _population(
         listed += [f"none of them {place}" for place in range(request.candidates - len(listed))]
         others = {name: others.get(name, 0.0) for name in listed if name not in planted}
     total = sum(others.values())
-    shares = {name: each.frequency for name, each in planted.items()}
+    shares = {name: level.frequency for name, level in planted.items()}
     if total > 0:
         shares |= {name: share * room / total for name, share in others.items()}
     return _named(shares, number), [*_named(dict.fromkeys(listed, 0.0), number)]

@@ -12,6 +12,7 @@ from rappor.privacy.deniability import (
     candidates_per_pattern,
     deniability,
     patterns,
+    signal_bits,
 )
 from rappor.privacy.enumeration import epsilon_by_enumeration
 from rappor.privacy.ledger import Charge, Spent, spent
@@ -65,6 +66,7 @@ __all__ = [
     "learnable_strings",
     "patterns",
     "reports_in_a_cell",
+    "signal_bits",
     "smallest_count",
     "solve_q",
     "spend",

@@ -78,7 +78,7 @@ def write_archive(
         StoreError: a file is damaged, or the target is a file that a store uses.
     """
     sqlite_backup.check_target(folder / FILE_NAME, target)
-    with _workspace(target.parent, target.name) as place:
+    with _workspace(target.parent, target) as place:
         files = [
             _copy(companion, folder / companion.name, place / companion.name)
             for companion in companions
@@ -115,9 +115,8 @@ def restore_archive(
     if not zipfile.is_zipfile(source):  # a store alone, or no backup at all
         restore_store(source, folder)
         return [ArchivedFile(FILE_NAME, (folder / FILE_NAME).stat().st_size)]
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     known = {} if store_only else {companion.name: companion for companion in companions}
-    with _workspace(folder, "restore") as place:
+    with sqlite_backup.folder_of(folder / FILE_NAME), _workspace(folder, folder) as place:
         digests = _unpack(source, place, [FILE_NAME, *known])
         placed: list[Path] = []
         files: list[ArchivedFile] = []
@@ -238,11 +237,23 @@ def _digest(file: IO[bytes]) -> str:
 
 
 @contextmanager
-def _workspace(folder: Path, name: str) -> Iterator[Path]:
-    """A folder for its owner only, on the same disk, which is deleted at the end."""
-    place = folder / f".{name}.{os.getpid()}.part"
-    place.mkdir(mode=0o700)
+def _workspace(folder: Path, target: Path) -> Iterator[Path]:
+    """A folder for its owner only, on the same disk, which is deleted at the end.
+
+    Errors name the target: the name of this folder means nothing to users.
+    """
+    place = folder / f".{target.name}.{os.getpid()}.part"
     try:
+        place.mkdir(mode=0o700)
         yield place
+    except OSError as error:
+        if error.filename is None or str(error.filename).startswith(str(place)):
+            error.filename, error.filename2 = str(target), None
+        raise
+    except StoreError as error:
+        text = str(error)
+        for inner in (f"{place / FILE_NAME}", f"{place}"):
+            text = text.replace(inner, str(target))
+        raise type(error)(text) from error
     finally:
         shutil.rmtree(place, ignore_errors=True)

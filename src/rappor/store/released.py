@@ -126,6 +126,34 @@ class ReleasedCounts:
         exact = store.counts(collection, version, periods=sorted(closed)) if closed else []
         return sorted([*exact, *self._snapshots(collection, version, wanted - closed)], key=_key)
 
+    def as_shown(
+        self, store: Store, today: date, collection: str, version: int
+    ) -> tuple[list[StoredCounts], dict[CellKey, int]]:
+        """What pages show of a version from their next look on; releases and writes nothing.
+
+        Commands read this, so that they give the numbers of the pages.
+
+        Returns:
+            The counts by cell, and how many stored reports of which cells they leave out.
+        """
+        released = self._released()
+        exact: list[CellKey] = []
+        waiting: dict[CellKey, int] = {}
+        for cell in store.cells():
+            key = cell.cell
+            if key[:2] != (collection, version):
+                continue
+            more = cell.reports - released.get(key, 0)
+            if is_closed(key.period, today) or more >= STEP:
+                exact.append(key)
+            else:
+                waiting[key] = max(more, 0)
+        periods = {key.period for key in waiting}
+        snapshots = self._snapshots(collection, version, periods)
+        shown = [counts for counts in snapshots if counts.cell in waiting]
+        left_out = {key: more for key, more in waiting.items() if more}
+        return sorted([*store.counts_of(exact), *shown], key=_key), left_out
+
     def forget(self, live: Iterable[CellKey]) -> None:
         """Delete the snapshots of all other cells: retention has removed those."""
         if self.path.exists():

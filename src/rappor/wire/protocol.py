@@ -76,6 +76,27 @@ _LISTED = (
 )
 PROBLEMS: dict[str, Problem] = {problem.code: problem for problem in _LISTED}
 
+# The Retry-After of an answer, in seconds, if the same batch may succeed later.
+RETRY_SECONDS = {problem.code: 5 for problem in _LISTED if problem.retry}
+RETRY_SECONDS |= {"rate-limited": 10, "overloaded": 2, "store-full": 60} | dict.fromkeys(
+    ("unauthorized", "forbidden", "not-found", "unknown-collection"),
+    3600,  # an operator has to correct it
+)
+
+
+class BatchRefused(Exception):
+    """A batch that no collector accepts.
+
+    Attributes:
+        code: one of `PROBLEMS`.
+        detail: more for a person to read; it repeats nothing from the request.
+    """
+
+    def __init__(self, code: str, detail: str = "") -> None:
+        """Refuse with a problem of `PROBLEMS`."""
+        super().__init__(code)
+        self.code, self.detail = code, detail
+
 
 def problem_json(code: str, detail: str = "") -> bytes:
     """The body of an answer, as application/problem+json.

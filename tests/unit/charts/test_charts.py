@@ -32,7 +32,7 @@ def strings(detected, others=100, **more):
         "detected": rows[:detected],
         "reports": 10**6,
         "kind": "string",
-        "unlisted": mass,
+        "undetected_mass": mass,
         "threshold": 6900.0,
         "alpha": 0.05,
         "correction": "fdr",
@@ -105,7 +105,7 @@ def test_no_chart_loads_anything(name):
     assert '"url"' not in text
 
 
-def test_results_show_interval_threshold_and_unlisted_mass():
+def test_results_show_interval_threshold_and_undetected_mass():
     spec = charts.results(strings(12))
     first = values(spec)[0]
     assert (first["string"], first["share"]) == ("d0", 0.2)
@@ -113,18 +113,21 @@ def test_results_show_interval_threshold_and_unlisted_mass():
     shown = text_of(to_svg(spec))
     assert "20.0\u00a0% (19.0 – 21.0)" in shown
     assert "detection threshold ≈ 0.69\u00a0%" in shown
-    assert "44.7\u00a0% (42.0 – 47.5) unlisted mass" in shown
+    assert "44.7\u00a0% (42.0 – 47.5) undetected mass" in shown
     assert "55.3\u00a0% (52.5 – 58.0) detected" in shown
     assert "On average at most 5\u00a0%" in shown
     assert "12 of 112 candidates detected in 1,000,000 reports" in shown
 
 
-def test_unlisted_mass_has_its_own_colour_and_place():
+def test_undetected_mass_has_its_own_colour_and_place():
     strip = charts.results(strings(12))["vconcat"][1]
-    explained, unlisted = strip["data"]["values"]
-    assert (explained["from"], explained["to"]) == (0, unlisted["from"])
-    assert unlisted["to"] == 1
-    assert (unlisted["low"], unlisted["high"]) == (pytest.approx(0.525), pytest.approx(0.58))
+    explained, undetected_mass = strip["data"]["values"]
+    assert (explained["from"], explained["to"]) == (0, undetected_mass["from"])
+    assert undetected_mass["to"] == 1
+    assert (undetected_mass["low"], undetected_mass["high"]) == (
+        pytest.approx(0.525),
+        pytest.approx(0.58),
+    )
     fill = strip["layer"][0]["encoding"]["fill"]
     assert fill["condition"]["value"] != fill["value"]
 

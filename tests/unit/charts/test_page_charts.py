@@ -25,7 +25,7 @@ def decoded(detected=12, others=100):
         detected=rows[:detected],
         reports=10**6,
         kind="string",
-        unlisted=SimpleNamespace(proportion=0.447, prop_low_95=0.42, prop_high_95=0.475),
+        undetected_mass=SimpleNamespace(proportion=0.447, prop_low_95=0.42, prop_high_95=0.475),
         threshold=6900.0,
         alpha=0.05,
         correction="fdr",
@@ -231,7 +231,7 @@ def test_a_comparison_names_both_sides_and_their_difference():
     assert {each["side"] for each in panel.parts["data"]["values"]} == {0, 1}
 
 
-def test_a_collection_without_unlisted_mass_has_no_strip():
+def test_a_collection_without_undetected_mass_has_no_strip():
     found = decoded()
     found.kind = "boolean"
     assert strip_panel(found) is None

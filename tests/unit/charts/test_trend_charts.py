@@ -9,7 +9,14 @@ import vl_convert
 from rappor.charts.diagnostics import balance_panel
 from rappor.charts.render import VEGA_LITE, to_svg
 from rappor.charts.theme import colours
-from rappor.charts.trends import Mark, TrendLine, TrendPoint, reports_panel, trends, unlisted_panel
+from rappor.charts.trends import (
+    Mark,
+    TrendLine,
+    TrendPoint,
+    reports_panel,
+    trends,
+    undetected_mass_panel,
+)
 
 PERIODS = [f"2026-W{week:02}" for week in range(20, 33)]
 HOSTILE = ["<b>&'\"", "x" * 300, "", "datum.evil", "日本語", "a\nb", "']);alert(1);//", "${1}"]
@@ -35,7 +42,7 @@ EVERY = {
     "one period": lambda theme: trends([TrendLine("a", line("a").points[:1])], theme=theme),
     "reports": lambda theme: reports_panel([(p, 9) for p in PERIODS], theme=theme).in_file(theme),
     "reports in page": lambda theme: reports_panel([("2026-W20", 9)], theme=theme).in_page(theme),
-    "unlisted": lambda theme: unlisted_panel(MASS, MARKS, theme=theme).in_file(theme),
+    "undetected_mass": lambda theme: undetected_mass_panel(MASS, MARKS, theme=theme).in_file(theme),
     "balance": lambda theme: balance_panel([9, 8, 7], theme=theme).in_file(theme),
     "many cohorts": lambda theme: balance_panel([9, 8] * 512, theme=theme).in_page(theme),
 }
@@ -135,7 +142,7 @@ def test_reports_are_added_up_over_periods_that_have_some():
 
 
 def test_categories_have_their_own_words_for_what_none_explains():
-    panel = unlisted_panel(MASS, kind="category")
+    panel = undetected_mass_panel(MASS, kind="category")
     assert panel.title.startswith("In no category: 40.0")
     assert panel.words == ("Reports that are in none of the listed categories.",)
 

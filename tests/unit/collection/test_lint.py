@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rappor.collection import Collection, LintFinding, Registry, lint, lint_all
-from rappor.collection.lint import errors
+from rappor.collection.lint import errors, lint_text
 from rappor.collection.template import draft
 from rappor.mechanism import Ranges
 from rappor.params import Params
@@ -272,3 +272,39 @@ def test_counts_that_are_too_large_for_a_collector_are_named() -> None:
     assert severities(0, k=4096, m=256) == []  # 8 MiB
     assert severities(250, k=128, m=32) == []  # countries of the world, as Chrome had it
     assert severities(250, k=256, m=64) == ["warning"]
+
+
+MINIMAL = 'name = "theme"\nversion = 1\nkind = "string"\nparams = { preset = "windows" }\n'
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ("", ["values-not-stated"]),
+        ("null_reports = true", ["values-not-stated"]),
+        ('values = "fixed"', []),
+        ("max_values = 1", []),
+        ("most_values = 3", ["renamed-field"]),
+        ("budget = true\nmax_epsilon = 5", []),
+    ],
+)
+def test_a_default_that_silences_changed_values_is_chosen_and_not_inherited(
+    more: str, found: list[str]
+) -> None:
+    text = MINIMAL + more
+    assert [finding.code for finding in lint_text(Collection.from_toml(text), text)] == found
+
+
+def test_the_finding_says_what_happens_and_what_each_value_costs() -> None:
+    (finding,) = lint_text(Collection.from_toml(MINIMAL), MINIMAL)
+    assert finding.severity == "warning"
+    assert finding.text.endswith("after a change it falls silent.")
+    assert finding.way_out.endswith("Each value costs ε = 4.3945.")
+    text = MINIMAL + "null_reports = true"
+    (finding,) = lint_text(Collection.from_toml(text), text)
+    assert finding.text.endswith("after a change it sends null reports.")
+
+
+def test_a_drafted_collection_states_how_its_values_change() -> None:
+    text = draft("theme", owner="us").to_toml()
+    assert list(lint_text(Collection.from_toml(text), text)) == []

@@ -25,7 +25,7 @@ from support.dashboard_context import Browser, made_context
 def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
     with made_context(tmp_path_factory.mktemp("collections")) as context:
         mass = {"proportion": 0.4471, "prop_low_95": 0.4202, "prop_high_95": 0.4753}
-        facts = {"version": 1, "periods": [week(0)], "dimensions": [], "unlisted": mass}
+        facts = {"version": 1, "periods": [week(0)], "dimensions": [], "undetected_mass": mass}
         context.state.save_result(
             "k", "decode", facts | {"collection": "homepage", "detected": 28}, None
         )
@@ -110,10 +110,10 @@ def test_search_and_state_narrow_the_list_and_stay_in_its_links(viewer: Browser)
 def test_files_hold_what_the_page_shows(viewer: Browser) -> None:
     document = json.loads(viewer.get("/collections.json?q=homepage").body)
     (row,) = document["collections"]
-    assert (row["detected"], row["unlisted_mass"], row["state"]) == (28, 0.4471, "Active")
+    assert (row["detected"], row["undetected_mass"], row["state"]) == (28, 0.4471, "Active")
     answer = viewer.get("/collections.csv?q=homepage")
     (line,) = csv.DictReader(io.StringIO(answer.text))
-    assert float(line["unlisted_low_95"]) == 0.4202
+    assert float(line["undetected_mass_low_95"]) == 0.4202
     assert answer.headers["content-disposition"] == 'attachment; filename="collections.csv"'
 
 

@@ -54,8 +54,8 @@ def test_what_can_be_decoded_is_decoded_once_it_rests(context: Context) -> None:
     found = {row.collection.name: row.decode for row in rows if row.decode}
     assert sorted(found) == DECODED
     assert found["homepage"].detected > 5
-    assert found["homepage"].unlisted is not None
-    assert found["start-time"].unlisted is None  # numbers are on no list
+    assert found["homepage"].undetected_mass is not None
+    assert found["start-time"].undetected_mass is None  # numbers are on no list
 
 
 @pytest.mark.slow

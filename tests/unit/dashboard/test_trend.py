@@ -71,8 +71,12 @@ def test_each_period_has_the_numbers_of_its_own_decoding(folder):
     for number, period in enumerate(PERIODS):
         made = simulated(population(number), PARAMS, 60_000, seed=number)
         expected = decode(made, NAMES)
-        mass = expected.unlisted
-        assert found[period].unlisted == (mass.proportion, mass.prop_low_95, mass.prop_high_95)
+        mass = expected.undetected_mass
+        assert found[period].undetected_mass == (
+            mass.proportion,
+            mass.prop_low_95,
+            mass.prop_high_95,
+        )
         assert found[period].reports == 60_000
         assert found[period].detected == len(expected.detected)
         assert len(found[period].rows) == 30

@@ -260,3 +260,17 @@ def test_no_bits_are_no_trouble():
     nothing = np.zeros(0)
     assert law.deviate(nothing, nothing).shape == (0,)
     assert law.lower(nothing, nothing).shape == law.upper(nothing, nothing).shape == (0,)
+
+
+@pytest.mark.parametrize("reports", [3e12, 1e15, 1e17])
+def test_limits_stay_apart_with_any_number_of_reports(reports):
+    """With this many reports the noise is normal: limits are 1.96 standard errors away.
+
+    Logarithms of chances near each other, multiplied by the reports, were a third too wide at 1e17.
+    """
+    share = np.array([0.1, 0.5])
+    law = law_of(reports, 9 / 16, 11 / 16, bits=2)
+    error = np.sqrt(law.variance(share))
+    low, high = law.lower(share, np.full(2, 1.96)), law.upper(share, np.full(2, 1.96))
+    assert (share - low) / error == pytest.approx(1.96, abs=1e-3)
+    assert (high - share) / error == pytest.approx(1.96, abs=1e-3)

@@ -176,19 +176,19 @@ def test_unknown_repetition_is_said_and_is_no_failure():
 
 
 @pytest.mark.parametrize("named", [1, 2, 3])
-def test_unlisted_is_what_the_categories_leave_and_lies_within_its_interval(named):
+def test_undetected_mass_is_what_the_categories_leave_and_lies_within_its_interval(named):
     found = decode_basic(category(), NAMES[:named])
     rows = list(found.rows)
     assert len(rows) == found.candidates == named
     left = 5000 - sum(row.raw_estimate for row in rows)
     assert left == pytest.approx([1580, -640, -1020][named - 1])
-    assert found.unlisted.count == pytest.approx(max(left, 0.0))
-    assert found.unlisted.std_error == pytest.approx(
+    assert found.undetected_mass.count == pytest.approx(max(left, 0.0))
+    assert found.undetected_mass.std_error == pytest.approx(
         math.sqrt(sum(row.std_error**2 for row in rows))
     )
-    low, high = found.unlisted.low_95, found.unlisted.high_95
-    assert 0 <= low <= found.unlisted.count <= high <= 5000
-    assert found.unlisted.prop_high_95 == high / 5000
+    low, high = found.undetected_mass.low_95, found.undetected_mass.high_95
+    assert 0 <= low <= found.undetected_mass.count <= high <= 5000
+    assert found.undetected_mass.prop_high_95 == high / 5000
 
 
 @pytest.mark.parametrize("count", [-500.0, -5.0, 0.0, 40.0, 100.0, 105.0, 900.0])
@@ -209,15 +209,15 @@ def test_a_boolean_has_two_rows_that_add_up():
     p_star, q_star = map(float, channel(counts.params))
     assert rows["true"].p_value == pytest.approx(tail(510, 1000, p_star), rel=0.01)
     assert rows["false"].p_value == pytest.approx(tail(490, 1000, 1 - q_star), rel=0.01)
-    assert astuple(decode_basic(counts).unlisted) == (0,) * 8
+    assert astuple(decode_basic(counts).undetected_mass) == (0,) * 8
     assert set(by_name(decode_basic(counts, ["yes", "no"]))) == {"yes", "no"}
 
 
-def test_free_bits_have_names_and_no_unlisted_mass():
+def test_free_bits_have_names_and_no_undetected_mass():
     counts = Counts(P, TOTALS, ONES, kind="bits")
     found = decode_basic(counts)
     assert set(by_name(found)) == {"bit 0", "bit 1", "bit 2", "bit 3"}
-    assert all(map(math.isnan, astuple(found.unlisted)))
+    assert all(map(math.isnan, astuple(found.undetected_mass)))
 
 
 def test_no_reports_give_zeros_and_a_warning():
@@ -227,7 +227,7 @@ def test_no_reports_give_zeros_and_a_warning():
         assert (row.estimate, row.std_error, row.interval) == (0, 0, (0, 0))
         assert (row.p_value, row.adjusted_p_value, row.detected) == (1, 1, False)
     assert found.threshold == math.inf
-    assert astuple(found.unlisted) == (0,) * 8
+    assert astuple(found.undetected_mass) == (0,) * 8
 
 
 def test_one_report_is_decoded_and_called_rough():
@@ -433,5 +433,5 @@ def test_groups_that_differ_are_noticed():
 def test_the_same_input_gives_the_same_output():
     first, second = (decode_basic(schedule(), NAMES, overlap="bound") for _ in range(2))
     assert list(first.rows) == list(second.rows)
-    assert first.unlisted == second.unlisted
+    assert first.undetected_mass == second.undetected_mass
     assert first.params_digest.split() == [params.digest for params in SCHEDULE]

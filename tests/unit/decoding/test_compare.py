@@ -282,7 +282,15 @@ def test_decoding_again_with_more_candidates_needs_nothing_but_the_counts():
     assert second.row("added").detected
     low, high = second.row("added").prop_low_95, second.row("added").prop_high_95
     assert low <= 0.6 / (0.6 + sum(POPULATION.values())) <= high
-    assert second.unlisted.count < first.unlisted.count - 0.5 * second.row("added").estimate
+    assert (
+        second.undetected_mass.count
+        < first.undetected_mass.count - 0.5 * second.row("added").estimate
+    )
     for found in (first, second):
-        assert 0 <= found.unlisted.low_95 <= found.unlisted.count <= found.unlisted.high_95
-    assert decode(made, NAMES).unlisted == first.unlisted
+        assert (
+            0
+            <= found.undetected_mass.low_95
+            <= found.undetected_mass.count
+            <= found.undetected_mass.high_95
+        )
+    assert decode(made, NAMES).undetected_mass == first.undetected_mass

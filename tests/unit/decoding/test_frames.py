@@ -124,7 +124,7 @@ def test_html_escapes_every_string():
 def test_html_says_what_was_found_and_what_was_not():
     page = html(decoded(reports_per_client=None))
     assert "10 of 80 candidates detected in 10,000 reports (FDR 5\u00a0%, adaptive)." in page
-    assert re.search(r"Unlisted mass: [\d.−,]+\xa0% \(", page)
+    assert re.search(r"Undetected mass: [\d.−,]+\xa0% \(", page)
     assert page.count("<tr>") == 11
     assert page.count('scope="row"') == 10
     assert "Nothing was detected" in html(decoded(0))
@@ -138,6 +138,6 @@ def test_html_stops_at_fifty_rows_and_says_so():
     assert "23 more detected rows are not shown." in page
 
 
-def test_free_bits_show_no_unlisted_mass():
+def test_free_bits_show_no_undetected_mass():
     counts = Counts(PARAMS, [10_000], [np.full(80, 3000)], kind="bits")
-    assert "Unlisted" not in html(decode_basic(counts))
+    assert "Undetected" not in html(decode_basic(counts))

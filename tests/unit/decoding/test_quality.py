@@ -1,15 +1,18 @@
 """Each fault that can be planted is named; data without one are called OK."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from rappor import Params
+from rappor import Params, simulate
 from rappor.aggregate import Counts
+from rappor.decoding import diagnosis
 from rappor.decoding.decode import decode
 from rappor.decoding.diagnosis import balance_p_value, bit_table, diagnose
 from rappor.decoding.ordinal import decode_ordinal
-from rappor.decoding.quality import LEVEL, check_balance, ones_z
-from rappor.mechanism import bloom_positions
+from rappor.decoding.quality import LEVEL, check_balance, ones_z, too_few_reports
+from rappor.mechanism import Ranges, bloom_positions
 from rappor.mechanism.channel import channel
 from support.crowd_counts import NAMES, PARAMS, N, counts
 
@@ -211,3 +214,72 @@ def test_an_empty_cohort_has_no_residuals(fine):
     assert np.isnan(table.residuals[3]).all()
     assert not np.isnan(table.residuals[[0, 1, 2, 4]]).any()
     assert (table.fitted[3] == 0).all()
+
+
+THEMES = {"light": 0.25, "dark": 0.40, "auto": 0.30, "contrast": 0.05}
+
+
+def themes(reports, seed, shares=None):
+    params = Params(4, 1, 1, 0.5, 0.5, 0.75)
+    drawn = simulate.counts(shares or THEMES, params, reports=reports, seed=seed, kind="category")
+    return decode(drawn, list(THEMES))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_few_hundred_reports_of_categories_are_too_few(seed):
+    text = too_few_reports(themes(400, seed))
+    assert text.startswith("Too few reports: a share of 5 % needs about ")
+    assert "there are 400, which show only shares above " in text
+
+
+def test_the_guide_shows_the_sentence_of_a_real_result():
+    guide = Path(__file__).parents[3] / "docs" / "decode.md"
+    assert f"\n{too_few_reports(themes(400, 3))}\n" in guide.read_text(encoding="utf-8")
+
+
+def test_reports_that_show_nothing_are_said_to_show_nothing():
+    assert "there are 40, which show no share at all." in too_few_reports(themes(40, 1))
+
+
+def test_enough_reports_of_categories_are_not_called_too_few():
+    decoded = themes(20_000, 1)
+    assert too_few_reports(decoded) is None
+    assert decoded.warnings == ()
+
+
+@pytest.mark.slow
+def test_the_number_of_reports_said_to_be_needed_detects_the_share_in_half_of_all_cases():
+    """16 decodes: at one half, fewer than 3 or more than 13 have a probability of 0.004."""
+    decoded = themes(4_000, 1)
+    needed = round(diagnosis.reports_for(0.05, decoded))
+    assert f"needs about {diagnosis.rounded(needed)};" in too_few_reports(decoded)
+    found = sum(themes(needed, seed).row("contrast").detected for seed in range(16))
+    assert 3 <= found <= 13
+
+
+def test_numbers_are_judged_as_categories_are():
+    made = Counts(Params(4, 1, 1, 0.5, 0.5, 0.75), [400], [[260, 250, 240, 230]], kind="ordinal")
+    decoded = decode(made, Ranges([1, 2, 3]))
+    assert too_few_reports(decoded) == decoded.warnings[0]
+    assert decoded.histogram is not None
+    assert decoded.histogram.warnings[0] == decoded.warnings[0]
+
+
+def test_a_table_of_strings_has_no_sentence_before_it():
+    decoded = decode(simulate.counts({"a": 1.0}, PARAMS, reports=100, seed=1), ["a", "b"])
+    assert "reports" in {check.code for check in decoded.checks if not check.ok}
+    assert too_few_reports(decoded) is None
+
+
+@pytest.mark.parametrize(
+    ("cohorts", "reports", "says"),
+    [(128, 10, "do not hold with 10 reports in a cohort"), (16, 2_000, "a fifth too narrow")],
+)
+def test_the_robust_fit_says_how_far_its_intervals_can_be_trusted(cohorts, reports, says):
+    sharp = Params(64, 2, cohorts, 0.0, 0.1, 0.9)
+    listed = [f"listed {number}" for number in range(40)]
+    held = {name: 0.8**rank for rank, name in enumerate(listed[:20])} | {"missing": 2.0}
+    made = simulate.counts(held, sharp, cohorts * reports, seed=3)
+    check = verdicts(made, listed)["fit"]
+    assert not check.ok
+    assert says in check.text

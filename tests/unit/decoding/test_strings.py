@@ -46,9 +46,9 @@ def test_rows_are_sorted_and_consistent(decoded):
         assert row.presence_only == (row.detected and row.interval[0] == 0)
 
 
-def test_unlisted_mass_is_what_detected_strings_leave(drawn, decoded):
+def test_undetected_mass_is_what_detected_strings_leave(drawn, decoded):
     left = drawn.counts.reports - sum(drawn.truth.get(row.string, 0) for row in decoded.detected)
-    assert decoded.unlisted.low_95 <= left <= decoded.unlisted.high_95
+    assert decoded.undetected_mass.low_95 <= left <= decoded.undetected_mass.high_95
 
 
 def test_the_order_of_candidates_does_not_matter(drawn, decoded):
@@ -78,7 +78,8 @@ def test_a_missing_heavy_string_starts_the_robust_path_and_finds_nothing_false(d
     found = {row.string for row in decoded.detected}
     assert {f"s{number}" for number in range(2, 9)} <= found
     assert not found & set(CANDIDATES[20:])
-    assert decoded.unlisted.proportion > 0.15
+    assert decoded.undetected_mass.proportion > 0.15
+    assert decoded.unlisted == decoded.undetected_mass  # its former name
 
 
 def test_repeated_reports_are_not_mistaken_for_missing_strings():

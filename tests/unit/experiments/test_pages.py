@@ -115,3 +115,13 @@ def test_the_style_sheet_has_both_themes_and_paper_and_loads_nothing() -> None:
     assert TOKENS["bg"][1] in sheet
     assert "url(" not in sheet
     assert "@import" not in sheet
+
+
+def test_the_index_shows_the_first_picture_of_each_experiment() -> None:
+    item = entry(done(an_outcome("caption")))
+    page = index_page(document({"fdr": item}))
+    name = item["figures"][0]["name"]
+    assert f'<img src="fdr/{name}.svg" alt="' in page
+    assert f'srcset="fdr/{name}-dark.svg"' in page
+    old = {key: value for key, value in item.items() if key != "figures"}  # of an early version
+    assert "<img" not in index_page(document({"fdr": old}))

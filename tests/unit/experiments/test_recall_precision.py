@@ -53,3 +53,42 @@ def test_verdicts_on_hashes_follow_the_numbers() -> None:
     best_of_many, best_of_all = module._hashes(flat)
     assert not best_of_many.agrees
     assert best_of_all.agrees
+
+
+def test_every_column_of_the_points_has_a_name_of_its_own(outcome: Outcome) -> None:
+    for table in outcome.tables:
+        assert len(set(table.columns)) == len(table.columns)
+
+
+def precisions(strict: dict[int, list[float]], loose: dict[int, list[float]]) -> module.Runs:
+    """Runs, by seed, in which only precision differs."""
+    both = {"bonferroni": strict, "none": loose}
+    return [
+        {
+            (shape, correction): module.RecallRun(0.3, found[shape[1]][seed])
+            for shape in module.GRID
+            for correction, found in both.items()
+        }
+        for seed in range(2)
+    ]
+
+
+def test_two_hashes_are_best_in_precision_only_if_they_are_above_all_others() -> None:
+    tied = {h: [1.0, 1.0] for h in module.HASHES}
+    falling = {1: [0.93, 0.94], 2: [0.91, 0.92], 4: [0.90, 0.91], 8: [0.88, 0.89]}
+    assert not module._precision(precisions(tied, falling)).agrees
+    peak = {1: [0.93, 0.94], 2: [0.97, 0.98], 4: [0.95, 0.96], 8: [0.90, 0.91]}
+    assert module._precision(precisions(peak, falling)).agrees
+    assert not module._precision(precisions(falling, peak)).agrees
+
+
+def test_points_have_error_bars_and_do_not_hide_each_other(outcome: Outcome) -> None:
+    for figure in outcome.figures:
+        for panel in figure.spec["concat"][1:]:
+            across, along, points = panel["layer"]
+            assert across["encoding"]["x2"]["field"] == "recall_high"
+            assert along["encoding"]["y2"]["field"] == "precision_high"
+            assert not points["mark"]["filled"]
+            for row in panel["data"]["values"]:
+                assert row["recall_low"] <= row["recall"] <= row["recall_high"]
+                assert row["precision_low"] <= row["precision"] <= row["precision_high"]

@@ -217,3 +217,9 @@ def test_on_a_full_disk_the_pages_of_the_run_before_stay_whole(
     with full_disk(), pytest.raises(OSError, match="large"):
         reproduce.reproduce("fdr", tmp_path, 2, silent)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    table = Table("points", "Points", ("recall", "sd", "precision", "sd"), ())
+    with pytest.raises(ParamsError, match="each column of table points needs a name of its own"):
+        check_names(Outcome((), (), (table,)))

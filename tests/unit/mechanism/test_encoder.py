@@ -26,7 +26,7 @@ def test_the_same_client_and_value_have_one_memo_over_ten_thousand_reports():
 @pytest.mark.slow
 def test_a_new_process_has_the_same_memo():
     code = (
-        "from rappor import *\n"
+        "from rappor import Encoder, Params\n"
         "e = Encoder(Params(128, 2, 16, 0.5, 0.5, 0.75), secret=bytes(range(32)),"
         " collection='homepage', cohort=3)\n"
         "print(e.trace('example.com').permanent)"

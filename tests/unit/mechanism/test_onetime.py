@@ -231,7 +231,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from support.slots import FileSlot
-from rappor import *
+from rappor import Encoder, OneTime, Params
 params = Params(64, 2, 1, 0.0, 0.25, 0.75)
 encoder = Encoder(params, secret=bytes(range(32)), collection="c")
 sys.stdin.readline()

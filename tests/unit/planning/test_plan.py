@@ -10,6 +10,7 @@ import pytest
 import rappor
 from rappor import ParamsError
 from rappor.planning import PlanRequest, plan
+from rappor.planning.layouts import ALIKE
 from rappor.privacy import epsilon_infinity, epsilon_n, epsilon_one
 from rappor.simulate.populations import uniform, zipf
 
@@ -259,6 +260,29 @@ def test_values_that_change_fast_and_tiny_cells_are_refused_with_a_way_out():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("reports", [5_000, 100_000])
+def test_a_design_that_detects_nothing_is_no_plan(reports: int) -> None:
+    for found in plan(1, 4, reports=reports, cells=50, check=0):
+        assert found.at(0.8).frequency <= 1
+        assert found.params.q - found.params.p > 0.1  # the noise of a search that found nothing
+
+
+def test_a_one_time_collection_has_no_epsilon_of_several_reports() -> None:
+    for found in plan(1, reports=10**6, one_time=True, check=0):
+        assert found.epsilon_n == {}
+    assert set(plan(1, reports=10**6, check=0).best.epsilon_n) == {7, 30, 365}
+
+
+def test_the_first_plan_is_the_shortest_near_the_rarest_and_the_others_are_in_order() -> None:
+    for reports in (10**5, 10**6, 10**7):
+        first, *others = plan(1, 4, reports=reports, check=0)
+        frequencies = [each.at(0.8).frequency for each in others]
+        assert frequencies == sorted(frequencies)
+        limit = ALIKE * min(first.at(0.8).frequency, *frequencies)
+        near = [each for each in (first, *others) if each.at(0.8).frequency <= limit]
+        assert first.params.k == min(each.params.k for each in near)
+
+
 def test_cells_have_cohorts_large_enough_to_hide_in():
     for reports, cells in ((10**6, 1), (10**6, 50), (10**4, 1), (3 * 10**5, 20)):
         best = plan(2, 8, reports=reports, candidates=20, cells=cells, check=0).best

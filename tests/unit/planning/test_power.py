@@ -7,7 +7,7 @@ from scipy import stats
 
 from rappor import Params
 from rappor.planning.expected_detections import ExpectedCrowd, expected
-from rappor.planning.power import detector
+from rappor.planning.power import Detector, detector
 from rappor.privacy import critical_value, detectable, standard_error
 from rappor.simulate.populations import exponential, uniform
 
@@ -86,3 +86,26 @@ def test_levels_beyond_what_a_normal_table_holds_give_a_threshold():
     for critical in (8.0, 9.0, 40.0):
         found = detector(Params(128, 2, 64, 0.5, 0.5, 0.75), 10**6, critical)
         assert found.threshold() >= critical
+
+
+@pytest.mark.parametrize(("reports", "p_star"), [(1_100, 0.01), (2_000, 0.0005), (500, 0.02)])
+def test_a_category_with_few_ones_is_detected_by_the_exact_binomial_tail(reports, p_star):
+    found = Detector(p_star, 0.7, 100, 1, 1, reports, Q, hashed=False)
+    ones = int(found.needed_ones(Q))
+    chance = float(stats.norm.sf(Q))
+    assert (
+        stats.binom.sf(ones - 1, reports, p_star)
+        <= chance
+        < stats.binom.sf(ones - 2, reports, p_star)
+    )
+    for power in (0.5, 0.8, 0.95):
+        share = found.detectable(power).frequency
+        rate = p_star + share * (0.7 - p_star)
+        assert stats.binom.sf(ones - 1, reports, rate) == pytest.approx(power, abs=1e-9)
+        assert found.power(share) == pytest.approx(power, abs=1e-9)
+
+
+def test_a_category_that_needs_more_ones_than_reports_is_never_detected():
+    found = Detector(0.5, 0.7, 100, 1, 1, 5, Q, hashed=False)
+    assert found.power(1.0) == 0
+    assert found.detectable(0.8).frequency == float("inf")

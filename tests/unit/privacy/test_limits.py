@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 from rappor import Params, ParamsError, bloom_positions
+from rappor.mechanism import KINDS
 from rappor.privacy import (
     candidates_per_pattern,
     critical_value,
@@ -13,6 +14,7 @@ from rappor.privacy import (
     detectable,
     learnable_strings,
     patterns,
+    signal_bits,
     smallest_count,
     standard_error,
 )
@@ -113,6 +115,15 @@ def test_impossible_questions_are_refused(call):
 def test_deniability_of_the_paper_s_parameters():
     assert deniability(WINDOWS) == (Fraction(1, 16), Fraction(1, 4))
     assert deniability(NORMAL) == (0, 0)
+
+
+def test_deniability_of_every_kind_counts_the_bits_that_a_value_sets():
+    f = Fraction(1, 2)
+    found = {kind: [deniability(WINDOWS, n) for n in signal_bits(WINDOWS, kind)] for kind in KINDS}
+    one = ((f / 2), f)
+    assert found["string"] == [deniability(WINDOWS)] * 2
+    assert found["category"] == found["ordinal"] == found["boolean"] == [one, one]
+    assert found["bits"] == [one, ((f / 2) ** 128, f**128)]
 
 
 def test_patterns_count_candidates_that_share_bits():

@@ -1,6 +1,7 @@
 """Backups are whole, and are restored only where there is no store."""
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,20 @@ def test_a_store_is_not_restored_beside_somebody_who_has_it_open(tmp_path: Path)
     store.close()
     restore_store(tmp_path / "copy", tmp_path / "data")
     open_store(tmp_path / "data").close()
+
+
+def test_a_restore_that_fails_names_the_backup_and_leaves_no_folder(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.backup"
+    wrong.write_bytes(bytes(range(256)) * 100)
+    with pytest.raises(StoreError, match=r"/wrong\.backup: damaged, or not a store") as raised:
+        restore_store(wrong, tmp_path / "new")
+    assert ".part" not in str(raised.value)
+    assert os.listdir(tmp_path) == ["wrong.backup"]
+
+
+def test_a_backup_that_cannot_be_written_names_its_own_file(tmp_path: Path) -> None:
+    with closing(open_store(tmp_path / "data")) as store:
+        target = tmp_path / "missing" / "a.backup"
+        with pytest.raises(OSError, match="No such file") as raised:
+            store.backup(target)
+        assert raised.value.filename == str(target)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rappor.errors import StoreBroken, StoreBusy, StoreError, StoreFull
+from rappor.errors import StoreBroken, StoreBusy, StoreError, StoreFull, StoreRefused
 from rappor.store import open_store
 from rappor.store.sqlite import connection as connections
 from rappor.store.sqlite import session
@@ -307,7 +307,7 @@ def test_a_file_that_may_not_grow_is_full_rolled_back_and_goes_on(tmp_path: Path
         (sqlite3.SQLITE_IOERR, StoreBroken),
         (sqlite3.SQLITE_CORRUPT, StoreError),
         (sqlite3.SQLITE_BUSY, StoreBusy),
-        (sqlite3.SQLITE_CANTOPEN, StoreError),
+        (sqlite3.SQLITE_CANTOPEN, StoreRefused),
     ],
 )
 def test_errors_of_sqlite_become_ours(code: int, kind: type[StoreError]) -> None:

@@ -79,7 +79,7 @@ def test_a_closed_period_is_exact_and_the_last_open_day_is_not(
 
 
 def test_a_period_stays_open_as_long_as_the_collector_accepts_it() -> None:
-    from rappor.collector.admission import is_open
+    from rappor.collection.acceptance import is_open
 
     day = datetime.timedelta(days=1)
     for period in (PERIOD, "2026-W47"):

@@ -16,6 +16,7 @@ from rappor.dashboard.candidates.candidate_upload import (
 )
 from rappor.dashboard.context import Context
 from rappor.dashboard.state.saved import CandidateList, CandidateVersion
+from rappor.decoding.exports import mass_in
 from rappor.errors import ParamsError
 
 DRAFT, DIFFERENCE = "draft", "list-difference"
@@ -145,7 +146,7 @@ def _unpacked(table: bytes) -> tuple[str, ...]:
 
 def explained(meta: dict[str, Any]) -> tuple[float, float, float] | None:
     """The share that detected strings explain, with its interval, from the facts of a decode."""
-    mass = meta.get("unlisted")
+    mass = mass_in(meta)
     if not mass or mass.get("proportion") is None:
         return None
     return 1 - mass["proportion"], 1 - mass["prop_high_95"], 1 - mass["prop_low_95"]

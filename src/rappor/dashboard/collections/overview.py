@@ -9,8 +9,9 @@ from datetime import date
 from typing import Any
 
 from rappor.collection import Collection, period_of
-from rappor.dashboard.reach import about, reach_of
 from rappor.dashboard.snapshot import Entry, Standing
+from rappor.decoding.exports import mass_in
+from rappor.planning.reach import ALPHA, about, default_period, reach_of, values_tested
 from rappor.privacy import add_up
 
 SPARK_PERIODS, SPARK_WIDTH, SPARK_HEIGHT = 14, 72, 20
@@ -24,7 +25,6 @@ KINDS = {
 }
 _WITH_REST = ("string", "category")  # kinds with reports that no listed value explains
 DEFAULT_SORT = "name"
-ALPHA = 0.05  # the default error rate of decodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,13 @@ class Decode:
 
     Attributes:
         detected: the number of detected strings.
-        unlisted: the mass that no detected string explains: share, low, high; None if not known.
+        undetected_mass: reports that no detected string explains: share, low, high; None if not
+            known.
         period: the periods that were decoded, in words.
     """
 
     detected: int
-    unlisted: tuple[float, float, float] | None
+    undetected_mass: tuple[float, float, float] | None
     period: str
 
 
@@ -87,8 +88,8 @@ class CollectionRow:
 
     def record(self) -> dict[str, Any]:
         """The row for JSON and CSV."""
-        unlisted = self.decode.unlisted if self.decode else None
-        low_high = unlisted or (None, None, None)
+        mass = self.decode.undetected_mass if self.decode else None
+        low_high = mass or (None, None, None)
         return {
             "collection": self.collection.name,
             "version": self.collection.version,
@@ -100,9 +101,9 @@ class CollectionRow:
             "period": self.period,
             "reports": self.entry.reports,
             "detected": self.decode.detected if self.decode else None,
-            "unlisted_mass": low_high[0],
-            "unlisted_low_95": low_high[1],
-            "unlisted_high_95": low_high[2],
+            "undetected_mass": low_high[0],
+            "undetected_mass_low_95": low_high[1],
+            "undetected_mass_high_95": low_high[2],
             "decoded": self.decode.period if self.decode else None,
             "expires": self.collection.expires.isoformat() if self.collection.expires else None,
         }
@@ -173,26 +174,26 @@ def rows_of(
 
 
 def _few(entry: Entry, listed: int) -> str:
-    """The message about too few reports in the newest period; empty if they suffice."""
-    if not entry.periods:
+    """The message about too few reports; empty if the default period has enough."""
+    collection = entry.collection
+    candidates = values_tested(collection, listed)
+    shown = default_period(collection, entry.periods, candidates)
+    if shown is None or shown.enough:
         return ""
-    newest, collection = entry.periods[-1], entry.collection
-    candidates = listed if collection.kind == "string" else collection.params.k
+    newest = entry.periods[-1]
     seen = reach_of(collection, newest.period, newest.reports, candidates, ALPHA)
-    if not seen.too_few:
-        return ""
     return f"{newest.reports:,} so far; 1\u00a0% needs at most about {about(seen.needed)}"
 
 
 def _decode(meta: Mapping[str, Any], kind: str) -> Decode:
-    mass = (meta.get("unlisted") or {}) if kind in _WITH_REST else {}
+    mass = (mass_in(meta) or {}) if kind in _WITH_REST else {}
     share, low, high = (mass.get(name) for name in ("proportion", "prop_low_95", "prop_high_95"))
-    unlisted = None
+    undetected_mass = None
     if isinstance(share, float) and isinstance(low, float) and isinstance(high, float):
-        unlisted = (share, low, high)
+        undetected_mass = (share, low, high)
     periods = list(meta.get("periods") or ())
     ends = dict.fromkeys(periods[:1] + periods[-1:])
-    return Decode(int(meta.get("detected") or 0), unlisted, " – ".join(ends))
+    return Decode(int(meta.get("detected") or 0), undetected_mass, " – ".join(ends))
 
 
 def total_epsilon(rows: Sequence[CollectionRow]) -> float:
@@ -212,7 +213,9 @@ _SORTS: dict[str, Any] = {
     "epsilon": lambda row: row.ever,
     "reports": lambda row: row.entry.reports,
     "detected": lambda row: -1 if row.decode is None else row.decode.detected,
-    "unlisted": lambda row: row.decode.unlisted[0] if row.decode and row.decode.unlisted else -1.0,
+    "undetected_mass": lambda row: (
+        row.decode.undetected_mass[0] if row.decode and row.decode.undetected_mass else -1.0
+    ),
     "expires": lambda row: row.collection.expires or date.max,
 }
 

@@ -31,7 +31,7 @@ _COLUMNS = (
     ("epsilon", "ε₁ / ε∞", "num", True),
     ("reports", "Reports this period", "num", True),
     ("detected", "Detected", "num", True),
-    ("unlisted", "Unlisted mass", "num", True),
+    ("undetected_mass", "Undetected mass", "num", True),
     ("expires", "Expires", "", False),
 )
 

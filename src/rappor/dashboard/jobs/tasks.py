@@ -40,28 +40,30 @@ def decode_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
 
 def compare_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
     """Decode both sides of a comparison, and test every candidate for a difference."""
+    from rappor.aggregate.stored_counts import single
+    from rappor.collection.periods import is_older
+    from rappor.dashboard.page_query import Selection
     from rappor.dashboard.results.serialization import pack
     from rappor.decoding.compare import compare
 
     work = DecodeTask(arguments, progress, parts=3)
-    sides = [
-        work.counts(side["periods"], side["dimensions"])
-        for side in (arguments, arguments["against"])
-    ]
-    for counts in sides:
-        if len(counts) > 1:
-            raise DecodeError(
-                "these periods have different p and q: compare periods with the same p and q"
-            )
+    shown = (arguments, arguments["against"])
+    sides = [work.counts(side["periods"], side["dimensions"]) for side in shown]
+    pair = [single(counts) for counts in sides]
+    words = [Selection(side["periods"], side["dimensions"]).words for side in shown]
+    if is_older(arguments["periods"], arguments["against"]["periods"]):
+        pair.reverse()  # a difference is new minus old, whichever is shown
+        words.reverse()
     one, other = (work.decode(counts) for counts in sides)
     work.next("comparing")
     compared = compare(
-        sides[0][0],
-        sides[1][0],
+        pair[0],
+        pair[1],
         work.looked_for(sides[0]),
         correction=arguments["correction"],
         alpha=arguments["alpha"],
         null_reports=work.collection.null_reports,
+        names=(words[0], words[1]),
     )
     return pack(one, _about(arguments), other, compared)
 
@@ -316,7 +318,7 @@ def explain(arguments: dict[str, Any], progress: Progress) -> JobResult:
         counts = work.counts(arguments["periods"], arguments["dimensions"])
         table = work.decode(counts)
         detected[name] = {row.string for row in table.detected}
-        mass = table.unlisted
+        mass = table.undetected_mass
         found[name] = {
             "candidates": table.candidates,
             "reports": table.reports,

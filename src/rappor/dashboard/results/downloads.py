@@ -16,7 +16,7 @@ import numpy as np
 from rappor import formats
 from rappor.collection import Collection
 from rappor.csv_cells import map_cell
-from rappor.dashboard.page_query import PageQuery, Selection
+from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.results.serialization import StoredDecode
 from rappor.dashboard.results.table import matching
 from rappor.dashboard.settings import STATE_FILE
@@ -176,54 +176,43 @@ def python_code(query: PageQuery, collection: Collection) -> str:
     """A script that gives the numbers of the page; only the data folder may need a change."""
     strings = collection.kind == "string"
     lines = [
-        "from pathlib import Path",
-        "",
+        *(["from pathlib import Path", ""] if strings else []),
         "import rappor",
-        "from rappor.aggregate.stored_counts import sum_cells",
-        "from rappor.collection import Collection",
         *(["from rappor.dashboard.state import DashboardState"] if strings else []),
-        "from rappor.store import open_store",
         "",
-        'DATA = Path("data")  # the data folder: change it if yours is another',
+        'DATA = "data"  # the data folder: change it if yours is another',
         "",
-        "store = open_store(DATA, read_only=True)",
-        "saved = {(each.collection, each.version): each.toml for each in store.definitions()}",
-        f"collection = Collection.from_toml(saved[{query.collection!r}, {query.version}])",
-        "",
-        "",
-        "def counts_of(periods, dimensions):",
-        "    cells = store.counts(collection.name, collection.version, periods=periods)",
-        "    wanted = set(dimensions.items())",
-        "    cells = [cell for cell in cells if wanted <= set(cell.cell.pairs)]",
-        "    return sum_cells(cells, collection)",
-        "",
-        "",
-        f"counts = counts_of({_arguments(query.selection)})",
     ]
+    listed = ""
     if strings:
-        opened = f"DashboardState(DATA / {STATE_FILE!r})"
-        listed = f"{opened}.candidates({query.collection!r}, {query.candidates})"
-        lines.append(f"candidates = {listed}.strings")
-    else:
-        lines.append("candidates = collection.categories or collection.ranges")
-    how = f"correction={query.correction!r}, alpha={query.alpha!r}"
-    method = f", method={query.method!r}" if strings else ""
-    lines.append(f"found = rappor.decode(counts, candidates, {how}{method})")
+        opened = f"DashboardState(Path(DATA) / {STATE_FILE!r})"
+        lines.append(
+            f"candidates = {opened}.candidates({query.collection!r}, {query.candidates}).strings"
+        )
+        listed = "candidates, "
+    about = [f"period={_span(query.selection.periods)!r}"]
+    if query.dimensions:
+        about.append(f"dimensions={dict(query.dimensions)!r}")
+    about.append(f"version={query.version}")
+    how = [f"correction={query.correction!r}", f"alpha={query.alpha!r}"]
+    method = [f"method={query.method!r}"] if strings else []
+    name = f"{query.collection!r}, {listed}"
+    lines += [
+        "data = rappor.open(DATA)",
+        f"found = data.decode({name}{', '.join([*about, *how, *method])})",
+    ]
+    shown, number = "found.detected", "proportion"
     if query.against is not None:
-        lines += [
-            f"others = counts_of({_arguments(query.against)})",
-            f"other = rappor.decode(others, candidates, {how}{method})",
-            f"compared = rappor.compare(counts[0], others[0], candidates, {how})",
-        ]
-    lines.append("store.close()")
-    shown = "compared.different" if query.against is not None else "found.detected"
-    number = "difference" if query.against is not None else "proportion"
+        about.append(f"against={query.vs!r}")
+        lines.append(f"compared = data.compare({name}{', '.join([*about, *how])})")
+        shown, number = "compared.different", "difference"
     lines += ["", f"for row in {shown}:", f"    print(row.string, row.{number})"]
     return "\n".join(lines) + "\n"
 
 
-def _arguments(side: Selection) -> str:
-    return f"{list(side.periods)!r}, {dict(side.dimensions)!r}"
+def _span(periods: Sequence[str]) -> str:
+    """Periods as `Workspace.view` takes them."""
+    return "..".join(dict.fromkeys((periods[0], periods[-1])))
 
 
 def report_code(collection: Collection, collector: str | None) -> str:

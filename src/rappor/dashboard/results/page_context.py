@@ -46,7 +46,7 @@ _TESTED = {"string": "candidates", "category": "categories", "ordinal": "ranges"
 _CHART_WORDS = {
     "results": "Results",
     "compared": "Comparison",
-    "unlisted": "Unlisted mass",
+    "undetected_mass": "Undetected mass",
     "histogram": "Histogram",
     "cumulative": "Cumulative shares",
 }
@@ -138,6 +138,8 @@ def page_context(
         "may_decode": visitor.may(DECODERS),
         "choices": choices(context, query, stored, ""),
         "presets": _presets(query, stored),
+        "default_note": _default_note(query, stored),
+        "difference_words": difference_words(query),
         "comparisons": _comparisons(context, query, stored),
         "units": _options(UNITS, query.unit),
         "scales": _options(SCALES, query.scale),
@@ -175,14 +177,31 @@ def _drawings(result: StoredDecode, query: PageQuery) -> list[Drawing]:
     ]
 
 
+def difference_words(query: PageQuery) -> str:
+    """What is subtracted from what."""
+    new, old = query.difference
+    return f"Differences are {new.words} minus {old.words}"
+
+
+def _default_note(query: PageQuery, stored: list[str]) -> str:
+    """Why an address without periods does not show the newest one; empty if it does."""
+    usual = query.usual.get("to", "")
+    if query.periods != (usual,) or not stored or stored[-1] == usual:
+        return ""
+    later = f"{stored[-1]} has" if stored[-2:-1] == [usual] else "Later ones have"
+    return f"{usual} is the latest period with enough reports. {later} too few so far."
+
+
 def _presets(query: PageQuery, stored: list[str]) -> list[tuple[str, str, bool]]:
     """Word, address and whether it is shown; presets that would show the same are left out."""
     made: list[tuple[str, str, bool]] = []
     for word, number in _PRESETS:
         if stored and (number == 1 or number == 0 or len(stored) > number):
-            first = stored[-number] if number else stored[0]
-            shown = query.periods == between(stored, first, stored[-1])
-            address = query.path(first=first, last=stored[-1], vs="")
+            first, last = stored[-number] if number else stored[0], stored[-1]
+            if number == 1:
+                first = last = query.usual.get("to") or last  # the latest with enough reports
+            shown = query.periods == between(stored, first, last)
+            address = query.path(first=first, last=last, vs="")
             made.append((word, address, shown))
     return made if len(stored) > 1 else []
 
@@ -273,7 +292,7 @@ def drawn(
         found["results"] = bars_panel(result.decoded, theme=theme, unit=query.unit, page=page)
     mass = strip_panel(result.decoded, theme=theme)
     if mass is not None:
-        found["unlisted"] = mass
+        found["undetected_mass"] = mass
     return found
 
 
@@ -294,7 +313,7 @@ def _compared(result: StoredDecode, query: PageQuery, theme: str, page: bool) ->
         pairs,
         (query.selection.words, other),
         f"{title} between {query.selection.words} and {other}",
-        ["Differences are in percentage points, with 95 % intervals."] if page else (),
+        [f"{difference_words(query)}, in percentage points, with 95 % intervals."] if page else (),
         theme=theme,
         unit=query.unit,
         scale=query.scale,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rappor.dashboard.jobs.queue import JobResult
 from rappor.decoding.compare import Compared, Differences
-from rappor.decoding.exports import document, without_nan
+from rappor.decoding.exports import document, mass_in, without_nan
 from rappor.decoding.forgery import Forgery
 from rappor.decoding.histogram import Histogram
 from rappor.decoding.quality import Check
@@ -174,7 +174,7 @@ def _result(facts: dict[str, Any], table: pa.Table, strings: list[str], prefix: 
         reports=facts["reports"],
         candidates=facts["candidates"],
         cohorts=facts["cohorts"],
-        unlisted=Mass(**{key: _number(each) for key, each in facts["unlisted"].items()}),
+        undetected_mass=Mass(**{key: _number(each) for key, each in mass_in(facts).items()}),
         chi2_dof=_number(facts["chi2_dof"]),
         scale=_number(facts["scale"]),
         design_effect=_number(facts["design_effect"]),

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rappor.dashboard.settings import APPLICATION_ID
-from rappor.errors import StoreError, StoreFull
+from rappor.errors import StoreBusy, StoreError, StoreFull, StoreRefused
 from rappor.store.sqlite import schema_upgrade
 from rappor.store.sqlite.schema_upgrade import Migration
 
@@ -78,7 +78,7 @@ class Database:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(f"{path}: cannot be made ({error.strerror})") from None
+            raise StoreRefused(f"{path}: cannot be made ({error.strerror})") from None
         self._open()
 
     def _open(self) -> None:
@@ -87,7 +87,7 @@ class Database:
             with suppress(FileExistsError):
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         except OSError as error:
-            raise StoreError(f"{path}: cannot be made ({error.strerror})") from None
+            raise StoreRefused(f"{path}: cannot be made ({error.strerror})") from None
         for ending in _FILES:  # also a file that was copied here
             with suppress(OSError):
                 os.chmod(f"{path}{ending}", 0o600)
@@ -173,8 +173,15 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            if (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF == sqlite3.SQLITE_FULL:
-                raise StoreFull(f"{self.path}: no room on the disk; nothing was written") from None
+            match (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF:
+                case sqlite3.SQLITE_FULL:
+                    words = f"{self.path}: no room on the disk; nothing was written"
+                    raise StoreFull(words) from None
+                case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+                    words = f"{self.path}: cannot be opened or written ({error})"
+                    raise StoreRefused(f"{words}; check the folder's permissions") from None
+                case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                    raise StoreBusy(f"{self.path}: {error}") from None
             raise StoreError(f"{self.path}: {error}") from None
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The Trends page: shares of the largest strings by period, reports, and unlisted mass."""
+"""The Trends page: shares of the largest strings by period, reports, and undetected mass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rappor.charts.trends import (
     reports_panel,
     trend_words,
     trends,
-    unlisted_panel,
+    undetected_mass_panel,
 )
 from rappor.dashboard.auth.roles import EVERYONE, Visitor
 from rappor.dashboard.context import Context
@@ -38,7 +38,7 @@ from rappor.dashboard.trends.trend import (
     reports_of,
     trend_marks,
     trend_work,
-    unlisted_of,
+    undetected_mass_of,
 )
 
 _HEADER = (
@@ -50,12 +50,12 @@ _HEADER = (
     "prop_low_95",
     "prop_high_95",
     "detected",
-    "unlisted",
-    "unlisted_low_95",
-    "unlisted_high_95",
+    "undetected_mass",
+    "undetected_mass_low_95",
+    "undetected_mass_high_95",
 )
 _COLUMNS = {"wide": 4, "middle": 3, "narrow": 2}  # by the width of the page, like trends.js
-CHARTS = ("shares", "reports", "unlisted")
+CHARTS = ("shares", "reports", "undetected_mass")
 _PATH = "/collections/{name}/trends"
 
 
@@ -114,7 +114,7 @@ def as_json(context: Context, request: Request, visitor: Visitor, query: PageQue
                 "version": result.version,
                 "reports": result.reports,
                 "detected": result.detected,
-                "unlisted": _mass(result),
+                "undetected_mass": _mass(result),
                 "rows": [
                     {"string": line.name, **_in_file(result.rows[line.name])}
                     for line in lines
@@ -135,7 +135,7 @@ def as_csv(context: Context, request: Request, visitor: Visitor, query: PageQuer
         (
             *facts[:4],
             *_in_file(TrendCell(*facts[4:])).values(),
-            *(known[facts[0]].unlisted or (None,) * 3),
+            *(known[facts[0]].undetected_mass or (None,) * 3),
         )
         for facts in _rows(trend, known, lines_of(trend, known))
     ]
@@ -185,9 +185,9 @@ def _in_file(cell: TrendCell) -> dict[str, Any]:
 
 
 def _mass(result: PeriodResult) -> dict[str, float] | None:
-    if result.unlisted is None:
+    if result.undetected_mass is None:
         return None
-    return dict(zip(("share", "low", "high"), result.unlisted, strict=True))
+    return dict(zip(("share", "low", "high"), result.undetected_mass, strict=True))
 
 
 def _charts(
@@ -216,13 +216,15 @@ def _charts(
             "sentence": panel.sentence,
             "height": panel.height,
         }
-    mass = unlisted_of(trend, known)
+    mass = undetected_mass_of(trend, known)
     if mass:
         kind = trend.collection.kind
-        drawn = unlisted_panel(mass, marks, kind=kind)
-        found["unlisted"] = {
+        drawn = undetected_mass_panel(mass, marks, kind=kind)
+        found["undetected_mass"] = {
             "spec": both(
-                lambda theme: unlisted_panel(mass, marks, theme=theme, kind=kind).in_page(theme)
+                lambda theme: undetected_mass_panel(mass, marks, theme=theme, kind=kind).in_page(
+                    theme
+                )
             ),
             "sentence": drawn.sentence,
             "height": drawn.height,
@@ -236,10 +238,10 @@ def _file(
     marks = trend_marks(context, trend)
     if wanted == "reports":
         return reports_panel(reports_of(trend)).in_file() if trend.periods else None
-    if wanted == "unlisted":
-        mass = unlisted_of(trend, known)
+    if wanted == "undetected_mass":
+        mass = undetected_mass_of(trend, known)
         kind = trend.collection.kind
-        return unlisted_panel(mass, marks, kind=kind).in_file() if mass else None
+        return undetected_mass_panel(mass, marks, kind=kind).in_file() if mass else None
     lines = lines_of(trend, known)
     return trends(lines, marks, trend.silent) if lines else None
 

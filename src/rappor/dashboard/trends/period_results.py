@@ -14,6 +14,7 @@ import pyarrow as pa
 from rappor.aggregate.counts import Counts
 from rappor.charts.trends import MAX_MULTIPLES, TrendLine, TrendPoint
 from rappor.dashboard.jobs.queue import JobResult
+from rappor.decoding.exports import mass_in
 from rappor.decoding.result import Decoded, Rows
 
 KEEP_ALL = (
@@ -43,7 +44,7 @@ class PeriodResult:
         reports: N.
         detected: the number of detected strings.
         threshold: about the smallest share that is detected; ∞ if there is none.
-        unlisted: share and interval of reports that no detected string explains; None if that
+        undetected_mass: share and interval of reports that no detected string explains; None if it
             is not known.
         rows: the stored rows by string.
     """
@@ -54,7 +55,7 @@ class PeriodResult:
     reports: int
     detected: int
     threshold: float
-    unlisted: tuple[float, float, float] | None
+    undetected_mass: tuple[float, float, float] | None
     rows: Mapping[str, TrendCell] = field(repr=False)
 
 
@@ -85,7 +86,7 @@ def summary_of(
         also: strings to store even if they are small.
     """
     table = found
-    mass = table.unlisted
+    mass = table.undetected_mass
     known = table.kind in ("string", "category") and math.isfinite(mass.proportion)
     return PeriodResult(
         period=period,
@@ -94,7 +95,7 @@ def summary_of(
         reports=table.reports,
         detected=int(table.rows.detected.sum()),
         threshold=table.threshold / table.reports if table.reports else math.inf,
-        unlisted=(mass.proportion, mass.prop_low_95, mass.prop_high_95) if known else None,
+        undetected_mass=(mass.proportion, mass.prop_low_95, mass.prop_high_95) if known else None,
         rows=_kept(found.rows, also),
     )
 
@@ -154,7 +155,7 @@ def pack(results: Sequence[PeriodResult], about: dict[str, Any]) -> JobResult:
             "reports": result.reports,
             "detected": result.detected,
             "threshold": result.threshold if math.isfinite(result.threshold) else None,
-            "unlisted": result.unlisted and list(result.unlisted),
+            "undetected_mass": result.undetected_mass and list(result.undetected_mass),
         }
         for result in results
     ]
@@ -182,7 +183,7 @@ def unpack(meta: Mapping[str, Any], table: bytes) -> dict[str, PeriodResult]:
         cells.setdefault(period, {})[name] = TrendCell(*cell)
     found = {}
     for fact in meta["periods"]:
-        unlisted, threshold = fact["unlisted"], fact["threshold"]
+        mass, threshold = mass_in(fact), fact["threshold"]
         found[fact["period"]] = PeriodResult(
             period=fact["period"],
             version=fact["version"],
@@ -190,7 +191,7 @@ def unpack(meta: Mapping[str, Any], table: bytes) -> dict[str, PeriodResult]:
             reports=fact["reports"],
             detected=fact["detected"],
             threshold=math.inf if threshold is None else threshold,
-            unlisted=None if unlisted is None else (unlisted[0], unlisted[1], unlisted[2]),
+            undetected_mass=None if mass is None else (mass[0], mass[1], mass[2]),
             rows=cells.get(fact["period"], {}),
         )
     return found

@@ -172,12 +172,12 @@ def lines_of(trend: TrendQuery, known: Mapping[str, PeriodResult]) -> list[Trend
     return [line_of(name, chosen, trend.axis) for name in names]
 
 
-def unlisted_of(trend: TrendQuery, known: Mapping[str, PeriodResult]) -> list[TrendPoint]:
-    """The unlisted mass by period; empty if the kind has none."""
+def undetected_mass_of(trend: TrendQuery, known: Mapping[str, PeriodResult]) -> list[TrendPoint]:
+    """The undetected mass by period; empty if the kind has none."""
     points = []
     for period in trend.axis:
         result = known.get(period)
-        mass = result.unlisted if result is not None else None
+        mass = result.undetected_mass if result is not None else None
         points.append(
             TrendPoint(period, None, None, None)
             if mass is None

@@ -43,7 +43,7 @@ NEAR = 0.03
 def run(seeds: int, progress: Progress) -> Outcome:
     """Simulate the stand-ins, decode them, and compare the results with Figure 6."""
     runs = replicate(one_seed, seeds, progress, "chrome")
-    by_name = {name: [each[name] for each in runs] for name in runs[0]}
+    by_name = {name: [run[name] for run in runs] for name in runs[0]}
     return Outcome(
         comparisons=(
             _significant(by_name),
@@ -74,9 +74,9 @@ def _error() -> float:
 
 def _significant(by_name: Mapping[str, Sequence[ChromeRun]]) -> Comparison:
     share = {
-        name: [100 * each.number / CANDIDATES for each in found] for name, found in by_name.items()
+        name: [100 * run.number / CANDIDATES for run in found] for name, found in by_name.items()
     }
-    highest = max(spread(each).mean for each in share.values())
+    highest = max(spread(shares).mean for shares in share.values())
     return Comparison(
         "share of the candidates that are significant at FDR 5 %",
         f"less than {100 * SIGNIFICANT:g} % of {CANDIDATES:,}",
@@ -90,8 +90,8 @@ def _significant(by_name: Mapping[str, Sequence[ChromeRun]]) -> Comparison:
 
 
 def _mass(found: Sequence[ChromeRun], name: str) -> Comparison:
-    mass = [100 * each.mass for each in found]
-    estimated = spread([100 * each.estimated for each in found])
+    mass = [100 * run.mass for run in found]
+    estimated = spread([100 * run.estimated for run in found])
     agrees: bool | None = abs(spread(mass).mean / 100 - MASS) <= NEAR
     if name == HEAD:
         agrees = extra(bool(agrees))
@@ -133,8 +133,8 @@ def _exponent_for(mass: float) -> float:
 
 
 def _shown(by_name: Mapping[str, Sequence[ChromeRun]]) -> Comparison:
-    head = [each.number for each in by_name[HEAD]]
-    law = [each.number for each in by_name[ZIPF]]
+    head = [run.number for run in by_name[HEAD]]
+    law = [run.number for run in by_name[ZIPF]]
     return Comparison(
         "domains detected",
         f"{SHOWN} in Figure 6, without the expected ones; fewer than "
@@ -179,15 +179,15 @@ def _populations(by_name: Mapping[str, Sequence[ChromeRun]]) -> Table:
     rows = []
     for name, shares in populations().items():
         found, chances = by_name[name], best_possible(shares)
-        false = np.mean([int(each.detected[PRESENT:].sum()) for each in found])
-        number = spread([each.number for each in found])
+        false = np.mean([int(run.detected[PRESENT:].sum()) for run in found])
+        number = spread([run.number for run in found])
         rows.append(
             (
                 *(name, f"{100 * shares[0]:.1f} %", f"{number.mean:.1f} ± {number.sd:.1f}"),
                 *(f"{false:.2f}", f"{chances.sum():.1f}"),
                 f"{100 * number.mean / CANDIDATES:.2f} %",
-                f"{100 * np.mean([each.mass for each in found]):.1f} %",
-                f"{100 * np.mean([each.estimated for each in found]):.1f} %",
+                f"{100 * np.mean([run.mass for run in found]):.1f} %",
+                f"{100 * np.mean([run.estimated for run in found]):.1f} %",
                 f"{100 * float(chances @ shares):.1f} %",
             )
         )

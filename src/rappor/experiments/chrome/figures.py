@@ -96,22 +96,22 @@ def concentration(
 ) -> Figure:
     """Mass found and number detected against the exponent of a Zipf law."""
     grid = np.linspace(POWERS[0], POWERS[-1], 33)
-    chances = [(each, zipf_shares(each)) for each in grid.tolist()]
+    chances = [(power, zipf_shares(power)) for power in grid.tolist()]
     best = [
         {
-            "power": each,
+            "power": power,
             "mass": float(best_possible(s) @ s),
             "number": float(best_possible(s).sum()),
         }
-        for each, s in chances
+        for power, s in chances
     ]
     dots = [
         {
-            "power": each,
-            "mass": float(np.mean([found.mass for found in by_name[f"Zipf {each:.1f}"]])),
-            "number": float(np.mean([found.number for found in by_name[f"Zipf {each:.1f}"]])),
+            "power": power,
+            "mass": float(np.mean([found.mass for found in by_name[f"Zipf {power:.1f}"]])),
+            "number": float(np.mean([found.number for found in by_name[f"Zipf {power:.1f}"]])),
         }
-        for each in POWERS
+        for power in POWERS
     ]
     most = significant * CANDIDATES
     panels = [
@@ -208,7 +208,7 @@ def detection(
     """How often a homepage is detected, against its true share."""
     error = standard_error(PARAMS, REPORTS)
     order = np.argsort(-shares)[:60]
-    hits = np.mean([each.detected[order] for each in found], axis=0)
+    hits = np.mean([run.detected[order] for run in found], axis=0)
     chance = float(power([REPORTS * claimed], error, level)[0])
     spec = detection_chart(
         "Chance that a homepage is detected",

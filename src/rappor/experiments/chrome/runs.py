@@ -78,12 +78,12 @@ def _found(name: str, shares: FloatArray, seed: int) -> ChromeRun:
     drawn = simulate(people, PARAMS, REPORTS, seed=[54, seed])
     decoded = decode_strings(drawn.counts, names)
     hits = decoded.rows.detected[places(decoded, names)]
-    rank = {each: number for number, each in enumerate(names, 1)}
+    rank = {name: number for number, name in enumerate(names, 1)}
     truth = {row.string: drawn.truth[row.string] / REPORTS for row in decoded.detected}
     return ChromeRun(
         detected=hits,
         mass=sum(truth.values()),
-        estimated=1 - decoded.unlisted.proportion,
+        estimated=1 - decoded.undetected_mass.proportion,
         top=tuple(
             (
                 rank[row.string],

@@ -49,7 +49,7 @@ def run(seeds: int, progress: Progress) -> Outcome:
     """Simulate, decode, and compare the results with Table 1 and Figure 5."""
     runs = replicate(one_seed, MORE_SEEDS * seeds, progress, "exponential")
     strict, loose = best_possible(ALPHA / (PRESENT + ABSENT)), best_possible(ALPHA / 2)
-    found = {rule: [each.found(rule) for each in runs] for rule in RULES}
+    found = {rule: [run.found(rule) for run in runs] for rule in RULES}
     return Outcome(
         comparisons=(
             _errors(runs),
@@ -77,9 +77,9 @@ def run(seeds: int, progress: Progress) -> Outcome:
 def _errors(runs: Sequence[ExponentialRun]) -> Comparison:
     """Standard errors of detected strings, under the mechanism's own noise and as printed."""
     formula = standard_error(PARAMS, REPORTS)
-    own = [each.mean_error / each.scale**0.5 for each in runs]
+    own = [run.mean_error / run.scale**0.5 for run in runs]
     published = [row.stdev for row in TABLE_1]
-    ours, why = errors_in_words(own, [each.mean_error for each in runs], formula)
+    ours, why = errors_in_words(own, [run.mean_error for run in runs], formula)
     return Comparison(
         "standard error of a detected string's count",
         f"{min(published)} to {max(published)} (Table 1)",
@@ -98,8 +98,8 @@ def _bonferroni(
     return Comparison(
         "strings detected under Bonferroni",
         f"{DETECTED}, of which {FALSE} false",
-        f"{mean_sd([sum(each) for each in found], '.1f')}, of which "
-        f"{np.mean([each[1] for each in found]):.2f} false",
+        f"{mean_sd([sum(run) for run in found], '.1f')}, of which "
+        f"{np.mean([run[1] for run in found]):.2f} false",
         chance > 1e-3,
         f"At level .05/200 the best possible test finds {strict.sum():.1f} of the 100 strings on "
         f"average, and {TRUE} or more with probability {show_p(chance)}. An uncorrected two-sided "
@@ -110,13 +110,13 @@ def _bonferroni(
 
 def _discoveries(found: Sequence[tuple[int, int]]) -> Comparison:
     """The published number is a typical one under the paper's other rule."""
-    total = [sum(each) for each in found]
+    total = [sum(run) for run in found]
     chances = best_possible(_discovery_level())
     one = sd_found(chances)  # of one collection
     return Comparison(
         "strings detected at a false discovery rate of 5 %",
         f"{DETECTED}, of which {FALSE} false (said to be Bonferroni's)",
-        f"{mean_sd(total, '.1f')}, of which {np.mean([each[1] for each in found]):.1f} false",
+        f"{mean_sd(total, '.1f')}, of which {np.mean([run[1] for run in found]):.1f} false",
         extra(abs(spread(total).mean - DETECTED) <= 2 * one),
         f"Seeds range from {min(total)} to {max(total)}. For the paper's other rule, "
         "Benjamini-Hochberg, the published number is a typical one; but the paper does not say "
@@ -133,8 +133,8 @@ def _discovery_level() -> float:
 def _common(runs: Sequence[ExponentialRun]) -> Comparison:
     """Whether strings above 1 % are found: each one of them, not only most of them."""
     frequent = np.flatnonzero(SHARES > COMMON)
-    hits = np.array([each.detected[FDR][frequent] for each in runs])
-    strict = np.array([each.detected["Bonferroni"][frequent] for each in runs])
+    hits = np.array([run.detected[FDR][frequent] for run in runs])
+    strict = np.array([run.detected["Bonferroni"][frequent] for run in runs])
     best = best_possible(_discovery_level())[frequent]
     often = hits.mean(axis=0)
     agrees = bool(often.min() >= STEADILY)

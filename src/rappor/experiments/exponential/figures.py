@@ -114,7 +114,7 @@ def over_seeds(found: Mapping[str, Sequence[tuple[int, int]]], published: int) -
         "axis": {"title": None, "labelLimit": 200, "labelPadding": 8, "ticks": False, "grid": True},
     }
     totals = [true + false for seeds in found.values() for true, false in seeds]
-    tallest = max(Counter((each["rule"], each["strings"]) for each in values).values())
+    tallest = max(Counter((value["rule"], value["strings"]) for value in values).values())
     half = max(tallest / 2, 3.5)  # dots of equal numbers are stacked around the line
     domain = [min(*totals, published) - 3, max(*totals, published) + 3]
     count = {

@@ -58,11 +58,11 @@ def against_means(runs: Sequence[ExponentialRun]) -> Table:
     rows = []
     for row in TABLE_1:
         at = NAMES.index(row.string)
-        estimate = spread([float(each.estimate[at]) for each in runs])
-        error = spread([float(each.error[at]) for each in runs]).mean
-        truth = spread([float(each.truth[at]) for each in runs]).mean
-        snr = spread([float(each.estimate[at] / each.error[at]) for each in runs]).mean
-        middle = float(np.median([each.p_value[at] for each in runs]))
+        estimate = spread([float(run.estimate[at]) for run in runs])
+        error = spread([float(run.error[at]) for run in runs]).mean
+        truth = spread([float(run.truth[at]) for run in runs]).mean
+        snr = spread([float(run.estimate[at] / run.error[at]) for run in runs]).mean
+        middle = float(np.median([run.p_value[at] for run in runs]))
         rows.append(
             (
                 *(row.string, row.estimate, round(estimate.mean), round(estimate.sd), row.stdev),
@@ -88,7 +88,9 @@ def by_rule(runs: Sequence[ExponentialRun]) -> Table:
     """True and false detections by rule."""
     rows = []
     for rule in RULES:
-        true, false = (np.array(each) for each in zip(*(r.found(rule) for r in runs), strict=True))
+        true, false = (
+            np.array(numbers) for numbers in zip(*(r.found(rule) for r in runs), strict=True)
+        )
         rows.append(
             (
                 *(rule, f"{true.mean():.1f}", f"{true.std(ddof=1):.1f}", f"{false.mean():.2f}"),
@@ -114,7 +116,7 @@ def by_string(runs: Sequence[ExponentialRun]) -> Table:
             name,
             f"{share:.6f}",
             f"{chance:.3f}",
-            *(f"{np.mean([each.detected[rule][at] for each in runs]):.2f}" for rule in RULES),
+            *(f"{np.mean([run.detected[rule][at] for run in runs]):.2f}" for rule in RULES),
         )
         for at, (name, share, chance) in enumerate(zip(NAMES, SHARES, best, strict=False))
     )

@@ -45,7 +45,7 @@ def one_seed(seed: int) -> dict[Cell, Simulated]:
 def run(seeds: int, progress: Progress) -> Outcome:
     """The exact curves, and the simulated attack."""
     runs = replicate(one_seed, seeds, progress, "fdr")
-    points = {cell: attack_point([each[cell] for each in runs]) for cell in runs[0]}
+    points = {cell: attack_point([run[cell] for run in runs]) for cell in runs[0]}
     return Outcome(
         comparisons=(
             _share(points, RARE, seeds),
@@ -136,7 +136,7 @@ def _figure(points: Points, seeds: int) -> Figure:
         {"frequency": x, "rate": point.mean, "f": labels[f]} for (f, x), point in points.items()
     ]
     ink = dict(
-        zip(labels.values(), (colour[each] for each in ("c2", "c3", "c1", "c4")), strict=True)
+        zip(labels.values(), (colour[name] for name in ("c2", "c3", "c1", "c4")), strict=True)
     )
     shapes = dict(zip(labels.values(), ("circle", "square", "diamond", "triangle-up"), strict=True))
     place = {
@@ -183,7 +183,7 @@ def _callouts() -> Sequence[Spec]:
     ]
     return [
         {
-            "data": {"values": [each]},
+            "data": {"values": [point]},
             "mark": {"type": "text", "align": "left", "dx": dx, "dy": dy},
             "encoding": {
                 "x": {"field": "frequency", "type": "quantitative"},
@@ -191,7 +191,7 @@ def _callouts() -> Sequence[Spec]:
                 "text": {"field": "text"},
             },
         }
-        for each, (dx, dy) in zip(values, ((36, 6), (36, -4)), strict=True)
+        for point, (dx, dy) in zip(values, ((36, 6), (36, -4)), strict=True)
     ]
 
 

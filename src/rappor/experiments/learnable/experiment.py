@@ -37,10 +37,10 @@ ABOUT = 1.5  # what "about" may mean: a factor up to this either way
 def run(seeds: int, progress: Progress) -> Outcome:
     """The bound by formula, and by simulation at one point."""
     found = run_all(seeds, progress)
-    points = [(strings_at(each), found[str(each)]) for each in POWERS]
+    points = [(strings_at(power), found[str(power)]) for power in POWERS]
     curve = [
-        (learnable_strings(BASIC, REPORTS, CANDIDATES, each / 200), each / 200)
-        for each in range(1, 200)
+        (learnable_strings(BASIC, REPORTS, CANDIDATES, step / 200), step / 200)
+        for step in range(1, 200)
     ]
     return Outcome(
         (*_published(), _rule(), *_needed(), *_powers(found), *_lower(found)),
@@ -123,7 +123,7 @@ def _rule() -> Comparison:
 
 def _needed() -> Iterator[Comparison]:
     for frequency, published in NEEDED:
-        half, most = (reports_needed(frequency, NEEDED_CANDIDATES, each) for each in (0.5, 0.95))
+        half, most = (reports_needed(frequency, NEEDED_CANDIDATES, power) for power in (0.5, 0.95))
         yield Comparison(
             f"Reports needed to detect a frequency of {100 * frequency:g} %",
             f"{published:,}",
@@ -137,20 +137,20 @@ def _needed() -> Iterator[Comparison]:
 
 
 def _powers(found: Mapping[str, list[float]]) -> Iterator[Comparison]:
-    for each in POWERS:
-        shares = [100 * share for share in found[str(each)]]
-        strings = strings_at(each)
+    for level in POWERS:
+        shares = [100 * share for share in found[str(level)]]
+        strings = strings_at(level)
         # Rounding x to a whole number moves the power a little: twice that is allowed, and noise.
-        off = abs(spread(shares).mean - 100 * each)
+        off = abs(spread(shares).mean - 100 * level)
         yield Comparison(
             f"{strings} equal strings in {REPORTS:,} reports: share that is found",
-            "no figure" if each != 0.5 else "no figure: the limit itself",
-            f"{mean_sd(shares, '.1f', ' %')}; formula {100 * each:g} %",
+            "no figure" if level != 0.5 else "no figure: the limit itself",
+            f"{mean_sd(shares, '.1f', ' %')}; formula {100 * level:g} %",
             extra(off <= 4 * spread(shares).se + 1),
             f"Simulated Basic One-time RAPPOR, M = {CANDIDATES:,}."
             + (
                 " The paper’s limit is a 50 % statement: half of that many strings are found."
-                if each == 0.5
+                if level == 0.5
                 else ""
             ),
         )
@@ -201,14 +201,14 @@ def _bound_table() -> Table:
         for exponent in (6, 8, 10):
             for m in (10**3, 10**4, 10**6):
                 bound = [
-                    math.floor(learnable_strings(params, 10**exponent, m, each, heavy_share=heavy))
-                    for each in POWERS
+                    math.floor(learnable_strings(params, 10**exponent, m, power, heavy_share=heavy))
+                    for power in POWERS
                 ]
                 rows.append((about, 10**exponent, m, *bound))
     return Table(
         "learnable-strings",
         "Strings that can be learnt, and what lowers the number",
-        ("population", "reports N", "candidates M", *(f"{each:.0%} power" for each in POWERS)),
+        ("population", "reports N", "candidates M", *(f"{level:.0%} power" for level in POWERS)),
         tuple(rows),
         "At a family-wise 5 %, rounded down. It may exceed M, which enters through the threshold "
         "only: then all M can be learnt.",
@@ -220,9 +220,9 @@ def _needed_table() -> Table:
     return Table(
         "learnable-reports-needed",
         "Reports needed to detect a frequency",
-        ("frequency", "candidates M", *(f"{each:.0%} power" for each in POWERS)),
+        ("frequency", "candidates M", *(f"{level:.0%} power" for level in POWERS)),
         tuple(
-            (frequency, m, *(math.ceil(reports_needed(frequency, m, each)) for each in POWERS))
+            (frequency, m, *(math.ceil(reports_needed(frequency, m, power)) for power in POWERS))
             for frequency, _ in NEEDED
             for m in (10**2, 10**4, 10**6)
         ),

@@ -21,7 +21,7 @@ def draw_lines(
     y = powers_of_ten("strings", "Strings that can be learnt, at most", 0, 5)
     low, high = min(line[0] for line in lines), max(line[0] for line in lines)
     exponents = sorted({round(math.log10(line[1])) for line in lines})
-    labels = ", ".join(f"'{in_words(10**each)}'" for each in exponents)
+    labels = ", ".join(f"'{in_words(10**exponent)}'" for exponent in exponents)
     key = legend(
         "Candidates M",
         type="symbol",

@@ -68,4 +68,4 @@ def one_seed(seed: int) -> dict[str, float]:
 def run_all(seeds: int, progress: Progress) -> Mapping[str, list[float]]:
     """Shares found over seeds, by name."""
     runs = replicate(one_seed, seeds, progress, "equal strings")
-    return {name: [each[name] for each in runs] for name in runs[0]}
+    return {name: [run[name] for run in runs] for name in runs[0]}

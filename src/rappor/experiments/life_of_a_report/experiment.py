@@ -79,7 +79,7 @@ def _compare(seen: list[ReportLife]) -> Iterator[Comparison]:
     clients = CLIENTS * len(seen)
     expected = float(expected_ones(PARAMS, h))
     sd = math.sqrt(ones_variance(PARAMS, h))
-    ones = [each.ones for each in seen]
+    ones = [life.ones for life in seen]
     off = _off(ones, expected, sd / math.sqrt(clients))
     yield Comparison(
         "Ones in the 256 bits of a report",
@@ -91,7 +91,7 @@ def _compare(seen: list[ReportLife]) -> Iterator[Comparison]:
         f"run is {abs(PUBLISHED_ONES - expected) / sd:.2f} standard deviations away.{off}",
     )
     stays = 1 - f / 2
-    kept = [each.kept for each in seen]
+    kept = [life.kept for life in seen]
     off = _off(kept, h * stays, math.sqrt(h * stays * (1 - stays) / clients))
     at_most = sum(_binomial(h, count, stays) for count in range(PUBLISHED_KEPT + 1))
     usual = "nothing unusual" if at_most > _UNUSUAL else "unusual"
@@ -103,7 +103,7 @@ def _compare(seen: list[ReportLife]) -> Iterator[Comparison]:
         f"Each stays with probability 1-f/2 = {stays:g}, so {PUBLISHED_KEPT} or fewer stay in "
         f"{at_most:.0%} of clients: {usual}.{off}",
     )
-    sent = [each.sent for each in seen]
+    sent = [life.sent for life in seen]
     off = _off(sent, q, math.sqrt(q * (1 - q) / (clients * h * stays)))
     yield Comparison(
         "Share of those bits that are 1 in S",

@@ -112,14 +112,14 @@ def _privacy() -> Comparison:
 
 def _shapes(runs: dict[int, list[NormalRun]]) -> Iterator[Comparison]:
     for size, words in zip(SIZES, WORDS, strict=True):
-        signal = [each.signal for each in runs[size]]
+        signal = [run.signal for run in runs[size]]
         mean = spread(signal).mean
         ours = WORDS[(mean >= EMERGES) + (mean >= CLOSE)]
-        noise = spread([each.rmse for each in runs[size]]).mean
+        noise = spread([run.rmse for run in runs[size]]).mean
         yield Comparison(
             f"{size:,} reports: the bell curve",
             f"“{words}”",
-            f"{mean_sd([100 * each for each in signal], '.1f', ' %')} of the variation is signal: "
+            f"{mean_sd([100 * part for part in signal], '.1f', ' %')} of the variation is signal: "
             f"{ours}",
             ours == words,
             f"A share is off by {100 * noise:.2g} points (root mean square); the curve is "
@@ -130,7 +130,7 @@ def _shapes(runs: dict[int, list[NormalRun]]) -> Iterator[Comparison]:
 
 def _tails(runs: dict[int, list[NormalRun]]) -> Comparison:
     size = SIZES[-1]
-    tail = [each.tail for each in runs[size]]
+    tail = [run.tail for run in runs[size]]
     formula = standard_error(PARAMS, size, hashes=1)
     found = spread(tail)
     return Comparison(
@@ -144,20 +144,20 @@ def _tails(runs: dict[int, list[NormalRun]]) -> Comparison:
 
 
 def _coverage(means: list[Estimate]) -> Comparison:
-    covered = [each.low_95 <= MEAN <= each.high_95 for each in means]
+    covered = [mean.low_95 <= MEAN <= mean.high_95 for mean in means]
     return Comparison(
         f"95 % interval of the mean at {SIZES[-1]:,} reports",
         "no figure",
         f"covers 50 in {sum(covered)} of {len(covered)} seeds; mean "
-        f"{mean_sd([each.value for each in means], '.2f')}",
+        f"{mean_sd([mean.value for mean in means], '.2f')}",
         extra(sum(covered) >= 0.9 * len(covered)),
-        f"The mean is known to ±{1.96 * spread([each.std_error for each in means]).mean:.1f}: "
+        f"The mean is known to ±{1.96 * spread([mean.std_error for mean in means]).mean:.1f}: "
         "numbers far from the mean are as noisy as near ones, and weigh more.",
     )
 
 
 def _smoothing(runs: dict[int, list[NormalRun]]) -> Comparison:
-    gains = {size: [each.rmse / each.rmse_smooth for each in found] for size, found in runs.items()}
+    gains = {size: [run.rmse / run.rmse_smooth for run in found] for size, found in runs.items()}
     shown = ", ".join(f"{spread(gain).mean:.1f}" for gain in gains.values())
     return Comparison(
         "Smoothing, if the shape may be assumed",
@@ -178,9 +178,9 @@ def _errors(runs: dict[int, list[NormalRun]]) -> Table:
     for size, found in runs.items():
         row: list[object] = [size, 100 * standard_error(PARAMS, size, hashes=1) / size]
         for column in ("rmse", "rmse_smooth"):
-            row += pair([100 * getattr(each, column) for each in found])
-        row += [*pair([each.distance for each in found]), *pair([each.signal for each in found])]
-        rows.append((*row, *pair([each.mean.value for each in found])))
+            row += pair([100 * getattr(run, column) for run in found])
+        row += [*pair([run.distance for run in found]), *pair([run.signal for run in found])]
+        rows.append((*row, *pair([run.mean.value for run in found])))
     names = ("error", "error when smoothed", "total variation", "signal share", "mean")
     columns = [f"{name}{part}" for name in names for part in ("", " (sd)")]
     return Table(

@@ -38,7 +38,7 @@ def one_seed(seed: int) -> dict[Cell, Simulated]:
 def run(seeds: int, progress: Progress) -> Outcome:
     """The exact curves, and the same from simulated clients."""
     runs = replicate(one_seed, seeds, progress, "posterior")
-    points = {cell: attack_point([each[cell] for each in runs]) for cell in runs[0]}
+    points = {cell: attack_point([run[cell] for run in runs]) for cell in runs[0]}
     return Outcome(
         comparisons=(
             _at_ten_percent(points["11", NAMED], seeds),
@@ -129,7 +129,7 @@ def _crossings() -> Table:
 
 def _figure(points: Points, seeds: int) -> Figure:
     colour = colours()
-    ink = dict(zip(PATTERNS.values(), (colour[each] for each in ("c3", "c1", "c2")), strict=True))
+    ink = dict(zip(PATTERNS.values(), (colour[name] for name in ("c3", "c1", "c2")), strict=True))
     dashes: dict[str, object] = {"v": [1, 0], "not v": [6, 4]}
     grid = np.linspace(0, 1, 101).tolist()
     lines = [

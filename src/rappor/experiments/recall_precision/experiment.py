@@ -81,6 +81,7 @@ def run(seeds: int, progress: Progress) -> Outcome:
             draw(
                 population().shares,
                 points["bonferroni"],
+                seeds,
                 "recall-precision",
                 "Four panels, Bonferroni-corrected",
                 "Bonferroni-corrected, as the text says",
@@ -88,6 +89,7 @@ def run(seeds: int, progress: Progress) -> Outcome:
             draw(
                 population().shares,
                 points["none"],
+                seeds,
                 "recall-precision-uncorrected",
                 "Four panels, without a correction",
                 "Each candidate tested at 5 %, without a correction",
@@ -194,18 +196,20 @@ def _no_direction(
 def _precision(runs: Runs) -> Comparison:
     strict, loose = (_averages(runs, _h, each, "precision") for each in CORRECTIONS)
     shown = [
-        "; ".join(f"h = {h}: {mean_sd(each[h], '.1f', ' %')}" for h in (2, 8))
+        "; ".join(f"h = {h}: {mean_sd(each[h], '.1f', ' %')}" for h in HASHES)
         for each in (strict, loose)
     ]
+    best = all(_above(strict[2], strict[h]) for h in HASHES if h != 2)
     return Comparison(
         "Precision with 2 hash functions",
         "best",
         f"Bonferroni {shown[0]}. Uncorrected {shown[1]}",
-        _above(loose[2], loose[8]) and not any(_above(strict[h], strict[2]) for h in (4, 8)),
-        "A family-wise level of 5 % lets one collection in twenty have any false string, so "
-        "precision is close to 1 for every setting. Differences show only if each candidate is "
-        "tested alone (second figure): the more true strings are found, the smaller is the share "
-        "of false ones.",
+        best,
+        "“Best” asks that 2 be above 1, 4 and 8 by more than noise, under the correction that the "
+        "paper names. A family-wise level of 5 % lets one collection in twenty have any false "
+        "string, so precision is close to 1 for every setting. Differences show only if each "
+        "candidate is tested alone (second figure): the more true strings are found, the smaller "
+        "is the share of false ones, and one hash function finds most.",
     )
 
 
@@ -214,7 +218,7 @@ def _table(points: dict[str, list[RecallPoint]]) -> Table:
         (*strict[:3], params_of(*strict[:3]).q, *strict[3:], *loose[3:])
         for strict, loose in zip(points["bonferroni"], points["none"], strict=True)
     )
-    columns = ("recall", "sd", "precision", "sd")
+    columns = ("recall", "sd of recall", "precision", "sd of precision")
     return Table(
         "recall-precision-points",
         "Every setting",

@@ -66,11 +66,11 @@ def _formula() -> float:
 
 
 def _errors(runs: Sequence[WindowsRun]) -> Comparison:
-    own = [float(each.error[each.detected].mean()) for each in runs if each.detected.any()]
+    own = [float(run.error[run.detected].mean()) for run in runs if run.detected.any()]
     printed = [
-        float((each.scale**0.5 * each.error[each.detected]).mean())
-        for each in runs
-        if each.detected.any()
+        float((run.scale**0.5 * run.error[run.detected]).mean())
+        for run in runs
+        if run.detected.any()
     ]
     ours, why = errors_in_words(own, printed, _formula())
     return Comparison(
@@ -84,9 +84,9 @@ def _errors(runs: Sequence[WindowsRun]) -> Comparison:
 
 
 def _number(runs: Sequence[WindowsRun]) -> Comparison:
-    found = [int(each.detected.sum()) for each in runs]
-    listed = [int(each.detected[: len(LISTED)].sum()) for each in runs]
-    false = [int(each.detected[PRESENT:].sum()) for each in runs]
+    found = [int(run.detected.sum()) for run in runs]
+    listed = [int(run.detected[: len(LISTED)].sum()) for run in runs]
+    false = [int(run.detected[PRESENT:].sum()) for run in runs]
     best = power(REPORTS * SHARES, _formula(), detection_level())
     sd = sd_found(best)
     return Comparison(
@@ -102,7 +102,7 @@ def _number(runs: Sequence[WindowsRun]) -> Comparison:
 
 
 def _range(runs: Sequence[WindowsRun]) -> Comparison:
-    shares = [each.estimate[each.detected] / REPORTS for each in runs if each.detected.any()]
+    shares = [run.estimate[run.detected] / REPORTS for run in runs if run.detected.any()]
     low = [100 * float(found.min()) for found in shares]
     high = [100 * float(found.max()) for found in shares]
     return Comparison(
@@ -118,9 +118,9 @@ def _range(runs: Sequence[WindowsRun]) -> Comparison:
 
 def _bad_apple(runs: Sequence[WindowsRun]) -> Comparison:
     row = TABLE_2[BAD]
-    estimates = [float(each.estimate[BAD]) for each in runs]
-    found = [bool(each.detected[BAD]) for each in runs]
-    covered = [each.low_95[BAD] <= each.truth[BAD] <= each.high_95[BAD] for each in runs]
+    estimates = [float(run.estimate[BAD]) for run in runs]
+    found = [bool(run.detected[BAD]) for run in runs]
+    covered = [run.low_95[BAD] <= run.truth[BAD] <= run.high_95[BAD] for run in runs]
     return Comparison(
         f"{row.process}",
         f"{row.estimate} reports, {100 * row.estimate / REPORTS:.1f} %",
@@ -168,14 +168,14 @@ def _p_values() -> Comparison:
 def _table_2(runs: Sequence[WindowsRun]) -> Table:
     rows = []
     for at, row in enumerate(TABLE_2):
-        estimate = spread([float(each.estimate[at]) for each in runs])
-        error = spread([float(each.error[at]) for each in runs]).mean
+        estimate = spread([float(run.estimate[at]) for run in runs])
+        error = spread([float(run.error[at]) for run in runs]).mean
         rows.append(
             (
                 *(row.process, row.estimate, row.stdev, f"{row.p_value:.2E}"),
                 *(f"{row.proportion:.2f}", round(estimate.mean), round(estimate.sd), round(error)),
                 f"{100 * estimate.mean / REPORTS:.2f} %",
-                f"{np.mean([each.detected[at] for each in runs]):.2f}",
+                f"{np.mean([run.detected[at] for run in runs]):.2f}",
             )
         )
     return Table(
@@ -198,13 +198,13 @@ def _repeats(runs: Sequence[WindowsRun], repeated: Sequence[WindowsRun]) -> Tabl
         ("different names each time (the paper's)", runs, 1.0),
         (f"the same name {EACH} times", repeated, design_effect(PARAMS, reports_per_client=EACH)),
     ):
-        chi2 = spread([each.chi2_dof for each in found])
+        chi2 = spread([run.chi2_dof for run in found])
         rows.append(
             (
                 *(what, f"{effect:.2f}", f"{chi2.mean:.2f} ± {chi2.sd:.2f}"),
-                f"{100 * np.mean([each.covered for each in found]):.1f} %",
-                f"{100 * np.mean([each.widened for each in found]):.1f} %",
-                f"{np.mean([each.any_false for each in found]):.2f}",
+                f"{100 * np.mean([run.covered for run in found]):.1f} %",
+                f"{100 * np.mean([run.widened for run in found]):.1f} %",
+                f"{np.mean([run.any_false for run in found]):.2f}",
             )
         )
     return Table(
@@ -221,7 +221,7 @@ def _repeats(runs: Sequence[WindowsRun], repeated: Sequence[WindowsRun]) -> Tabl
 
 
 def _words(runs: Sequence[WindowsRun], repeated: Sequence[WindowsRun]) -> tuple[str, ...]:
-    chi2 = [float(np.mean([each.chi2_dof for each in found])) for found in (runs, repeated)]
+    chi2 = [float(np.mean([run.chi2_dof for run in found])) for found in (runs, repeated)]
     effect = design_effect(PARAMS, reports_per_client=EACH)
     return (
         f"A machine sends about {EACH} reports, so do {REPORTS:,} reports of {MACHINES:,} machines "

@@ -25,7 +25,7 @@ def estimates(runs: Sequence[WindowsRun]) -> Figure:
     """Each name's published estimate with its interval, and the spread of ours."""
     values: list[Spec] = []
     for at, row in enumerate(TABLE_2):
-        ours = spread([float(each.estimate[at]) for each in runs])
+        ours = spread([float(run.estimate[at]) for run in runs])
         for whose, middle, sd in (
             (_PUBLISHED, row.estimate, row.stdev),
             (_OURS, ours.mean, ours.sd),
@@ -96,9 +96,9 @@ def estimates(runs: Sequence[WindowsRun]) -> Figure:
 def detection(runs: Sequence[WindowsRun], level: float, expected: float) -> Figure:
     """How often a name is detected, against its true share: the best test and the stand-in."""
     error = standard_error(PARAMS, REPORTS)
-    half, most = (100 * count_for(each, error, level) / REPORTS for each in (0.5, 0.8))
+    half, most = (100 * count_for(power, error, level) / REPORTS for power in (0.5, 0.8))
     chance = 100 * float(power([REPORTS * expected], error, level)[0])
-    hits = np.mean([each.detected[:_SHOWN] for each in runs], axis=0)
+    hits = np.mean([run.detected[:_SHOWN] for run in runs], axis=0)
     spec = detection_chart(
         "Chance that a process is detected",
         "Line: the best possible test at a false discovery rate of 5 %. Dots: the "

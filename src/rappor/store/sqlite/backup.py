@@ -9,29 +9,33 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from rappor.errors import StoreError
+from rappor.errors import StoreBusy, StoreError
 from rappor.store.sqlite import commits, integrity, schema
-from rappor.store.sqlite.connection import connect, translating
+from rappor.store.sqlite.connection import FAILURES, connect, translated, translating
 from rappor.store.sqlite.session import sync_file, sync_folder
 from rappor.store.sqlite.store_lock import StoreLock
+
+_PIECE = 2**20  # bytes
 
 
 def backup(source: Path, target: Path) -> None:
     """Copy a store, which may be in use, to one file; replace an older backup of that name."""
     check_target(source, target)
     with _new_file_for(target) as copy:
+        with translating(source):
+            reader = connect(source, True)
         with (
-            translating(source),
-            closing(connect(source, True)) as reader,
+            translating(target),
+            closing(reader),
             closing(sqlite3.connect(copy, isolation_level=None)) as writer,
         ):
-            reader.backup(writer)  # in one step: a snapshot, even if others write
+            _copy_pages(reader, writer, source)
             commits.finish(writer)  # nobody writes to a copy
             writer.execute("PRAGMA journal_mode=DELETE").fetchone()  # one file without a log
-        verify(copy)
+        verify(copy, target)
         sync_file(copy)
         os.replace(copy, target)
     sync_folder(target.parent)
@@ -43,16 +47,20 @@ def restore(source: Path, target: Path) -> None:
     Raises:
         StoreError: there is a store, or the backup is damaged; nothing is changed then.
     """
-    if not source.is_file():
-        raise StoreError(f"{source}: there is no backup")
+    if source.is_dir():
+        raise StoreError(f"{source}: this is a folder; name the file that `rappor backup` wrote")
+    if not source.exists():
+        raise StoreError(f"{source}: there is no backup; check the path")
     for name in (target, *(Path(f"{target}{end}") for end in ("-wal", "-shm", "-journal"))):
         if name.exists():
-            raise StoreError(f"{name} exists already: a backup is not restored over a store")
+            raise StoreError(
+                f"{name} exists already: a backup is not restored over a store; move it away first"
+            )
     _check_not_open(target)
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _new_file_for(target) as copy:
-        shutil.copyfile(source, copy)
-        verify(copy)
+    with folder_of(target), _new_file_for(target) as copy:
+        with source.open("rb") as data, copy.open("wb") as written:
+            shutil.copyfileobj(data, written, _PIECE)  # unlike copyfile, whose errors name `source`
+        verify(copy, source)
         sync_file(copy)
         Path(f"{target}{commits.ENDING}").unlink(missing_ok=True)  # of an earlier store
         try:
@@ -87,14 +95,25 @@ def _check_not_open(target: Path) -> None:
     lock = StoreLock(file, read_only=False)
     try:
         if lock.works and not lock.alone():
-            raise StoreError(f"{target}: a process still has the former store open; stop it first")
+            raise StoreBusy(f"{target}: a process still has the former store open; stop it first")
     finally:
         lock.close()
 
 
-def verify(copy: Path) -> None:
-    """StoreError unless a copy is complete and undamaged."""
-    with translating(copy), closing(connect(copy, True)) as connection:
+def _copy_pages(reader: sqlite3.Connection, writer: sqlite3.Connection, source: Path) -> None:
+    """Copy in one step: a snapshot, even if others write. Damage names the store, not the copy."""
+    try:
+        reader.backup(writer)
+    except FAILURES as error:
+        code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_BUSY):
+            raise translated(error, source) from error
+        raise
+
+
+def verify(copy: Path, name: Path) -> None:
+    """StoreError unless a copy is complete and undamaged; the error calls it by this name."""
+    with translating(name), closing(connect(copy, True)) as connection:
         version = schema.version_of(connection)
         if version == len(schema.MIGRATIONS):
             wrong = integrity.problems(connection)
@@ -102,18 +121,41 @@ def verify(copy: Path) -> None:
             wrong = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
             wrong = [line for line in wrong if line != "ok"]
             if not 0 < version < len(schema.MIGRATIONS):
-                wrong.append(f"schema {version} is not known to this rappor")
+                what = f"schema {version} is not known to this rappor" if version else "no store"
+                wrong.append(what)
     if wrong:
-        raise StoreError(f"{copy.name}: damaged, not a complete copy: {wrong[0]}")
+        raise StoreError(f"{name}: damaged, not a complete copy: {wrong[0]}")
+
+
+@contextmanager
+def folder_of(target: Path) -> Iterator[None]:
+    """Make the folder; remove it again if nothing can be put into it."""
+    new = [folder for folder in target.parents if not folder.exists()]
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # it is not empty: not only we use it
+            for folder in new:
+                folder.rmdir()
+        raise
 
 
 @contextmanager
 def _new_file_for(target: Path) -> Iterator[Path]:
-    """A new file for its owner only; it is deleted at the end unless it was renamed."""
+    """A new file for its owner only; it is deleted at the end unless it was renamed.
+
+    An error of the system names the target: the new file's name means nothing to users.
+    """
     copy = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         yield copy
+    except OSError as error:
+        if error.filename in (None, str(copy)):
+            error.filename, error.filename2 = str(target), None
+        raise
     finally:
         for end in ("", "-wal", "-shm", "-journal"):
-            Path(f"{copy}{end}").unlink(missing_ok=True)
+            with suppress(OSError):  # a read-only disk refuses even this
+                Path(f"{copy}{end}").unlink(missing_ok=True)

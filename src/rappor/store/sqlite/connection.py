@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from rappor.errors import StoreBroken, StoreBusy, StoreError, StoreFull
+from rappor.errors import StoreBroken, StoreBusy, StoreError, StoreFull, StoreRefused
 
 APPLICATION_ID = 0x52505231  # "RPR1"
 BUSY_MS = 10_000
@@ -125,13 +125,15 @@ def translated(error: Exception, path: Path) -> StoreError:
         case sqlite3.SQLITE_IOERR:
             return StoreBroken(f"{path}: the disk failed ({error})")
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            return StoreError(f"{path}: damaged, or not a store ({error})")
+            return StoreError(f"{path}: damaged, or not a store ({error}); restore a backup")
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreBusy(f"{path}: another process has been writing for too long")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
-            return StoreError(f"{path}: cannot be opened or written ({error})")
+            return StoreRefused(
+                f"{path}: cannot be opened or written ({error}); check the folder's permissions"
+            )
         case _:
-            return StoreError(f"{path}: damaged, or not a store ({error})")
+            return StoreError(f"{path}: damaged, or not a store ({error}); restore a backup")
 
 
 @contextmanager

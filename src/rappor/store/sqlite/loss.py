@@ -97,7 +97,7 @@ def _commits(path: Path) -> tuple[commits.CommitRow | None, bytes | None]:
     if not _size(path):
         return None, None
     beside = [Path(f"{path}{end}") for end in ("-wal", "-shm")]
-    missing = [each for each in beside if not each.exists()]
+    missing = [file for file in beside if not file.exists()]
     try:
         with translating(path), closing(connect(path, True, mode="ro")) as connection:
             if schema.version_of(connection) < schema.COUNTS_COMMITS:

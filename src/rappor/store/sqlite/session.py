@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rappor.errors import StoreBroken, StoreError
+from rappor.errors import StoreBroken, StoreError, StoreRefused
 from rappor.store.sqlite import commits, loss, schema
 from rappor.store.sqlite.connection import (
     BUSY_MS,
@@ -188,7 +188,7 @@ class Session:
             yield
         except FAILURES as error:
             ours = translated(error, self.path)
-            if type(ours) is StoreError and _is_unwritable(error):
+            if isinstance(ours, StoreRefused):
                 ours = StoreBroken(f"{self.path}: can no longer be written ({error})")
             if isinstance(ours, StoreBroken):
                 self._broken = str(ours)
@@ -253,12 +253,6 @@ class Session:
         if self._record is not None:
             self._record.close()
         self._lock.close()
-
-
-def _is_unwritable(error: Exception) -> bool:
-    """Whether SQLite says that the file cannot be written any more."""
-    code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-    return code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -1,11 +1,16 @@
-"""Reach: the smallest share that a number of reports can show, and whether that is of use."""
+"""Reach: the smallest share that a number of reports can show, and whether that is of use.
+
+Also which period is shown by default: `default_period`, for commands, Python, pages and the demo.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from rappor.collection import Collection
+from rappor.params import Params
 from rappor.planning.power import detector
 from rappor.privacy import critical_value
 
@@ -13,6 +18,7 @@ WANTED = 0.01  # the share that messages name as a goal
 USEFUL = 0.05  # reports that cannot show this share are decoded on request only
 MAX_USEFUL = 0.125  # the most that `useful` can be, for collections with few declared values
 NOUNS = {"string": "strings", "category": "categories", "ordinal": "ranges"}
+ALPHA = 0.05  # the error rate at which the default period is chosen
 _MAX_ALPHA = 0.49  # a single candidate has no critical value above it
 
 
@@ -73,6 +79,61 @@ def reach_of(
         useful = max(USEFUL, min(MAX_USEFUL, 0.5 / max(candidates, 1)))
     # The smallest share falls with the square root of the number of reports.
     return ReportReach(reports, smallest, reports * (smallest / WANTED) ** 2, useful)
+
+
+class DefaultPeriod(NamedTuple):
+    """The period that is shown if none is asked for.
+
+    Attributes:
+        period: the latest with enough reports; the latest of all if none has enough.
+        enough: whether it has enough reports.
+    """
+
+    period: str
+    enough: bool
+
+
+def default_period(
+    collection: Collection, counted: Iterable[tuple[str, int]], candidates: int
+) -> DefaultPeriod | None:
+    """The latest period with enough reports; the latest of all if none has; None without reports.
+
+    Enough is what `ReportReach.too_few` says, over all dimensions and at an error rate of 5 %, so
+    that the choice of a country or of another error rate does not move to another period.
+
+    Args:
+        collection: the collection, in the version that is shown.
+        counted: its stored periods, each with the number of its reports, in any order.
+        candidates: how many strings, categories or ranges are tested.
+
+    >>> from rappor import Params
+    >>> paper = Collection("homepage", 1, Params(128, 2, 64, 0.5, 0.5, 0.75))
+    >>> days = [("2026-11-15", 10**6), ("2026-11-16", 10**6), ("2026-11-17", 2_000)]
+    >>> default_period(paper, days, 200)
+    DefaultPeriod(period='2026-11-16', enough=True)
+    >>> default_period(paper, days[2:], 200)
+    DefaultPeriod(period='2026-11-17', enough=False)
+    """
+    newest_first = sorted(((period, n) for period, n in counted if n > 0), reverse=True)
+    too_few: dict[Params, int] = {}  # fewer reports than these are too few as well
+    for period, reports in newest_first:
+        params = collection.params_for(period)
+        if reports > too_few.get(params, 0):
+            if not reach_of(collection, period, reports, candidates, ALPHA).too_few:
+                return DefaultPeriod(period, True)
+            too_few[params] = reports
+    return DefaultPeriod(newest_first[0][0], False) if newest_first else None
+
+
+def values_tested(collection: Collection, candidates: int) -> int:
+    """How many values a decode tests: the given number for strings, else the declared ones."""
+    if collection.kind == "string":
+        return candidates
+    if collection.categories is not None:
+        return len(collection.categories)
+    if collection.ranges is not None:
+        return len(collection.ranges.labels)
+    return collection.params.k
 
 
 def about(number: float) -> str:

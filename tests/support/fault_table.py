@@ -1,0 +1,335 @@
+"""Every verb of the command with every file that it reads or writes, for tests of what goes wrong.
+
+The parsers say which verbs and which arguments there are: `leaves` and `file_arguments` read them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from rappor.cli.main import build_parser, main
+
+Role = Literal["input", "input folder", "output", "output folder"]
+
+_METAVARS = {"FILE", "DIR", "REPORTS", "OLD", "NEW", "FILE|FOLDER", "SHAPE|FILE"}
+_ABOUT_FILES = re.compile(r"\b(file|folder|directory)\b")
+_NOT_FILES = {("import", "dimension")}  # "a dimension of all reports in the file"
+
+
+def leaves(
+    parser: argparse.ArgumentParser | None = None, words: tuple[str, ...] = ()
+) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Every verb, or verb and action, with its parser."""
+    parser = parser or build_parser()
+    actions = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    if not actions:
+        yield " ".join(words), parser
+    for action in actions:
+        for name, child in action.choices.items():
+            yield from leaves(child, (*words, name))
+
+
+def file_arguments(verb: str, parser: argparse.ArgumentParser) -> set[str]:
+    """The arguments of a verb that name files, by their metavar or their help."""
+    taking = [action for action in parser._actions if action.nargs != 0]
+    names = {
+        action.dest
+        for action in taking
+        if action.metavar in _METAVARS or _ABOUT_FILES.search(action.help or "")
+    }
+    return {name for name in names if (verb, name) not in _NOT_FILES}
+
+
+@dataclass(frozen=True)
+class FileArgument:
+    """A file or folder of a command.
+
+    Attributes:
+        role: what the command does with it.
+        good: its usual name, in the folder of inputs or of outputs.
+        form: the words of the command, if they are not those of the row.
+        unlike: faults that are none for this file, such as a binary secret.
+    """
+
+    role: Role
+    good: str
+    form: str = ""
+    unlike: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class FaultRow:
+    """A verb: a command that works, and its files.
+
+    Attributes:
+        words: the command; {name} stands for a file argument.
+        files: by the parser's name of the argument.
+        serves: whether it would go on until it is stopped.
+        prints: whether it prints a result; False if it takes long, or prints nothing.
+    """
+
+    words: str
+    files: Mapping[str, FileArgument] = field(default_factory=dict)
+    serves: bool = False
+    prints: bool = True
+
+
+def _in(good: str, form: str = "", *unlike: str) -> FileArgument:
+    return FileArgument("input", good, form, frozenset(unlike))
+
+
+def _folder(good: str, form: str = "", *unlike: str) -> FileArgument:
+    return FileArgument("input folder", good, form, frozenset(unlike))
+
+
+def _out(good: str, form: str = "") -> FileArgument:
+    return FileArgument("output", good, form)
+
+
+_PARAMS = _in("params.csv")
+_DATA = _folder("data")
+_COLLECTIONS = _folder("collections", "", "empty")
+_PAGES = _folder("data", "", "empty")  # the dashboard can start before the collector
+_NEW_DATA = FileArgument("output folder", "new-data")
+_CHECK = "--candidates {candidates}"
+_DECODE = "decode --params {params} --counts {counts}"
+_STORED = "decode homepage --data {data} --candidates {candidates} --period 2026-11-16"
+_SERVE = "--data {data} --collections {collections} --port 0"
+_TLS = f"{_SERVE} --tls-cert {{tls_cert}} --tls-key {{tls_key}}"
+_SERVICE = {
+    "data": _NEW_DATA,
+    "collections": _COLLECTIONS,
+    "tls_cert": _in("cert.pem", f"VERB {_TLS}"),
+    "tls_key": _in("key.pem", f"VERB {_TLS}"),
+    "keys": _in("keys.json", f"VERB {_SERVE} --keys {{keys}}"),
+}
+
+ROWS: dict[str, FaultRow] = {
+    "privacy": FaultRow("privacy --params {params}", {"params": _PARAMS}),
+    "plan": FaultRow(
+        "plan --epsilon-one 1 --reports 1e6 --candidates 4 --check 0 --plot {plot}",
+        {
+            "population": _in(
+                "population.csv",
+                "plan --epsilon-one 1 --reports 1e6 --candidates 4 --check 0 "
+                "--population {population}",
+            ),
+            "plot": _out("plan.json"),
+        },
+    ),
+    "explain": FaultRow(
+        "explain value --params {params} --secret-file {secret_file}",
+        {"params": _PARAMS, "secret_file": _in("secret", "", "binary")},
+    ),
+    "encode": FaultRow(
+        "encode value --params {params} --secret-file {secret_file}",
+        {"params": _PARAMS, "secret_file": _in("secret", "", "binary")},
+    ),
+    "aggregate": FaultRow(
+        "aggregate {reports} --params {params} --output {output} --json",
+        {"reports": _in("reports.csv"), "params": _PARAMS, "output": _out("counts.csv")},
+    ),
+    "candidates": FaultRow(
+        "candidates {file} --params {params} --output {output} --json",
+        {"file": _in("candidates.txt"), "params": _PARAMS, "output": _out("map.csv")},
+    ),
+    "decode": FaultRow(
+        f"{_DECODE} {_CHECK} --output {{output}} --json",
+        {
+            "params": _PARAMS,
+            "counts": _in("counts.csv"),
+            "candidates": _in("candidates.txt"),
+            "map": _in("map.csv", f"{_DECODE} --map {{map}}"),
+            "truth": _in("truth.csv", f"{_DECODE} {_CHECK} --truth {{truth}}"),
+            "output": _out("results.csv"),
+            "plot": _out("results.json", f"{_DECODE} {_CHECK} --plot {{plot}}"),
+            "data": _folder("data", _STORED),
+        },
+    ),
+    "simulate": FaultRow(
+        "simulate --reports 100 --params {params} --population {population} --output {output}",
+        {
+            "params": _PARAMS,
+            "population": _in("population.csv"),
+            "output": FileArgument("output folder", "simulated"),
+        },
+    ),
+    "attack": FaultRow(
+        "attack window --params {params} --trials 10 --reports 2", {"params": _PARAMS}
+    ),
+    "reproduce": FaultRow(
+        "reproduce life-of-a-report --seeds 2 --output {output}",
+        {"output": FileArgument("output folder", "paper")},
+        prints=False,
+    ),
+    "collection new": FaultRow(
+        "collection new theme --params {params} --output {output} --json",
+        {
+            "output": _out("theme.toml"),
+            "params": _PARAMS,
+            "plan": _in("plan.json", "collection new theme --plan {plan}"),
+        },
+    ),
+    # A definition that is no definition is a finding of lint: exit code 1, like all its findings.
+    "collection lint": FaultRow(
+        "collection lint {paths}", {"paths": _in("homepage.toml", "", "empty", "binary")}
+    ),
+    "collection diff": FaultRow(
+        "collection diff {old} {new}",
+        {"old": _in("homepage.toml"), "new": _in("homepage.toml")},
+    ),
+    "collection show": FaultRow("collection show {file}", {"file": _in("homepage.toml")}),
+    # Damaged files are what this verb shows, and the dashboard shows them on its pages.
+    "client inspect": FaultRow(
+        "client inspect {directory}", {"directory": _folder("client", "", "binary")}
+    ),
+    "collect": FaultRow(f"collect {_SERVE}", _SERVICE, serves=True),
+    "serve": FaultRow(f"serve {_SERVE} --no-dashboard", _SERVICE, serves=True),
+    "dashboard": FaultRow(
+        "dashboard --data {data} --collections {collections} --port 0",
+        {
+            "data": _folder("data", "", "empty", "binary"),
+            "collections": _folder("collections", "", "empty", "binary"),
+        },
+        serves=True,
+    ),
+    "access new": FaultRow("access new ada --role viewer --data {data}", {"data": _PAGES}),
+    "access link": FaultRow("access link bob --role viewer --data {data}", {"data": _PAGES}),
+    "access revoke": FaultRow("access revoke bob --data {data} --json", {"data": _PAGES}),
+    "access list": FaultRow("access list --data {data} --json", {"data": _PAGES}),
+    "status": FaultRow("status --data {data}", {"data": _DATA}),
+    "import": FaultRow(
+        "import {reports} --data {data} --collection homepage --collections {collections}",
+        {
+            "reports": _in("reports.csv"),
+            "data": _folder(
+                "data", "import {reports} --data {data} --collection homepage", "empty collection"
+            ),
+            "collections": _COLLECTIONS,
+        },
+    ),
+    "export": FaultRow(
+        "export homepage --data {data} --output {output} --json",
+        {"data": _DATA, "output": _out("counts.csv")},
+    ),
+    "retain": FaultRow(
+        "retain --data {data} --collections {collections}",
+        {"data": _DATA, "collections": _COLLECTIONS},
+    ),
+    "backup": FaultRow(
+        "backup --data {data} --output {output} --json",
+        {"data": _DATA, "output": _out("store.backup")},
+    ),
+    "restore": FaultRow(
+        "restore {backup} --data {data} --json", {"backup": _in("store.backup"), "data": _NEW_DATA}
+    ),
+    "demo": FaultRow(
+        "demo --reports 1000 --no-serve --keep {keep}",
+        {"keep": FileArgument("output folder", "demo")},
+        prints=False,
+    ),
+    "completion": FaultRow("completion bash"),
+}
+
+
+def command(verb: str, argument: str | None, place: Path, new: Path, bad: Path | str) -> list[str]:
+    """The words of a verb's command with good files, except that one argument is `bad`.
+
+    Args:
+        verb: a key of `ROWS`.
+        argument: the argument that is wrong; None for a command that works.
+        place: the folder of inputs.
+        new: the folder of outputs.
+        bad: what the argument is.
+    """
+    row = ROWS[verb]
+    form = (row.files[argument].form if argument else "") or row.words
+    files = {
+        name: str((place if file.role.startswith("input") else new) / file.good)
+        for name, file in row.files.items()
+    }
+    if argument is not None:
+        files[argument] = str(bad)
+    return [word.format(**files) for word in form.replace("VERB", verb).split()]
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run(words: list[str], stdout: io.TextIOBase | None = None) -> Ended:
+    """Run the command in this process."""
+    out = stdout or io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    err = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            code = main(words)
+        except SystemExit as end:
+            code = int(end.code or 0)
+    printed = ""
+    if stdout is None:
+        out.seek(0)
+        printed = out.read()
+    return Ended(code, printed, err.getvalue())
+
+
+READERS = {"decode", "status", "client inspect"}  # of folders, which need not write to them
+BINARY = bytes(range(256)) * 8
+
+
+def make_fault(fault: str, verb: str, file: FileArgument, folder: Path) -> Path:
+    """Put a faulty file or folder into a folder, and return its name."""
+    target = folder / f"wrong-{Path(file.good).name}"
+    match file.role, fault:
+        case ("input", "empty"):
+            target.touch()
+        case ("input", "binary"):
+            target.write_bytes(BINARY)
+        case (_, "directory") | ("input folder", "empty"):
+            target.mkdir()
+        case ("input folder" | "output folder", "a file"):
+            target.write_text("a file\n")
+        case ("input folder", "binary"):
+            target.mkdir()
+            name = {"collections": "a.toml"}.get(file.good, "store.sqlite")
+            name = "dashboard.sqlite" if verb.startswith("access") or verb == "dashboard" else name
+            name = "secret" if verb == "client inspect" else name
+            (target / name).write_bytes(BINARY)
+        case ("output", "no folder"):
+            return folder / "nowhere" / file.good
+        case ("output" | "output folder", "below a file"):
+            (folder / "wrong").write_text("a file\n")
+            return folder / "wrong" / file.good
+        case ("output", "exists"):
+            target.write_text("a file of before\n")
+    return target
+
+
+FAULTS: dict[Role, tuple[str, ...]] = {
+    "input": ("missing", "empty", "binary", "directory"),
+    "input folder": ("missing", "a file", "empty", "binary"),
+    "output": ("no folder", "directory", "below a file"),
+    "output folder": ("a file", "below a file"),
+}
+
+
+def cases() -> Iterator[tuple[str, str, str]]:
+    """Every verb, each of its file arguments, each fault of it that needs no special disk."""
+    for verb, parser in leaves():
+        for argument, file in ROWS[verb].files.items():
+            for fault in FAULTS[file.role]:
+                if fault not in file.unlike:
+                    yield verb, argument, fault
+            if file.role == "output" and "--force" in parser._option_string_actions:
+                yield verb, argument, "exists"

@@ -1,0 +1,261 @@
+"""rappor.open: one default view for Python, commands, pages and the demo; new minus old."""
+
+import contextlib
+import datetime
+import io
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rappor
+from rappor.cli.main import main
+from rappor.collection import Collection
+from rappor.dashboard.auth.roles import Role
+from rappor.dashboard.catalogue import Catalogue
+from rappor.demo import definitions
+from rappor.demo.population import HIJACKER, candidates
+from rappor.demo.results import decode_and_compare
+from rappor.demo.truth import HeldValue, Truth
+from rappor.errors import DecodeError, ParamsError
+from rappor.simulate import counts as simulated_counts
+from rappor.store import CellKey, Store, open_store
+from rappor.store.released import STEP, ReleasedCounts
+from rappor.workspace import Workspace
+from support.dashboard import TODAY, Sample, folds
+from support.dashboard_context import Browser, made_context
+from support.waiting import wait_for
+
+LISTED = candidates()
+DAYS = [str(TODAY - datetime.timedelta(days=back)) for back in (2, 1, 0)]
+SHARES: dict[str, dict[str, float]] = {
+    "homepage": {HIJACKER: 0.2, LISTED[0]: 0.5, LISTED[1]: 0.3},
+    "theme": {"light": 0.5, "dark": 0.3, "as the system": 0.2},
+}
+
+
+def sizes(name: str, day: str) -> dict[str, int]:
+    """Reports by country: today has too few."""
+    if day == DAYS[-1]:
+        return {"NZ": 900, "AU": 700}
+    return {"NZ": 40_000, "AU": 60_000} if name == "homepage" else {"NZ": 20_000, "AU": 20_000}
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    """The demo's collections, with enough reports on all days but today."""
+    made = Sample(tmp_path_factory.mktemp("workspace"))
+    for collection in definitions.definitions(100_000, TODAY):
+        made.define(collection)
+        shares = SHARES.get(collection.name)
+        if shares is None and collection.ranges is not None:
+            shares = dict.fromkeys(collection.ranges.labels, 1.0)
+        for place, day in enumerate(DAYS):
+            for number, (country, reports) in enumerate(sizes(collection.name, day).items()):
+                pairs = [("country", country)]
+                seed = 10 * place + number
+                made.add(collection, day, shares or {}, reports, pairs, seed=seed)
+    made.store()
+    made.candidates("homepage", LISTED)
+    return made
+
+
+@pytest.fixture(scope="module")
+def data(sample: Sample) -> Workspace:
+    return rappor.open(sample.data)
+
+
+def said(*arguments: object) -> Any:
+    """What the command prints, as JSON."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        assert main([*map(str, arguments), "--json"]) == 0
+    return json.loads(printed.getvalue())
+
+
+def page(sample: Sample, folder: Path, address: str) -> Any:
+    """What a page shows, as JSON."""
+    with made_context(folder, sample=sample) as context:
+        browser = Browser(context)
+        browser.log_in(Role.ANALYST)
+        shown = browser.get(f"/collections/{address}")
+        assert shown.status_code == 200, shown.text
+        wait_for(lambda: all(job.over for job in context.jobs.all()))
+        path, question, query = address.partition("?")
+        return json.loads(browser.get(f"/collections/{path}.json{question}{query}").text)
+
+
+@pytest.mark.slow
+def test_command_python_page_and_demo_show_the_same_periods_and_numbers(
+    sample: Sample, data: Workspace, tmp_path: Path
+) -> None:
+    listed = sample.definitions / "homepage.candidates.txt"
+    command = said("decode", "homepage", "--data", sample.data, "--candidates", listed, "--all")
+    python = data.decode("homepage", LISTED)
+    shown = page(sample, tmp_path, "homepage")
+    truth = Truth()
+    for name in ("homepage", "theme", "start-time"):
+        truth.add(HeldValue(name, DAYS[1], "NZ", HIJACKER))
+    demo = decode_and_compare(sample.data, truth)
+    assert command["periods"] == shown["periods"] == [demo.period] == [DAYS[1]]
+    assert python.notes[0] == (
+        f"homepage v1, {DAYS[1]}: of 3 periods, the latest with enough reports"
+    )
+    assert python.reports == command["reports"] == shown["reports"] == demo.homepages.reports
+    assert command["rows"] == shown["rows"]
+    numbers = [(row.string, row.estimate, row.p_value) for row in python.rows]
+    assert numbers == [(row["string"], row["estimate"], row["p_value"]) for row in shown["rows"]]
+    assert numbers == [(row.string, row.estimate, row.p_value) for row in demo.homepages.rows]
+    assert python.checks == demo.homepages.checks
+
+
+def test_reports_that_pages_do_not_show_yet_are_not_decoded_by_a_command_either(
+    sample: Sample, tmp_path: Path
+) -> None:
+    folder = Sample(tmp_path / "s")
+    collection = Collection.read(sample.definitions / "theme-1.toml")
+    folder.define(collection)
+    folder.add(collection, DAYS[2], SHARES["theme"], 20_000, [("country", "NZ")])
+    folder.store()
+    before = page(folder, tmp_path / "c", "theme")  # a page releases what there is
+    folder.define(collection)
+    folder.add(collection, DAYS[2], SHARES["theme"], STEP - 1, [("country", "NZ")])
+    folder.add(collection, DAYS[2], SHARES["theme"], STEP - 1, [("country", "AU")])
+    folder.store()
+    command = said("decode", "theme", "--data", folder.data)
+    assert command["reports"] == before["reports"] == 20_000
+    assert command["rows"] == before["rows"] == page(folder, tmp_path / "d", "theme")["rows"]
+    assert "98 reports are not shown yet" in command["notes"][1]
+    folder.define(collection)
+    folder.add(collection, DAYS[2], SHARES["theme"], 1, [("country", "NZ")])
+    folder.store()
+    command = said("decode", "theme", "--data", folder.data)
+    assert command["reports"] == 20_000 + STEP
+    assert Catalogue(folder.data).reports("theme", 1) == 20_000 + STEP
+
+
+def test_reports_too_few_for_any_page_are_decoded_with_a_note(tmp_path: Path) -> None:
+    folder = Sample(tmp_path)
+    collection = replace(definitions.definitions(1000, TODAY)[1], dimensions={})
+    folder.define(collection)
+    folder.add(collection, DAYS[2], SHARES["theme"], 30)
+    folder.store()
+    found = rappor.open(folder.data).decode("theme")
+    assert found.reports == 30
+    assert found.notes[0].endswith("of 1 period, the latest though none has enough reports")
+    assert "pages show an open period from 50 reports" in found.notes[1]
+
+
+def test_a_page_says_why_it_does_not_show_the_newest_period(sample: Sample, tmp_path: Path) -> None:
+    said = f"{DAYS[1]} is the latest period with enough reports. {DAYS[2]} has too few so far."
+    with made_context(tmp_path, sample=sample) as context:
+        browser = Browser(context)
+        browser.log_in(Role.ANALYST)
+        shown = browser.get("/collections/theme").text
+        assert said in shown
+        assert f'data-usual="{DAYS[1]}"' in shown
+        assert said not in browser.get(f"/collections/theme?to={DAYS[0]}").text
+        newest = browser.get(f"/collections/theme?to={DAYS[2]}").text
+        assert "1,600 so far" in newest
+        assert said not in newest
+        compared = browser.get(f"/collections/theme?to={DAYS[0]}&vs={DAYS[1]}")
+        wait_for(lambda: all(job.over for job in context.jobs.all()))
+        compared = browser.get(f"/collections/theme?to={DAYS[0]}&vs={DAYS[1]}")
+        assert f"Differences are {DAYS[1]} minus {DAYS[0]}" in compared.text
+
+
+def test_a_sum_is_asked_for(data: Workspace) -> None:
+    every, part = (
+        data.view("homepage", period=period) for period in ("all", f"{DAYS[0]}..{DAYS[1]}")
+    )
+    assert every.periods == tuple(DAYS)
+    assert every.words.endswith("3 periods added up")
+    assert part.periods == (DAYS[0], DAYS[1])
+    assert part.reports == 200_000
+    nz = data.view("homepage", dimensions={"country": "NZ"})
+    assert (nz.periods, nz.reports, nz.where) == ((DAYS[1],), 40_000, f"{DAYS[1]}, country NZ")
+
+
+def test_the_newest_version_with_reports_is_shown(tmp_path: Path) -> None:
+    folder = Sample(tmp_path)
+    first = replace(definitions.definitions(1000, TODAY)[1], dimensions={})
+    folder.define(first)
+    folder.define(replace(first, version=2))
+    folder.add(first, DAYS[2], SHARES["theme"], 5_000)
+    folder.store()
+    opened = rappor.open(folder.data)
+    assert opened.view("theme").collection.version == 1
+    with pytest.raises(DecodeError, match="theme v2: it has no reports yet"):
+        opened.view("theme", version=2)
+    assert [collection.version for collection in opened.collections()] == [2]
+
+
+def test_a_difference_is_new_minus_old_whichever_is_named_first(data: Workspace) -> None:
+    forward = data.compare("theme", period=DAYS[1], against=DAYS[0])
+    backward = data.compare("theme", period=DAYS[0], against=DAYS[1])
+    assert forward.names == backward.names == (DAYS[1], DAYS[0])
+    assert list(forward.rows) == list(backward.rows)
+    views = [data.view("theme", period=day).counts[0] for day in (DAYS[1], DAYS[0])]
+    direct = rappor.compare(*views, list(definitions.THEMES))
+    assert list(direct.rows) == list(forward.rows)
+    assert data.compare("theme").names == (DAYS[1], DAYS[0])  # by default the period before
+    assert forward.notes[0] == f"theme v1: {DAYS[1]} minus {DAYS[0]}"
+
+
+def test_two_values_of_a_dimension_keep_their_order(data: Workspace) -> None:
+    one = data.compare("theme", dimensions={"country": "NZ"}, against="country=AU")
+    other = data.compare("theme", dimensions={"country": "AU"}, against="country=NZ")
+    assert one.names == (f"{DAYS[1]}, country NZ", f"{DAYS[1]}, country AU")
+    for row in one.rows:
+        assert row.difference == -other.row(row.string).difference
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda data: data.view("other"), ParamsError, "no collection 'other'; it has: homepage"),
+        (lambda data: data.view("theme", version=7), ParamsError, "no version 7"),
+        (lambda data: data.view("theme", period="soon"), ParamsError, "a period is a day"),
+        (lambda data: data.view("theme", period="2026-02-01..2026-01-01"), ParamsError, "ends bef"),
+        (lambda data: data.view("theme", period="2020-01-01"), DecodeError, "its periods are"),
+        (lambda data: data.view("theme", dimensions={"os": "x"}), ParamsError, "no dimension 'os'"),
+        (
+            lambda data: data.view("theme", dimensions={"country": "XX"}),
+            DecodeError,
+            "no report has country XX there",
+        ),
+        (lambda data: data.decode("theme", ["light"]), DecodeError, "needs no candidates"),
+        (lambda data: data.decode("homepage"), DecodeError, "against candidates"),
+        (lambda data: data.compare("theme", period=DAYS[0]), DecodeError, "no earlier period"),
+        (lambda data: data.compare("theme", against=DAYS[1]), DecodeError, "reports in common"),
+        (lambda data: data.compare("theme", against="country=AU"), DecodeError, "part of all"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(
+    data: Workspace, call: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        call(data)
+
+
+def test_a_view_of_the_store_is_what_its_next_release_shows(tmp_path: Path) -> None:
+    collection = replace(definitions.definitions(1000, TODAY)[1], dimensions={})
+    counts = simulated_counts(SHARES["theme"], collection.params, 60, seed=1, kind="category")
+    with contextlib.closing(open_store(tmp_path)) as store:
+        store.save_definition(collection.to_toml(), actor="test")
+        key = CellKey.of("theme", 1, DAYS[2], ())
+        released = ReleasedCounts(tmp_path)
+
+        def arrive(store: Store) -> None:
+            store.add([os.urandom(16)], lambda _: folds([(key, counts)]), TODAY)
+
+        arrive(store)
+        seen, left_out = released.as_shown(store, TODAY, "theme", 1)
+        assert ([each.reports for each in seen], left_out) == ([60], {})
+        assert not released.path.exists()
+        released.cells(store, store.cells(), TODAY)
+        shown = released.counts(store, TODAY, "theme", 1)
+        assert [each.ones.tolist() for each in shown] == [each.ones.tolist() for each in seen]
