@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import platform
 import shutil
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -100,6 +99,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _checks(args: argparse.Namespace) -> Iterator[_Check]:
+    import sqlite3
+
     python, sqlite = platform.python_version(), sqlite3.sqlite_version
     yield _Check("program", "ok", f"rappor {__version__}, Python {python}, SQLite {sqlite}")
     path = Path(args.data).expanduser()
