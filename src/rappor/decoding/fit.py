@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _TESTED_AT = 4.0
 _STEPS = 30  # of reweighting, at most
 _SETTLED = 1e-3  # the relative change of weights at which it ends
-_LEARN_AGAIN = 10  # rounds in which the law of unlisted mass follows a change of few bits
 _SMALL_EXCESS = 0.1  # of the variance: what χ² may exceed its expectation by and mean nothing
 
 
@@ -53,7 +52,6 @@ class Fit:
         extra: τ², the variance between bits beyond the noise.
         scale: a factor on variances, 1 unless scores vary more than their information says.
         law: the law of unlisted mass in the robust path.
-        tested_at: the lift of a bit that evidence in the robust path is best for.
     """
 
     active: tuple[int, ...]
@@ -72,7 +70,6 @@ class Fit:
     extra: float
     scale: float = 1.0
     law: UnlistedLaw | None = field(default=None, repr=False)
-    tested_at: float = 0.0
 
     @property
     def chi2_dof(self) -> float:
@@ -82,32 +79,6 @@ class Fit:
     def times(self, weight: FloatArray) -> FloatArray:
         """Z^T weight: for intercept and active candidates."""
         return np.concatenate([[self.level @ weight], self.columns.T @ weight])
-
-    def evidence_if(self, bits: NDArray[np.integer], lift: FloatArray) -> FloatArray:
-        """The evidence of each of some bits if its residual were higher by its `lift`."""
-        live = self.information[bits] > 0
-        residual = self.residual[bits] + lift
-        if self.law is None:
-            return np.where(live, self.information[bits] * residual, 0.0)
-        variance = np.where(live, self.variance[bits], 1.0)
-        evidence = self.law.evidence(residual, variance, self.tested_at) / self.tested_at
-        return np.where(live, evidence, 0.0)
-
-    def evidence_with(self, bits: NDArray[np.integer], lift: float) -> FloatArray:
-        """The evidence of all bits if the residuals of some were higher by `lift`.
-
-        In the robust path the law of unlisted mass is then learnt with them.
-        """
-        residual = self.residual.copy()
-        residual[bits] += lift
-        live = self.information > 0
-        if self.law is None:
-            return np.where(live, self.information * residual, 0.0)
-        seen, noise = residual[live], self.variance[live]
-        law = learn(seen, noise, self.intercept, 0.0, self.law, _LEARN_AGAIN)
-        evidence = np.zeros(len(residual))
-        evidence[live] = law.evidence(seen, noise, self.tested_at) / self.tested_at
-        return evidence
 
 
 class Others(NamedTuple):
@@ -218,22 +189,14 @@ def between_bits(
     return (low + high) / 2
 
 
-def robust(
-    seen: Observed,
-    start: Fit,
-    before: UnlistedLaw | None = None,
-    steps: int = 8,
-    others: FloatArray | None = None,
-) -> Fit:
+def robust(seen: Observed, start: Fit, before: UnlistedLaw | None = None, steps: int = 8) -> Fit:
     """Fit the same candidates with each bit's unlisted mass estimated and taken out.
 
-    Newton steps on Σ x ψ = 0, while the law of unlisted mass is learnt from the residuals. `others`
-    is what candidates that are not fitted probably put on the bits.
+    Newton steps on Σ x ψ = 0, while the law of unlisted mass is learnt from the residuals.
     """
     shape = seen.shares.shape
     live = np.repeat(seen.live, shape[1])
-    others = np.zeros(seen.shares.size) if others is None else others
-    y = seen.shares.ravel() - others
+    y = seen.shares.ravel()
     uneven = start.intercept * (start.level - 1.0)  # hashes that favour some bits
     share = start.share.copy()
     unlisted = np.full(len(y), start.intercept)
@@ -241,7 +204,7 @@ def robust(
     for step in range(steps):
         fitted = start.columns @ share
         residual = np.where(live, y - fitted - uneven, 0.0)
-        variance = seen.variance((fitted + unlisted + others).reshape(shape)).ravel()
+        variance = seen.variance((fitted + unlisted).reshape(shape)).ravel()
         law = learn(
             residual[live], variance[live], start.intercept, spread, before, 20 if before else 60
         )
@@ -278,7 +241,6 @@ def robust(
         extra=start.extra,
         scale=max(1.0, excess),
         law=law,
-        tested_at=float(lift),
     )
 
 

@@ -29,7 +29,7 @@ _EXACT_UP_TO = 1 << 22  # index entries up to which every candidate's projection
 _LOOK_CLOSER = 2.0  # beyond that: those with a rough z of at least this
 ALL_AT_ONCE = 1 << 17  # candidates up to which every round tests all
 _PROMISING = 0.05  # beyond that: the p-value of those that rounds go on with
-BEYOND_DOUBT = 7.0  # the z of members that are there, whatever else is
+_BORDERLINE = 7.0  # robust path: members with a z above this are tested in two ways
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,18 +108,14 @@ class Search:
         table = flat.reshape(self.seen.shares.shape)[self.seen.live]
         return NullScore(table, self.place, np.sqrt(self.seen.rows / fit.freedom))
 
-    def pull_and_information(self, fit: Fit) -> tuple[FloatArray, FloatArray]:
-        """The sums of scores and of information over every candidate's bits."""
+    def score(self, fit: Fit) -> Scores:
+        """Test every candidate against a fit."""
         # Two sums in one pass, as the two parts of complex numbers.
         both = gather_sums(
             self._table(fit.score + 1j * fit.information), self.design.index, self.place.h
         )
-        return np.ascontiguousarray(both.real), np.ascontiguousarray(both.imag)
-
-    def score(self, fit: Fit) -> Scores:
-        """Test every candidate against a fit."""
-        pull, own = self.pull_and_information(fit)
-        left = self.projected(fit, pull, own)
+        pull, own = np.ascontiguousarray(both.real), np.ascontiguousarray(both.imag)
+        left = self._projected(fit, pull, own)
         members = np.array(fit.active, np.intp)
         testable = left > MIN_INFORMATION * own
         left = np.where(testable, left, np.maximum(own, 1e-300))
@@ -148,7 +144,7 @@ class Search:
         by_design = self.use_design and fit.law is not None
         return Scores(share, left, z, p_model, p_design, testable, typical, by_design)
 
-    def projected(self, fit: Fit, pull: FloatArray, own: FloatArray) -> FloatArray:
+    def _projected(self, fit: Fit, pull: FloatArray, own: FloatArray) -> FloatArray:
         """Each candidate's information once the fitted ones have taken their part."""
         even = bool((fit.level == 1.0).all())
         on_level = own if even else self.gather(fit.information * fit.level)
@@ -232,10 +228,8 @@ class Search:
             known.add(after)
             active = after
 
-    def leave_one_out(
-        self, fit: Fit, scores: Scores, members: tuple[int, ...] | None = None
-    ) -> Scores:
-        """Test members of the fit, or some of them, as if they had not been fitted.
+    def leave_one_out(self, fit: Fit, scores: Scores) -> Scores:
+        """Test members of the fit as if they had not been fitted.
 
         A member has had its share of the residuals; against those, it would look too good, and a
         large one would lie beyond the end of the law. In the robust path a large one is tested in
@@ -246,13 +240,11 @@ class Search:
         plain = self.least_squares(fit.active) if robustly else fit
         ratio = float(plain.information.sum() / fit.information.sum())
         for place, column in enumerate(fit.active):
-            if members is not None and column not in members:
-                continue
-            is_large = robustly and scores.z[column] > BEYOND_DOUBT
+            is_large = robustly and scores.z[column] > _BORDERLINE
             other = -np.inf
             if is_large:
-                z, other = self._left_out_plainly(plain, place, scores.typical * ratio)
-            if other < BEYOND_DOUBT:
+                z, other = self.left_out_plainly(plain, place, scores.typical * ratio)
+            if other < _BORDERLINE:
                 z, tail = self._left_out(fit, place, scores.typical)
             else:  # beyond doubt already
                 tail = other
@@ -268,7 +260,7 @@ class Search:
     def _left_out(self, fit: Fit, place: int, typical: float) -> tuple[float, float]:
         """Two deviates of a member against the fit of the others: by model and by design."""
         if fit.law is None:
-            return self._left_out_plainly(fit, place, typical)
+            return self.left_out_plainly(fit, place, typical)
         column = fit.columns[:, [place]]
         others = fit.active[:place] + fit.active[place + 1 :]
         start = replace(self.least_squares(others), share=np.delete(fit.share, place))
@@ -286,8 +278,13 @@ class Search:
         above = (sums - law.centre) * np.sqrt(typical * ratio / information)
         return float(z), law.deviate(law.centre + above)
 
-    def _left_out_plainly(self, fit: Fit, place: int, typical: float) -> tuple[float, float]:
-        """The same for least squares, where leaving a column out has a closed form."""
+    def left_out_plainly(
+        self, fit: Fit, place: int, typical: float, taken: float = 0.0
+    ) -> tuple[float, float]:
+        """The same for least squares, where leaving a column out has a closed form.
+
+        `taken` is the share of its score that others would take up if it were not in the fit.
+        """
         own = max(float(fit.covariance[place + 1, place + 1]), 1e-300)
         direction = fit.covariance[:, place + 1] / own
         alone = direction[0] * fit.level + fit.columns @ direction[1:]
@@ -296,7 +293,8 @@ class Search:
         z = float(alone @ score) * float(np.sqrt(own))
         if not self.use_design:
             return z, 0.0
-        return z, self.null(fit, score).deviate(z * float(np.sqrt(typical)))
+        total = z * float(np.sqrt(typical)) * (1.0 - taken)
+        return z, self.null(fit, score).deviate(total)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -65,6 +65,7 @@ class Stepwise:
         fit, scores = search.grow((), alpha, robustly=False)
         if overdispersed(fit.chi2_dof, design_effect, search.seen.rows) and _heavy_tails(fit):
             fit, scores = search.grow(fit.active, alpha, robustly=True, before=scores)
+            return fit, search.leave_one_out(fit, scores)
         return test_without_others(search, fit, scores)
 
 

@@ -109,24 +109,3 @@ def test_taking_unlisted_mass_out_removes_what_a_missing_string_adds():
     # 36 squared z; chi2 with 36 degrees of freedom, one-sided 1e-4, and room for three shared draws
     assert np.sum(right) < 1.5 * chi2(36).isf(1e-4)
     assert np.sqrt(np.mean(wrong)) > 3 * np.sqrt(np.diag(better.covariance)[1:].mean())
-
-
-@pytest.mark.parametrize("robustly", [False, True])
-def test_evidence_with_a_lift_of_0_is_the_evidence(robustly):
-    _, seen, fit = fitted(["a", "b"])
-    fit = robust(seen, fit) if robustly else fit
-    bits = np.arange(10)
-    assert fit.evidence_if(bits, np.zeros(10)) == pytest.approx(fit.evidence[:10])
-    tolerance = 0.2 * np.abs(fit.evidence).max() if robustly else 1e-9  # the law is learnt on
-    assert fit.evidence_with(bits, 0.0) == pytest.approx(fit.evidence, abs=tolerance)
-    lifted = fit.evidence_with(bits, 0.01)
-    assert (lifted[:10] > fit.evidence_with(bits, 0.0)[:10]).all()
-
-
-def test_the_robust_fit_takes_off_what_others_put_on_bits():
-    _, seen, fit = fitted(["a", "b"])
-    others = np.full(seen.shares.size, 0.001)
-    lowered = replace(seen, shares=seen.shares - 0.001)
-    assert robust(seen, fit, others=others).residual == pytest.approx(
-        robust(lowered, fit).residual, abs=1e-4
-    )
