@@ -130,11 +130,15 @@ class Workspace:
     Args:
         data: the folder.
         today: the day, which decides which periods are still open; default: today in UTC.
+        exact: whether to count every stored report, also those of open periods that pages do not
+            show yet.
     """
 
-    def __init__(self, data: str | PathLike[str], today: date | None = None) -> None:
+    def __init__(
+        self, data: str | PathLike[str], today: date | None = None, *, exact: bool = False
+    ) -> None:
         """Look whether there is a store, or StoreError."""
-        self._data, self._today = data, today
+        self._data, self._today, self._exact = data, today, exact
         with closing(self._opened()):
             pass
 
@@ -354,6 +358,8 @@ class Workspace:
         found: tuple[Collection, list[StoredCounts], dict[CellKey, int]] | None = None
         for collection in versions:
             cells, left_out = released.as_shown(store, today, name, collection.version)
+            if self._exact:
+                cells, left_out = store.counts(name, collection.version), {}
             if cells:
                 return collection, cells, left_out
             if found is None or (left_out and not found[2]):
@@ -363,9 +369,15 @@ class Workspace:
         return found
 
 
-def open(data: str | PathLike[str]) -> Workspace:
-    """Open a data folder to analyse it; StoreError if it has no store."""
-    return Workspace(data)
+def open(data: str | PathLike[str], *, exact: bool = False) -> Workspace:
+    """Open a data folder to analyse it; StoreError if it has no store.
+
+    Args:
+        data: the folder.
+        exact: whether to count every stored report, also those of open periods that pages do not
+            show yet.
+    """
+    return Workspace(data, exact=exact)
 
 
 def decode_view(

@@ -129,6 +129,10 @@ def test_reports_that_pages_do_not_show_yet_are_not_decoded_by_a_command_either(
     assert command["reports"] == before["reports"] == 20_000
     assert command["rows"] == before["rows"] == page(folder, tmp_path / "d", "theme")["rows"]
     assert "98 reports are not shown yet" in command["notes"][1]
+    exact = said("decode", "theme", "--data", folder.data, "--exact")
+    assert exact["reports"] == rappor.open(folder.data, exact=True).decode("theme").reports
+    assert exact["reports"] == 20_000 + 2 * (STEP - 1)
+    assert not any("not shown yet" in note for note in exact["notes"])
     folder.define(collection)
     folder.add(collection, DAYS[2], SHARES["theme"], 1, [("country", "NZ")])
     folder.store()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rappor.cli.arguments import UsageError, add_params, count, need_analysis
 from rappor.cli.decode import NOTHING, add_correction, add_looked_for, check_kind
 from rappor.cli.decode_inputs import check_targets, design_from, read_one
-from rappor.cli.decode_store import check, view_facts
+from rappor.cli.decode_store import add_exact, check, view_facts
 from rappor.cli.output import Ticker, note, say, say_json
 from rappor.cli.store_options import day_range
 from rappor.params import FIELDS
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Options that a collection's definition replaces, and those that only go with a collection.
 _OF_FILES = ("params", "preset", "kind", "dialect", "categories", "edges", *FIELDS)
 _OF_FILES_TOO = ("reports_per_client", "null_reports")
-_OF_COLLECTIONS = ("period", "against", "dimension", "version")
+_OF_COLLECTIONS = ("period", "against", "dimension", "version", "exact")
 _SAID = {"against": "with"}  # options with other names than their attributes
 
 
@@ -78,6 +78,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         help="the collection's version (default: the newest with reports)",
     )
     add_params(parser)
+    add_exact(group)
     group = parser.add_argument_group("two files of counts")
     group.add_argument(
         "--reports-per-client",
@@ -159,7 +160,7 @@ def _compare_stored(args: argparse.Namespace) -> tuple[Compared, dict[str, Any]]
     for text in (args.period, args.against):
         if text is not None and text != ALL and "=" not in text:
             day_range(text)  # UsageError for a range that ends before it begins
-    workspace = Workspace(args.data)
+    workspace = Workspace(args.data, exact=bool(args.exact))
     about: dict[str, Any] = {"period": args.period, "dimensions": dimensions}
     first = workspace.view(args.what[0], version=args.version, **about)
     check(args, first.collection)

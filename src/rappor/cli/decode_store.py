@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Options that a collection's definition replaces.
 _OTHER_FORM = ("counts", "params", "preset", "kind", "dialect", "categories", "edges", *FIELDS)
-_ONLY_HERE = ("data", "period", "by", "version")
+_ONLY_HERE = ("data", "period", "by", "version", "exact")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +44,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=count,
         metavar="N",
         help="the collection's version (default: the newest with reports)",
+    )
+    add_exact(group)
+
+
+def add_exact(group: argparse._ArgumentGroup) -> None:
+    """--exact, for verbs that show what pages show by default."""
+    group.add_argument(
+        "--exact",
+        action="store_true",
+        default=None,
+        help="count every stored report, also the newest of open periods, which pages show in "
+        "steps of 50",
     )
 
 
@@ -87,7 +99,7 @@ def read_view(args: argparse.Namespace) -> tuple[StoredView, Candidates | None]:
         day_range(period)  # UsageError for a range that ends before it begins
     if period is None and args.by == "period":
         period = ALL
-    workspace = Workspace(args.data)
+    workspace = Workspace(args.data, exact=bool(args.exact))
     view = workspace.view(args.collection, period=period, version=args.version)
     if args.by is not None:
         view.by(args.by)  # DecodeError before the list is read
