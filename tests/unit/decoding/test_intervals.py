@@ -29,10 +29,12 @@ def found_for(z, threshold, detected=True, most=ALL):
     return limits(np.asarray(z, float), np.ones(len(z)), np.full(len(z), detected), threshold, most)
 
 
-MEANS = [0.0, 0.5, 1.5, 2.5, 3.5, 4.0, 4.5, 6.0, 9.0]
+MEANS = [
+    *(pytest.param(mean, marks=pytest.mark.slow) for mean in (0.0, 3.5, 9.0)),
+    *(pytest.param(mean, marks=pytest.mark.long) for mean in (0.5, 1.5, 2.5, 4.0, 4.5, 6.0)),
+]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [1.6, 3.5, 5.0])
 @pytest.mark.parametrize("mean", MEANS)
 def test_intervals_of_what_passed_cover_95_percent(mean, threshold):
