@@ -98,3 +98,22 @@ def test_the_strings_that_plans_detect_are_those_of_the_code() -> None:
     paper = PRESETS["exponential"].params
     test = crowd.around(detector(paper, 10**6, critical_value(200), "string"))
     assert abs(int(said[2]) - expected(test, crowd, 200, 0.05).family_wise) <= 1
+
+
+USERS_NEEDED = re.findall(r"^\| ([a-z' ]+): ([\d.]+), ([\d.]+) \|(.*)\|$", README, re.MULTILINE)
+
+
+def test_the_users_that_are_needed_are_shown_for_three_levels_of_privacy() -> None:
+    assert [row[0] for row in USERS_NEEDED] == ["strict", "the paper's", "weak"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("level", "one", "every", "cells"), USERS_NEEDED)
+def test_the_users_that_are_needed_are_those_of_the_planner(
+    level: str, one: str, every: str, cells: str
+) -> None:
+    goal = {"epsilon_one": float(one), "epsilon_infinity": float(every), "candidates": 200}
+    users = (10**4, 10**5, 10**6, 10**7)
+    plans = [plan(**goal, reports=reports, check=0).best for reports in users]
+    shown = [cell.strip() for cell in cells.split("|")]
+    assert shown == [f"{100 * best.at(0.8).frequency:.3g} %" for best in plans], level
