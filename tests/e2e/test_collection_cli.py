@@ -177,7 +177,7 @@ def test_infinity_is_the_text_inf_in_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ((), 2, "give an action: new, lint, diff or show"),
+        ((), 2, "give an action: new, lint, diff, show or retire"),
         (("renew",), 2, "invalid choice: 'renew'"),
         (("lint", "--colour", "x"), 2, "rappor collection lint: unrecognized arguments: --colour"),
         (("lint", "absent.toml"), 3, "absent.toml: no such file"),
