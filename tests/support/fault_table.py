@@ -18,7 +18,16 @@ from rappor.cli.main import build_parser, main
 
 Role = Literal["input", "input folder", "changed", "new", "output", "output folder"]
 
-_METAVARS = {"FILE", "DIR", "REPORTS", "OLD", "NEW", "FILE|FOLDER", "SHAPE|FILE", "COLLECTION | OLD NEW"}
+_METAVARS = {
+    "FILE",
+    "DIR",
+    "REPORTS",
+    "OLD",
+    "NEW",
+    "FILE|FOLDER",
+    "SHAPE|FILE",
+    "COLLECTION | OLD NEW",
+}
 _ABOUT_FILES = re.compile(r"\b(file|folder|directory)\b")
 _NOT_FILES = {
     ("import", "dimension"),  # "a dimension of all reports in the file"
@@ -239,7 +248,9 @@ ROWS: dict[str, FaultRow] = {
         },
     ),
     "keys list": FaultRow("keys list --keys {keys}", {"keys": _in("keys.json")}),
-    "keys revoke": FaultRow("keys revoke app --keys {keys} --json", {"keys": _changed("keys.json")}),
+    "keys revoke": FaultRow(
+        "keys revoke app --keys {keys} --json", {"keys": _changed("keys.json")}
+    ),
     # Damaged files are findings of the check: exit code 1, like all its findings.
     "upgrade": FaultRow(
         _UPGRADE,
@@ -332,7 +343,13 @@ def run(words: list[str], stdout: io.TextIOBase | None = None) -> Ended:
 
 
 WRITTEN = {"new", "output", "output folder"}  # the roles of files that the command makes
-READERS = {"decode", "compare", "status", "upgrade", "client inspect"}  # of folders, which need not write to them
+READERS = {
+    "decode",
+    "compare",
+    "status",
+    "upgrade",
+    "client inspect",
+}  # of folders, which need not write to them
 BINARY = bytes(range(256)) * 8
 
 

@@ -84,9 +84,13 @@ def list_keys(path: str | Path) -> list[Key]:
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ParamsError(f"{file}: no such file of keys; check the path (rappor keys new NAME makes it)") from None
+        raise ParamsError(
+            f"{file}: no such file of keys; check the path (rappor keys new NAME makes it)"
+        ) from None
     except ValueError:
-        raise ParamsError(f"{file}: not a JSON document; name a file that `rappor keys new` wrote") from None
+        raise ParamsError(
+            f"{file}: not a JSON document; name a file that `rappor keys new` wrote"
+        ) from None
     if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
         raise ParamsError(f'{file}: must be an object with a list "keys"')
     try:
