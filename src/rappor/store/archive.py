@@ -31,7 +31,6 @@ from rappor.store.sqlite.session import sync_file, sync_folder
 FORMAT = 1
 MANIFEST = "backup.json"
 _CHUNK = 2**20
-_ANOTHER = "restore another backup"
 _WITHOUT = "move it away to make a backup without it"
 
 
@@ -73,7 +72,8 @@ def write_archive(
 ) -> list[ArchivedFile]:
     """Copy the store of a folder, which may be in use, and its companions to one file.
 
-    The file's folder is made, for its owner only; it is removed again if the backup fails. Every copy is verified, and the archive is read back and synced, before it gets its name. An
+    The file's folder is made, for its owner only; it is removed again if the backup fails.
+    Every copy is verified, and the archive is read back and synced, before it gets its name. An
     older backup of that name is replaced.
 
     Raises:
@@ -126,7 +126,7 @@ def restore_archive(
             for name, companion in known.items():
                 if name not in digests or _stays(companion, folder / name):
                     continue
-                files.append(_inspect(companion, place / name, source, _ANOTHER))
+                files.append(_inspect(companion, place / name, source, sqlite_backup.ANOTHER))
                 _put(place / name, folder / name)
                 placed.append(folder / name)
             restore_store(place / FILE_NAME, folder)
@@ -241,10 +241,10 @@ def _unpack(source: Path, place: Path, names: list[str]) -> dict[str, str]:
                     sync_file(place / name)
     except (zipfile.BadZipFile, zlib.error, KeyError, TypeError, ValueError, EOFError) as error:
         raise StoreError(
-            f"{source}: damaged, not a complete backup ({error}); {_ANOTHER}"
+            f"{source}: damaged, not a complete backup ({error}); {sqlite_backup.ANOTHER}"
         ) from None
     if not (place / FILE_NAME).exists():
-        raise StoreError(f"{source}: damaged, it has no store; {_ANOTHER}")
+        raise StoreError(f"{source}: damaged, it has no store; {sqlite_backup.ANOTHER}")
     return digests
 
 
