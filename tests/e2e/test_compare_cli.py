@@ -141,7 +141,7 @@ def test_the_exit_code_says_when_nothing_differs(place: Path) -> None:
         (("homepage", "--data", "{place}/data"), 2, "give --candidates or --map"),
         (("homepage", "--data", "{place}/data", "--dimension", "NZ"), 2, "must be NAME=VALUE"),
         (("other", "--data", "{place}/data"), 3, "the store has no collection 'other'"),
-        (("homepage", "--data", "nowhere"), 1, "there is no store"),
+        (("homepage", "--data", "nowhere"), 3, "no such data folder"),
         (("--json",), 2, "required: COLLECTION | OLD NEW"),
     ],
 )

@@ -26,6 +26,7 @@ from support.command import COMMAND, LIMIT, environment
 from support.fault_table import (
     READERS,
     ROWS,
+    WRITTEN,
     Ended,
     cases,
     command,
@@ -49,6 +50,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     for file in (folder / "made").iterdir():
         file.rename(folder / file.name)
+    (folder / "overlap.csv").write_text("0\n")
     (folder / "secret").write_bytes(bytes(range(32)))
     (folder / "collections").mkdir()
     done(
@@ -199,7 +201,7 @@ WRITING = [
     (verb, argument)
     for verb, row in ROWS.items()
     for argument, file in row.files.items()
-    if file.role == "output" and verb != "backup"  # which has a writer of its own
+    if file.role in ("output", "changed") and verb != "backup"  # which has a writer of its own
 ]
 
 
@@ -210,14 +212,18 @@ def test_an_interrupt_while_a_file_is_written_leaves_the_file_of_before(
     def interrupt(_: Path) -> None:
         raise KeyboardInterrupt
 
-    target = tmp_path / ROWS[verb].files[argument].good
-    target.write_text("a run before made this\n")
+    file = ROWS[verb].files[argument]
+    target = tmp_path / file.good
+    before = b"a run before made this\n"
+    if file.role == "changed":
+        before = (place / file.good).read_bytes()
+    target.write_bytes(before)
     words = command(verb, argument, place, tmp_path, target)
     force = ["--force"] if (verb, argument, "exists") in set(cases()) else []
     monkeypatch.setattr("rappor.files._sync", interrupt)
     ended = run([*words, *force])
     assert (ended.code, ended.out) == (130, "")
-    assert snapshot(tmp_path) == {target.name: b"a run before made this\n"}
+    assert snapshot(tmp_path) == {target.name: before}
 
 
 def test_ctrl_c_ends_a_real_process_with_one_sentence(place: Path, tmp_path: Path) -> None:
@@ -257,10 +263,11 @@ def test_a_read_only_disk_is_named_in_one_sentence(place: Path, tmp_path: Path) 
     disk.mkdir()
     new.mkdir()
     tried = {
-        (verb, argument): disk / (file.good if argument == "data" else f"new-{file.good}")
+        (verb, argument): disk / (f"new-{file.good}" if file.role in WRITTEN else file.good)
         for verb, row in ROWS.items()
         for argument, file in row.files.items()
-        if file.role.startswith("output")
+        if file.role in {*WRITTEN, "changed"}
+        or (verb, argument) == ("collection retire", "collections")
         or (argument == "data" and verb not in READERS and not row.serves)
     }
     words = [command(*case, place, new, bad) for case, bad in tried.items()]

@@ -120,9 +120,15 @@ def test_a_version_that_clients_still_send_needs_its_file(place: Path) -> None:
 
 
 def test_a_folder_without_a_store_is_an_error(tmp_path: Path) -> None:
-    code, said = check(tmp_path)
-    assert (code, "there is no store" in said["store"][1]) == (1, True)
+    upgrade = ("upgrade", "--check", "--data", tmp_path / "data")
+    missing = rappor(*upgrade)
+    assert (missing.returncode, missing.stdout) == (3, "")
+    assert "no such data folder" in missing.stderr
     assert not (tmp_path / "data").exists()
+    (tmp_path / "data").mkdir()
+    empty = rappor(*upgrade)
+    assert (empty.returncode, "there is no store" in empty.stderr) == (3, True)
+    assert list((tmp_path / "data").iterdir()) == []
 
 
 def test_the_newest_schema_of_the_dashboards_file_is_written_once() -> None:

@@ -16,11 +16,23 @@ from typing import Literal, NamedTuple
 
 from rappor.cli.main import build_parser, main
 
-Role = Literal["input", "input folder", "output", "output folder"]
+Role = Literal["input", "input folder", "changed", "new", "output", "output folder"]
 
-_METAVARS = {"FILE", "DIR", "REPORTS", "OLD", "NEW", "FILE|FOLDER", "SHAPE|FILE"}
+_METAVARS = {
+    "FILE",
+    "DIR",
+    "REPORTS",
+    "OLD",
+    "NEW",
+    "FILE|FOLDER",
+    "SHAPE|FILE",
+    "COLLECTION | OLD NEW",
+}
 _ABOUT_FILES = re.compile(r"\b(file|folder|directory)\b")
-_NOT_FILES = {("import", "dimension")}  # "a dimension of all reports in the file"
+_NOT_FILES = {
+    ("import", "dimension"),  # "a dimension of all reports in the file"
+    ("compare", "reports_per_client"),  # "in each file"
+}
 
 
 def leaves(
@@ -52,7 +64,8 @@ class FileArgument:
     """A file or folder of a command.
 
     Attributes:
-        role: what the command does with it.
+        role: what the command does with it; a "changed" file is read and replaced, a "new" one
+            never replaces a file.
         good: its usual name, in the folder of inputs or of outputs.
         form: the words of the command, if they are not those of the row.
         unlike: faults that are none for this file, such as a binary secret.
@@ -89,8 +102,12 @@ def _folder(good: str, form: str = "", *unlike: str) -> FileArgument:
     return FileArgument("input folder", good, form, frozenset(unlike))
 
 
-def _out(good: str, form: str = "") -> FileArgument:
-    return FileArgument("output", good, form)
+def _out(good: str, form: str = "", *unlike: str) -> FileArgument:
+    return FileArgument("output", good, form, frozenset(unlike))
+
+
+def _changed(good: str, form: str = "", *unlike: str) -> FileArgument:
+    return FileArgument("changed", good, form, frozenset(unlike))
 
 
 _PARAMS = _in("params.csv")
@@ -101,6 +118,9 @@ _NEW_DATA = FileArgument("output folder", "new-data")
 _CHECK = "--candidates {candidates}"
 _DECODE = "decode --params {params} --counts {counts}"
 _STORED = "decode homepage --data {data} --candidates {candidates} --period 2026-11-16"
+_BITS = "--kind category --categories a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p"
+_COMPARE = "compare {what} {what}"
+_UPGRADE = "upgrade --check --data {data}"
 _SERVE = "--data {data} --collections {collections} --port 0"
 _TLS = f"{_SERVE} --tls-cert {{tls_cert}} --tls-key {{tls_key}}"
 _SERVICE = {
@@ -150,7 +170,19 @@ ROWS: dict[str, FaultRow] = {
             "truth": _in("truth.csv", f"{_DECODE} {_CHECK} --truth {{truth}}"),
             "output": _out("results.csv"),
             "plot": _out("results.json", f"{_DECODE} {_CHECK} --plot {{plot}}"),
+            "overlap": _in("overlap.csv", f"{_DECODE} {_BITS} --overlap {{overlap}}"),
             "data": _folder("data", _STORED),
+        },
+    ),
+    "compare": FaultRow(
+        f"{_COMPARE} --params {{params}} {_CHECK} --output {{output}} --json",
+        {
+            "what": _in("counts.csv"),
+            "params": _PARAMS,
+            "candidates": _in("candidates.txt"),
+            "map": _in("map.csv", f"{_COMPARE} --params {{params}} --map {{map}}"),
+            "output": _out("differences.csv"),
+            "data": _folder("data", f"compare homepage --data {{data}} {_CHECK}"),
         },
     ),
     "simulate": FaultRow(
@@ -186,6 +218,10 @@ ROWS: dict[str, FaultRow] = {
         {"old": _in("homepage.toml"), "new": _in("homepage.toml")},
     ),
     "collection show": FaultRow("collection show {file}", {"file": _in("homepage.toml")}),
+    "collection retire": FaultRow(
+        "collection retire homepage --data {data} --collections {collections}",
+        {"data": _DATA, "collections": _COLLECTIONS},
+    ),
     # Damaged files are what this verb shows, and the dashboard shows them on its pages.
     "client inspect": FaultRow(
         "client inspect {directory}", {"directory": _folder("client", "", "binary")}
@@ -204,6 +240,28 @@ ROWS: dict[str, FaultRow] = {
     "access link": FaultRow("access link bob --role viewer --data {data}", {"data": _PAGES}),
     "access revoke": FaultRow("access revoke bob --data {data} --json", {"data": _PAGES}),
     "access list": FaultRow("access list --data {data} --json", {"data": _PAGES}),
+    "keys new": FaultRow(
+        "keys new ada --keys {keys} --output {output} --json",
+        {
+            "keys": _changed("keys.json", "", "missing"),
+            "output": FileArgument("new", "ada.key"),
+        },
+    ),
+    "keys list": FaultRow("keys list --keys {keys}", {"keys": _in("keys.json")}),
+    "keys revoke": FaultRow(
+        "keys revoke app --keys {keys} --json", {"keys": _changed("keys.json")}
+    ),
+    # Damaged files are findings of the check: exit code 1, like all its findings.
+    "upgrade": FaultRow(
+        _UPGRADE,
+        {
+            "data": _folder("data", "", "binary"),
+            "collections": _folder(
+                "collections", f"{_UPGRADE} --collections {{collections}}", "empty", "binary"
+            ),
+            "keys": _in("keys.json", f"{_UPGRADE} --keys {{keys}}", "empty", "binary"),
+        },
+    ),
     "status": FaultRow("status --data {data}", {"data": _DATA}),
     "import": FaultRow(
         "import {reports} --data {data} --collection homepage --collections {collections}",
@@ -225,7 +283,7 @@ ROWS: dict[str, FaultRow] = {
     ),
     "backup": FaultRow(
         "backup --data {data} --output {output} --json",
-        {"data": _DATA, "output": _out("store.backup")},
+        {"data": _DATA, "output": _out("store.backup", "", "no folder")},
     ),
     "restore": FaultRow(
         "restore {backup} --data {data} --json", {"backup": _in("store.backup"), "data": _NEW_DATA}
@@ -252,7 +310,7 @@ def command(verb: str, argument: str | None, place: Path, new: Path, bad: Path |
     row = ROWS[verb]
     form = (row.files[argument].form if argument else "") or row.words
     files = {
-        name: str((place if file.role.startswith("input") else new) / file.good)
+        name: str((new if file.role in WRITTEN else place) / file.good)
         for name, file in row.files.items()
     }
     if argument is not None:
@@ -284,7 +342,14 @@ def run(words: list[str], stdout: io.TextIOBase | None = None) -> Ended:
     return Ended(code, printed, err.getvalue())
 
 
-READERS = {"decode", "status", "client inspect"}  # of folders, which need not write to them
+WRITTEN = {"new", "output", "output folder"}  # the roles of files that the command makes
+READERS = {
+    "decode",
+    "compare",
+    "status",
+    "upgrade",
+    "client inspect",
+}  # of folders, which need not write to them
 BINARY = bytes(range(256)) * 8
 
 
@@ -292,9 +357,9 @@ def make_fault(fault: str, verb: str, file: FileArgument, folder: Path) -> Path:
     """Put a faulty file or folder into a folder, and return its name."""
     target = folder / f"wrong-{Path(file.good).name}"
     match file.role, fault:
-        case ("input", "empty"):
+        case ("input" | "changed", "empty"):
             target.touch()
-        case ("input", "binary"):
+        case ("input" | "changed", "binary"):
             target.write_bytes(BINARY)
         case (_, "directory") | ("input folder", "empty"):
             target.mkdir()
@@ -306,12 +371,12 @@ def make_fault(fault: str, verb: str, file: FileArgument, folder: Path) -> Path:
             name = "dashboard.sqlite" if verb.startswith("access") or verb == "dashboard" else name
             name = "secret" if verb == "client inspect" else name
             (target / name).write_bytes(BINARY)
-        case ("output", "no folder"):
+        case ("output" | "new" | "changed", "no folder"):
             return folder / "nowhere" / file.good
-        case ("output" | "output folder", "below a file"):
+        case ("output" | "new" | "changed" | "output folder", "below a file"):
             (folder / "wrong").write_text("a file\n")
             return folder / "wrong" / file.good
-        case ("output", "exists"):
+        case ("output" | "new", "exists"):
             target.write_text("a file of before\n")
     return target
 
@@ -319,6 +384,8 @@ def make_fault(fault: str, verb: str, file: FileArgument, folder: Path) -> Path:
 FAULTS: dict[Role, tuple[str, ...]] = {
     "input": ("missing", "empty", "binary", "directory"),
     "input folder": ("missing", "a file", "empty", "binary"),
+    "changed": ("missing", "no folder", "empty", "binary", "directory", "below a file"),
+    "new": ("no folder", "directory", "below a file", "exists"),
     "output": ("no folder", "directory", "below a file"),
     "output folder": ("a file", "below a file"),
 }

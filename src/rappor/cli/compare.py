@@ -13,7 +13,7 @@ from rappor.cli.decode import NOTHING, add_correction, add_looked_for, check_kin
 from rappor.cli.decode_inputs import check_targets, design_from, read_one
 from rappor.cli.decode_store import add_exact, check, view_facts
 from rappor.cli.output import Ticker, note, say, say_json
-from rappor.cli.store_options import day_range
+from rappor.cli.store_options import data_folder, day_range
 from rappor.params import FIELDS
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _compare_stored(args: argparse.Namespace) -> tuple[Compared, dict[str, Any]]
     for text in (args.period, args.against):
         if text is not None and text != ALL and "=" not in text:
             day_range(text)  # UsageError for a range that ends before it begins
-    workspace = Workspace(args.data, exact=bool(args.exact))
+    workspace = Workspace(data_folder(args.data), exact=bool(args.exact))
     about: dict[str, Any] = {"period": args.period, "dimensions": dimensions}
     first = workspace.view(args.what[0], version=args.version, **about)
     check(args, first.collection)

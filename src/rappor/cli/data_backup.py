@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 
 
 def write(store: Store, data: str, target: Path) -> list[ArchivedFile]:
-    """Write a backup of a data folder; make its folder, for its owner only."""
+    """Write a backup of a data folder."""
     from rappor.store.archive import write_archive
 
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return write_archive(store, path_of(data), target, _companions())
 
 
@@ -32,7 +31,7 @@ def restore(backup: str, data: str, *, store_only: bool) -> list[ArchivedFile]:
 def target_of_backup(output: str, *, force: bool) -> Path:
     """The file to write; if it exists, ParamsError unless `force`. Its folder may be missing."""
     path = path_of(output)
-    if path.parent.is_dir():
+    if path.parent.exists():
         return new_target(output, force=force)
     output_folder(str(path.parent))
     return path

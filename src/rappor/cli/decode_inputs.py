@@ -166,11 +166,14 @@ def overlap_from(args: argparse.Namespace) -> Overlap:
         return None
     lines = read_text(args.overlap).split()
     try:
-        return [[float(cell) for cell in line.split(",")] for line in lines]
+        table = [[float(cell) for cell in line.split(",")] for line in lines]
     except ValueError:
+        table = []
+    if not table or any(len(row) != len(table) for row in table):
         raise DecodeError(
             f"{args.overlap} must be a table of numbers: a row and a column for each of the counts"
-        ) from None
+        )
+    return table
 
 
 def smoothed(args: argparse.Namespace, decoded: Decoded) -> Shape | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rappor.cli.arguments import UsageError, count
 from rappor.cli.decode_inputs import check_shape, overlap_from
 from rappor.cli.output import Ticker, say, say_json
-from rappor.cli.store_options import day_range
+from rappor.cli.store_options import data_folder, day_range
 from rappor.params import FIELDS
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def read_view(args: argparse.Namespace) -> tuple[StoredView, Candidates | None]:
         day_range(period)  # UsageError for a range that ends before it begins
     if period is None and args.by == "period":
         period = ALL
-    workspace = Workspace(args.data, exact=bool(args.exact))
+    workspace = Workspace(data_folder(args.data), exact=bool(args.exact))
     view = workspace.view(args.collection, period=period, version=args.version)
     if args.by is not None:
         view.by(args.by)  # DecodeError before the list is read

@@ -6,12 +6,13 @@
 | 1 | failure: the machine could not do it | disk full, no permission, closed pipe, busy store |
 | 2 | usage: the options do not fit | unknown or missing options |
 | 3 | invalid input: a file or a number is wrong | missing, empty, damaged, exists already |
-| 4 | with --exit-code: nothing was detected | |
+| 4 | with --exit-code: nothing was detected, or nothing differs | |
 | 130 | interrupted by Ctrl-C | |
 
 After 1, the same command can work later or elsewhere; after 2 and 3, something in it must change.
-`collection lint`, `collection diff`, `status` and `reproduce` also exit with 1 after a negative
-answer: an error in a definition, a change that is refused, a damaged store, a failed experiment.
+`collection lint`, `collection diff`, `status`, `upgrade` and `reproduce` also exit with 1 after a
+negative answer: an error in a definition, a change that is refused, a damaged store, something to
+do first, a failed experiment.
 """
 
 from __future__ import annotations

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from rappor.cli.arguments import UsageError, count
 from rappor.cli.output import note, say, say_json, table
+from rappor.cli.paths import path_of, target_of
 from rappor.errors import ParamsError
+from rappor.files import write_text
 
 if TYPE_CHECKING:
     from rappor.collector.keys import Key, Role
@@ -93,11 +95,17 @@ def run_new(args: argparse.Namespace) -> int:
     from rappor.collector.keys import new_key
 
     role: Role = "gateway" if args.gateway else "ingest"
+    keys = target_of(args.keys)
     output = None if args.output is None else _new_secret_file(args.output)
-    try:
-        secret = new_key(args.keys, args.name, tuple(args.collection), float(args.rate or 0), role)
+
+    def save(secret: str) -> None:
         if output is not None:
-            output.write_text(f"{secret}\n", encoding="utf-8")
+            write_text(output, f"{secret}\n", private=True)
+
+    try:
+        secret = new_key(
+            keys, args.name, tuple(args.collection), float(args.rate or 0), role, save=save
+        )
     except BaseException:
         if output is not None:
             output.unlink(missing_ok=True)
@@ -119,11 +127,12 @@ def run_new(args: argparse.Namespace) -> int:
 
 def _new_secret_file(name: str) -> Path:
     """An empty file for its owner only. An existing file may have other readers: it is refused."""
-    path = Path(name).expanduser()
+    target_of(name)
+    path = path_of(name)
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
-        raise ParamsError(f"{name} exists already: choose a new file for the key") from None
+        raise ParamsError(f"{name}: exists already; choose a new file for the key") from None
     return path
 
 
@@ -131,7 +140,7 @@ def run_list(args: argparse.Namespace) -> int:
     """List all keys."""
     from rappor.collector.keys import list_keys
 
-    keys = list_keys(args.keys)
+    keys = list_keys(path_of(args.keys))
     if args.json:
         fields = ("name", "role", "collections", "rate", "created", "revoked")
         say_json(
@@ -162,7 +171,7 @@ def run_revoke(args: argparse.Namespace) -> int:
     """Revoke a key."""
     from rappor.collector.keys import revoke_key
 
-    revoked = revoke_key(args.keys, args.name)
+    revoked = revoke_key(path_of(args.keys), args.name)
     if args.json:
         say_json({"name": revoked.name, "revoked": revoked.revoked})
     else:

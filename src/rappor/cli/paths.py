@@ -37,6 +37,16 @@ def new_target(name: str, *, force: bool) -> Path:
     return path_of(name)
 
 
+def existing_file(name: str, what: str) -> Path:
+    """A file that must exist, or ParamsError."""
+    path = path_of(name)
+    if not path.exists():
+        raise ParamsError(f"{name}: no such {what}; check the path")
+    if path.is_dir():
+        raise ParamsError(f"{name}: this is a folder; name the {what}")
+    return path
+
+
 def existing_folder(name: str, what: str) -> Path:
     """A folder that must exist, or ParamsError."""
     folder = path_of(name)

@@ -11,6 +11,7 @@ from rappor import formats
 from rappor.checks import show
 from rappor.cli.arguments import count
 from rappor.cli.output import note, say, say_json
+from rappor.cli.paths import existing_folder, path_of
 from rappor.cli.store_options import actor, add_data, open_data, saved, today
 from rappor.collection import Collection, Registry
 from rappor.collection.expiry import at_expiry
@@ -76,6 +77,7 @@ def add_retire(actions: Any) -> Any:
 
 def run_retire(args: argparse.Namespace) -> int:
     """Change the definitions, then let retention delete."""
+    existing_folder(args.collections, "folder of collections")
     with closing(open_data(args.data, read_only=args.dry_run)) as store:
         stored = [item for item in saved(store) if _is_meant(item, args)]
         files = _files(args)
@@ -222,7 +224,7 @@ def _remind(args: argparse.Namespace) -> None:
         return
     from rappor.collector.folder_lock import is_locked
 
-    if is_locked(Path(args.data).expanduser()):
+    if is_locked(path_of(args.data)):
         note(
             "a collector runs: make it read its files (SIGHUP, systemctl reload rappor). Until "
             "then it accepts reports of this collection; at that moment it deletes them"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import getpass
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rappor.checks import show
@@ -53,17 +54,20 @@ def open_data(
     """
     need_analysis("store", "numpy")
     from rappor.store import open_store
+
+    if "://" not in name:
+        output_folder(name) if create else data_folder(name)
+    return open_store(name, read_only=read_only, accept_loss=accept_loss)
+
+
+def data_folder(name: str) -> Path:
+    """A folder that has a store, or ParamsError."""
     from rappor.store.open import FILE_NAME
 
-    if (
-        "://" not in name
-        and not create
-        and not (existing_folder(name, _FOLDER) / FILE_NAME).exists()
-    ):
+    folder = existing_folder(name, _FOLDER)
+    if not (folder / FILE_NAME).exists():
         raise ParamsError(f"{name}: there is no store in this folder; check the path")
-    if "://" not in name and create:
-        output_folder(name)
-    return open_store(name, read_only=read_only, accept_loss=accept_loss)
+    return folder
 
 
 def actor() -> str:

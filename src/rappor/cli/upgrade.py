@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from rappor._version import __version__
 from rappor.cli.arguments import UsageError, need_analysis
 from rappor.cli.output import say, say_json, table
-from rappor.cli.store_options import add_data, today, verb
+from rappor.cli.paths import existing_file, existing_folder
+from rappor.cli.store_options import add_data, data_folder, today, verb
 from rappor.collection import Collection, Registry, days_of, diff, lint_all
 from rappor.collection.lint import errors
 from rappor.collection.registry import definition_files
@@ -86,6 +87,10 @@ def run(args: argparse.Namespace) -> int:
             "its first start (docs/upgrade.md)"
         )
     need_analysis("store", "numpy")
+    if args.collections is not None:
+        existing_folder(args.collections, "folder of collections")
+    if args.keys is not None:
+        existing_file(args.keys, "file of keys")
     checks = list(_checks(args))
     wrong = any(check.state == "do first" for check in checks)
     if args.json:
@@ -99,11 +104,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _checks(args: argparse.Namespace) -> Iterator[_Check]:
-    import sqlite3
+    import sqlite3  # here, because --help needs no database
 
     python, sqlite = platform.python_version(), sqlite3.sqlite_version
     yield _Check("program", "ok", f"rappor {__version__}, Python {python}, SQLite {sqlite}")
-    path = Path(args.data).expanduser()
+    path = data_folder(args.data)
     try:
         folder = _read(path)
     except StoreError as error:
@@ -126,8 +131,6 @@ def _read(path: Path) -> _Folder:
     from rappor.store.sqlite.connection import APPLICATION_ID
 
     file = path / FILE_NAME
-    if not file.is_file():
-        raise StoreError(f"{file}: there is no store")
     version, newest = _schema_of(file, APPLICATION_ID), len(schema.MIGRATIONS)
     if version > newest:
         raise StoreError(

@@ -14,7 +14,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -84,9 +84,13 @@ def list_keys(path: str | Path) -> list[Key]:
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ParamsError(f"{file}: no such file of keys (rappor keys new NAME makes it)") from None
+        raise ParamsError(
+            f"{file}: no such file of keys; check the path (rappor keys new NAME makes it)"
+        ) from None
     except ValueError:
-        raise ParamsError(f"{file}: not a JSON document; name the file of --new-key") from None
+        raise ParamsError(
+            f"{file}: not a JSON document; name a file that `rappor keys new` wrote"
+        ) from None
     if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
         raise ParamsError(f'{file}: must be an object with a list "keys"')
     try:
@@ -139,8 +143,22 @@ def new_key(
     collections: tuple[str, ...] = (),
     rate: float = 0.0,
     role: Role = "ingest",
+    save: Callable[[str], None] | None = None,
 ) -> str:
-    """Make a key, add its digest to the file (created with mode 0600 if missing), and return it."""
+    """Make a key, add its digest to the file (created with mode 0600 if missing), and return it.
+
+    Args:
+        path: the file.
+        name: of the application or gateway.
+        collections: the collections that it may send to; empty for all.
+        rate: the largest number of reports a second with this key; 0 for no limit.
+        role: `ingest` or `gateway`.
+        save: stores the key. It is called before the digest is written, so that the file has no
+            digest of a key that was lost because it could not be stored.
+
+    Raises:
+        ParamsError: the file is damaged, or has a key of this name.
+    """
     file = Path(path).expanduser()
     _name(name)
     known = list_keys(file) if file.exists() else []
@@ -152,6 +170,8 @@ def new_key(
             raise ParamsError(f"{file}: there {was}; choose another name, such as {name}-2")
     secret = PREFIXES[role] + base64.urlsafe_b64encode(secrets.token_bytes(18)).decode("ascii")
     made = Key(name, digest_of(secret.encode()), collections, rate, role, _today())
+    if save is not None:
+        save(secret)
     _write(file, [*known, made])
     return secret
 

@@ -20,17 +20,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from rappor.errors import StoreError
+from rappor.errors import StoreBroken, StoreError, StoreFull
 from rappor.store import released
 from rappor.store.contract import Store
 from rappor.store.open import FILE_NAME, restore_store
 from rappor.store.sqlite import backup as sqlite_backup
-from rappor.store.sqlite.connection import translating
+from rappor.store.sqlite.connection import FAILURES, translated, translating
 from rappor.store.sqlite.session import sync_file, sync_folder
 
 FORMAT = 1
 MANIFEST = "backup.json"
 _CHUNK = 2**20
+_WITHOUT = "move it away to make a backup without it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ def write_archive(
 ) -> list[ArchivedFile]:
     """Copy the store of a folder, which may be in use, and its companions to one file.
 
+    The file's folder is made, for its owner only; it is removed again if the backup fails.
     Every copy is verified, and the archive is read back and synced, before it gets its name. An
     older backup of that name is replaced.
 
@@ -78,9 +80,9 @@ def write_archive(
         StoreError: a file is damaged, or the target is a file that a store uses.
     """
     sqlite_backup.check_target(folder / FILE_NAME, target)
-    with _workspace(target.parent, target) as place:
+    with sqlite_backup.folder_of(target), _workspace(target.parent, target, target) as place:
         files = [
-            _copy(companion, folder / companion.name, place / companion.name)
+            _copy(companion, folder / companion.name, place / companion.name, target)
             for companion in companions
             if (folder / companion.name).exists()
         ]
@@ -116,7 +118,7 @@ def restore_archive(
         restore_store(source, folder)
         return [ArchivedFile(FILE_NAME, (folder / FILE_NAME).stat().st_size)]
     known = {} if store_only else {companion.name: companion for companion in companions}
-    with sqlite_backup.folder_of(folder / FILE_NAME), _workspace(folder, folder) as place:
+    with sqlite_backup.folder_of(folder / FILE_NAME), _workspace(folder, folder, source) as place:
         digests = _unpack(source, place, [FILE_NAME, *known])
         placed: list[Path] = []
         files: list[ArchivedFile] = []
@@ -124,7 +126,7 @@ def restore_archive(
             for name, companion in known.items():
                 if name not in digests or _stays(companion, folder / name):
                     continue
-                files.append(_inspect(companion, place / name))
+                files.append(_inspect(companion, place / name, source, sqlite_backup.ANOTHER))
                 _put(place / name, folder / name)
                 placed.append(folder / name)
             restore_store(place / FILE_NAME, folder)
@@ -140,38 +142,67 @@ def _stays(companion: Companion, path: Path) -> bool:
     """Whether a file in the folder is kept; StoreError if it is in the way."""
     if path.exists() and not companion.replaceable:
         raise StoreError(
-            f"{path} exists already: move it away, or keep it and restore the store only"
+            f"{path}: exists already; move it away, or keep it and restore the store alone with "
+            "--store-only"
         )
     return path.exists()
 
 
-def _copy(companion: Companion, source: Path, target: Path) -> ArchivedFile:
-    """A verified snapshot of a companion without what is left out."""
+def _copy(companion: Companion, source: Path, copy: Path, target: Path) -> ArchivedFile:
+    """A verified snapshot of a companion without what is left out; a full disk names the target."""
     with (
-        translating(source),
+        translating(target),
+        _damage(source, _WITHOUT),
         closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True)) as reader,
-        closing(sqlite3.connect(target, isolation_level=None)) as writer,
+        closing(sqlite3.connect(copy, isolation_level=None)) as writer,
     ):
         reader.backup(writer)
         writer.execute("PRAGMA secure_delete=ON").fetchall()
         for statement in companion.left_out:
             writer.execute(statement)
         writer.execute("PRAGMA journal_mode=DELETE").fetchone()  # one file without a log
-    return _inspect(companion, target)
+    return _inspect(companion, copy, source, _WITHOUT)
 
 
-def _inspect(companion: Companion, path: Path) -> ArchivedFile:
-    """Verify a copy of a companion and read its figures."""
-    with translating(path), closing(sqlite3.connect(path, isolation_level=None)) as connection:
+@contextmanager
+def _damage(name: Path, way_out: str) -> Iterator[None]:
+    """Turn errors of SQLite about a companion into StoreError; those of the disk stay."""
+    try:
+        yield
+    except FAILURES as error:
+        meaning = translated(error, name)
+        if isinstance(meaning, (StoreFull, StoreBroken)):
+            raise
+        if type(meaning) is StoreError:
+            meaning = StoreError(f"{name}: damaged, or of another program ({error}); {way_out}")
+        raise meaning from error
+
+
+def _inspect(companion: Companion, copy: Path, name: Path, way_out: str) -> ArchivedFile:
+    """Verify a copy of a companion and read its figures.
+
+    Args:
+        companion: the kind of database.
+        copy: the file.
+        name: the file that is damaged if the copy is.
+        way_out: what to do then.
+    """
+    with (
+        translating(name),
+        _damage(name, way_out),
+        closing(sqlite3.connect(copy, isolation_level=None)) as connection,
+    ):
         (found,) = connection.execute("PRAGMA application_id").fetchone()
         wrong = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
-        if found != companion.application_id or wrong != ["ok"]:
-            raise StoreError(f"{companion.name}: damaged, or of another program: {wrong[0]}")
+        if wrong != ["ok"]:
+            raise StoreError(f"{name}: damaged ({wrong[0]}); {way_out}")
+        if found != companion.application_id:
+            raise StoreError(f"{name}: {companion.name} is of another program; {way_out}")
         figures = {
             noun: int(connection.execute(query).fetchone()[0])
             for noun, query in companion.figures.items()
         }
-    return ArchivedFile(companion.name, path.stat().st_size, figures)
+    return ArchivedFile(companion.name, copy.stat().st_size, figures)
 
 
 def _pack(place: Path, names: list[str], archive: Path) -> None:
@@ -199,26 +230,28 @@ def _unpack(source: Path, place: Path, names: list[str]) -> dict[str, str]:
         with zipfile.ZipFile(source) as pack:
             manifest = json.loads(pack.read(MANIFEST))
             if manifest["format"] != FORMAT:
-                raise StoreError(f"{source.name}: written by a newer rappor")
+                raise StoreError(f"{source}: written by a newer rappor; restore it with that one")
             digests: dict[str, str] = manifest["sha256"]
             for name in names:
                 if name in digests:
-                    _extract(pack, name, place / name, digests[name])
+                    _extract(pack, name, place / name)
+                    with (place / name).open("rb") as copied:
+                        if _digest(copied) != digests[name]:
+                            raise ValueError(f"{name} has another checksum")
+                    sync_file(place / name)
     except (zipfile.BadZipFile, zlib.error, KeyError, TypeError, ValueError, EOFError) as error:
-        raise StoreError(f"{source.name}: damaged, not a complete backup: {error}") from None
+        raise StoreError(
+            f"{source}: damaged, not a complete backup ({error}); {sqlite_backup.ANOTHER}"
+        ) from None
     if not (place / FILE_NAME).exists():
-        raise StoreError(f"{source.name}: damaged, it has no store")
+        raise StoreError(f"{source}: damaged, it has no store; {sqlite_backup.ANOTHER}")
     return digests
 
 
-def _extract(pack: zipfile.ZipFile, name: str, target: Path, digest: str) -> None:
+def _extract(pack: zipfile.ZipFile, name: str, target: Path) -> None:
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     with pack.open(name) as member, target.open("wb") as file:
         shutil.copyfileobj(member, file, _CHUNK)
-    with target.open("rb") as copied:
-        if _digest(copied) != digest:
-            raise StoreError(f"{name}: damaged, its checksum is another")
-    sync_file(target)
 
 
 def _put(source: Path, target: Path) -> None:
@@ -226,7 +259,7 @@ def _put(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except FileExistsError:
-        raise StoreError(f"{target} exists already") from None
+        raise StoreError(f"{target}: exists already; move it away") from None
 
 
 def _digest(file: IO[bytes]) -> str:
@@ -237,10 +270,11 @@ def _digest(file: IO[bytes]) -> str:
 
 
 @contextmanager
-def _workspace(folder: Path, target: Path) -> Iterator[Path]:
+def _workspace(folder: Path, target: Path, backup: Path) -> Iterator[Path]:
     """A folder for its owner only, on the same disk, which is deleted at the end.
 
-    Errors name the target: the name of this folder means nothing to users.
+    Its name means nothing to users: errors of the system name the target, and errors about a
+    database in it name the backup.
     """
     place = folder / f".{target.name}.{os.getpid()}.part"
     try:
@@ -253,7 +287,7 @@ def _workspace(folder: Path, target: Path) -> Iterator[Path]:
     except StoreError as error:
         text = str(error)
         for inner in (f"{place / FILE_NAME}", f"{place}"):
-            text = text.replace(inner, str(target))
+            text = text.replace(inner, str(backup))
         raise type(error)(text) from error
     finally:
         shutil.rmtree(place, ignore_errors=True)

@@ -76,3 +76,15 @@ def test_a_file_from_before_the_days_were_kept_is_read(tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
     file.write_text('{"keys": [{"name": "a", "sha256": "' + 64 * "0" + '"}]}')
     assert [(key.created, key.revoked) for key in list_keys(file)] == [("", "")]
+
+
+def test_a_key_that_cannot_be_saved_leaves_no_digest(tmp_path: Path) -> None:
+    def fail(_: str) -> None:
+        raise OSError("no room")
+
+    file = tmp_path / "keys.json"
+    new_key(file, "app")
+    before = file.read_bytes()
+    with pytest.raises(OSError, match="no room"):
+        new_key(file, "other", save=fail)
+    assert file.read_bytes() == before

@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rappor.dashboard.settings import APPLICATION_ID
-from rappor.errors import StoreBusy, StoreError, StoreFull, StoreRefused
+from rappor.errors import StoreError, StoreRefused
 from rappor.store.sqlite import schema_upgrade
+from rappor.store.sqlite.connection import translated
 from rappor.store.sqlite.schema_upgrade import Migration
 
 BUSY_SECONDS = 10.0
@@ -173,16 +174,10 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            match (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF:
-                case sqlite3.SQLITE_FULL:
-                    words = f"{self.path}: no room on the disk; nothing was written"
-                    raise StoreFull(words) from None
-                case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
-                    words = f"{self.path}: cannot be opened or written ({error})"
-                    raise StoreRefused(f"{words}; check the folder's permissions") from None
-                case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-                    raise StoreBusy(f"{self.path}: {error}") from None
-            raise StoreError(f"{self.path}: {error}") from None
+            meaning = translated(error, self.path)
+            if type(meaning) is StoreError:
+                meaning = StoreError(f"{self.path}: {error}; move it away to start with a new file")
+            raise meaning from None
 
     def close(self) -> None:
         """Close the file."""

@@ -18,6 +18,7 @@ from rappor.store.sqlite.connection import FAILURES, connect, translated, transl
 from rappor.store.sqlite.session import sync_file, sync_folder
 from rappor.store.sqlite.store_lock import StoreLock
 
+ANOTHER = "restore another backup"  # the way out if a backup is damaged
 _PIECE = 2**20  # bytes
 
 
@@ -35,7 +36,7 @@ def backup(source: Path, target: Path) -> None:
             _copy_pages(reader, writer, source)
             commits.finish(writer)  # nobody writes to a copy
             writer.execute("PRAGMA journal_mode=DELETE").fetchone()  # one file without a log
-        verify(copy, target)
+        verify(copy, target, "check the disk, and make it again")
         sync_file(copy)
         os.replace(copy, target)
     sync_folder(target.parent)
@@ -60,7 +61,7 @@ def restore(source: Path, target: Path) -> None:
     with folder_of(target), _new_file_for(target) as copy:
         with source.open("rb") as data, copy.open("wb") as written:
             shutil.copyfileobj(data, written, _PIECE)  # unlike copyfile, whose errors name `source`
-        verify(copy, source)
+        verify(copy, source, ANOTHER)
         sync_file(copy)
         Path(f"{target}{commits.ENDING}").unlink(missing_ok=True)  # of an earlier store
         try:
@@ -111,9 +112,9 @@ def _copy_pages(reader: sqlite3.Connection, writer: sqlite3.Connection, source: 
         raise
 
 
-def verify(copy: Path, name: Path) -> None:
+def verify(copy: Path, name: Path, way_out: str) -> None:
     """StoreError unless a copy is complete and undamaged; the error calls it by this name."""
-    with translating(name), closing(connect(copy, True)) as connection:
+    with translating(name, way_out), closing(connect(copy, True)) as connection:
         version = schema.version_of(connection)
         if version == len(schema.MIGRATIONS):
             wrong = integrity.problems(connection)
@@ -124,7 +125,7 @@ def verify(copy: Path, name: Path) -> None:
                 what = f"schema {version} is not known to this rappor" if version else "no store"
                 wrong.append(what)
     if wrong:
-        raise StoreError(f"{name}: damaged, not a complete copy: {wrong[0]}")
+        raise StoreError(f"{name}: damaged, not a complete copy ({wrong[0]}); {way_out}")
 
 
 @contextmanager

@@ -35,6 +35,7 @@ _SETTINGS: dict[str, tuple[str, object]] = {
 }
 # What SQLite raises; UnicodeDecodeError if even its message comes from damaged bytes.
 FAILURES = (sqlite3.Error, UnicodeDecodeError)
+RESTORE = "restore a backup"
 _IOERR_SHMSIZE = 10 | 19 << 8  # a full disk when the log's index has to grow
 
 
@@ -114,8 +115,8 @@ def prepare(connection: Connection, read_only: bool) -> None:
         connection.execute("PRAGMA query_only=ON").fetchall()
 
 
-def translated(error: Exception, path: Path) -> StoreError:
-    """Our error for an error of SQLite."""
+def translated(error: Exception, path: Path, way_out: str = RESTORE) -> StoreError:
+    """Our error for an error of SQLite; `way_out` is what to do if the file is damaged."""
     code = getattr(error, "sqlite_errorcode", None) or 0
     match code & 0xFF:
         case sqlite3.SQLITE_FULL:
@@ -125,7 +126,7 @@ def translated(error: Exception, path: Path) -> StoreError:
         case sqlite3.SQLITE_IOERR:
             return StoreBroken(f"{path}: the disk failed ({error})")
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            return StoreError(f"{path}: damaged, or not a store ({error}); restore a backup")
+            return StoreError(f"{path}: damaged, or not a store ({error}); {way_out}")
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreBusy(f"{path}: another process has been writing for too long")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
@@ -133,16 +134,16 @@ def translated(error: Exception, path: Path) -> StoreError:
                 f"{path}: cannot be opened or written ({error}); check the folder's permissions"
             )
         case _:
-            return StoreError(f"{path}: damaged, or not a store ({error}); restore a backup")
+            return StoreError(f"{path}: damaged, or not a store ({error}); {way_out}")
 
 
 @contextmanager
-def translating(path: Path) -> Iterator[None]:
+def translating(path: Path, way_out: str = RESTORE) -> Iterator[None]:
     """Turn the errors of SQLite into StoreError."""
     try:
         yield
     except FAILURES as error:
-        raise translated(error, path) from error
+        raise translated(error, path, way_out) from error
 
 
 def roll_back(connection: Connection) -> None:
