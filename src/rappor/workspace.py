@@ -28,6 +28,7 @@ from rappor.decoding.design import Design, build_design
 from rappor.decoding.mapfile import read_map
 from rappor.decoding.options import Correction, Method
 from rappor.decoding.result import Decoded
+from rappor.decoding.saved_candidates import saved_candidates
 from rappor.errors import DecodeError, ParamsError
 from rappor.formats import read_text
 from rappor.planning.reach import default_period, values_tested
@@ -40,6 +41,7 @@ _NOT_SHOWN = f"not shown yet: open periods are shown in steps of {STEP} for each
 ALL = "all"  # as a period: every stored period, added up
 LookedFor = Iterable[str | bytes] | str | PathLike[str] | Candidates | Design | None
 Progress = Callable[[str], None]
+_Listed = Candidates | Design | str | PathLike[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +144,16 @@ class Workspace:
         with closing(self._opened()):
             pass
 
-    def collections(self) -> tuple[Collection, ...]:
-        """The newest version of each collection, by name."""
+    @property
+    def collections(self) -> tuple[str, ...]:
+        """The names of the collections."""
         with closing(self._opened()) as store:
-            return _registry(store).newest()
+            return tuple(collection.name for collection in _registry(store).newest())
+
+    def collection(self, name: str, version: int | None = None) -> Collection:
+        """A collection's definition, by default the newest version; ParamsError without one."""
+        with closing(self._opened()) as store:
+            return _known(_registry(store), name).get(name, version)
 
     def view(
         self,
@@ -233,7 +241,8 @@ class Workspace:
 
         Args:
             name: the collection.
-            candidates: for strings, as for `rappor.decode`. Other kinds declare their values.
+            candidates: for strings, as for `rappor.decode`; by default the newest list that was
+                saved on the page Candidates. Other kinds declare their values.
             period: see `view`; by default the latest period with enough reports.
             dimensions: see `view`.
             version: see `view`.
@@ -243,7 +252,7 @@ class Workspace:
             overlap: see `rappor.decode`.
             progress: called with a line of text after each step.
         """
-        listed = read_candidates(candidates)
+        listed, said = self._listed(name, candidates)
         view = self.view(
             name,
             period=period,
@@ -251,7 +260,7 @@ class Workspace:
             version=version,
             candidates=list_size(listed),
         )
-        return decode_view(
+        found = decode_view(
             view,
             listed,
             correction=correction,
@@ -260,6 +269,7 @@ class Workspace:
             overlap=overlap,
             progress=progress,
         )
+        return replace(found, notes=(*found.notes, *said))
 
     def compare(
         self,
@@ -289,7 +299,7 @@ class Workspace:
             correction: see `rappor.compare`.
             alpha: see `rappor.compare`.
         """
-        listed = read_candidates(candidates)
+        listed, said = self._listed(name, candidates)
         sides = self.sides(
             name,
             period=period,
@@ -298,7 +308,8 @@ class Workspace:
             version=version,
             candidates=list_size(listed),
         )
-        return compare_views(*sides, listed, correction=correction, alpha=alpha)
+        found = compare_views(*sides, listed, correction=correction, alpha=alpha)
+        return replace(found, notes=(*found.notes, *said))
 
     def sides(
         self,
@@ -338,6 +349,29 @@ class Workspace:
             raise DecodeError(f"{other.where} and {one.where} have reports in common")
         return (other, one) if is_older(one.periods, other.periods) else (one, other)
 
+    def candidates(self, name: str, version: int | None = None) -> Candidates:
+        """A list that was saved on the page Candidates, by default the newest.
+
+        Raises:
+            DecodeError: there is no such list.
+        """
+        saved = saved_candidates(self._data, name, version)
+        if saved is None:
+            which = "no list" if version is None else f"no version {version} of a list"
+            raise DecodeError(f"the data folder has {which} of candidates for {show(name)}")
+        return Candidates.of(saved.strings)
+
+    def _listed(self, name: str, candidates: LookedFor) -> tuple[_Listed, tuple[str, ...]]:
+        """The candidates, and a note if they are those of the data folder."""
+        if candidates is not None or self.collection(name).kind != "string":
+            return read_candidates(candidates), ()
+        saved = saved_candidates(self._data, name)
+        if saved is None:
+            return None, ()
+        size = plural(len(saved.strings), "string", "strings")
+        said = f"the candidates are version {saved.version} of the list of {name}: {size}"
+        return Candidates.of(saved.strings), (said,)
+
     def _opened(self) -> Store:
         return open_store(self._data, read_only=True)
 
@@ -345,10 +379,7 @@ class Workspace:
         self, store: Store, name: str, version: int | None
     ) -> tuple[Collection, list[StoredCounts], dict[CellKey, int]]:
         """A version, by default the newest with reports; its counts, and what they leave out."""
-        registry = _registry(store)
-        if name not in registry:
-            known = ", ".join(dict.fromkeys(item.name for item in registry)) or "none yet"
-            raise ParamsError(f"the store has no collection {show(name)}; it has: {known}")
+        registry = _known(_registry(store), name)
         newest = registry.get(name, version)
         versions = [newest]
         if version is None:
@@ -382,7 +413,7 @@ def open(data: str | PathLike[str], *, exact: bool = False) -> Workspace:
 
 def decode_view(
     view: StoredView,
-    candidates: Candidates | Design | str | PathLike[str] | None,
+    candidates: _Listed,
     *,
     correction: Correction = "fdr",
     alpha: float = 0.05,
@@ -401,13 +432,13 @@ def decode_view(
         null_reports=view.collection.null_reports,
         progress=progress,
     )
-    return replace(found, notes=(*view.notes, *found.notes))
+    return replace(found, notes=(*view.notes, *found.notes), title=view.title)
 
 
 def compare_views(
     new: StoredView,
     old: StoredView,
-    candidates: Candidates | Design | str | PathLike[str] | None,
+    candidates: _Listed,
     *,
     correction: Correction = "fdr",
     alpha: float = 0.05,
@@ -424,12 +455,10 @@ def compare_views(
     )
     title = f"{new.collection.name} v{new.collection.version}"
     said = f"{title}: {new.where} minus {old.where}"
-    return replace(found, notes=(said, *found.notes))
+    return replace(found, notes=(said, *found.notes), title=title)
 
 
-def looked_for(
-    view: StoredView, candidates: Candidates | Design | str | PathLike[str] | None
-) -> Any:
+def looked_for(view: StoredView, candidates: _Listed) -> Any:
     """What `decode` looks for: the placed candidates, the categories or the ranges."""
     collection = view.collection
     if collection.kind != "string":
@@ -439,7 +468,11 @@ def looked_for(
             )
         return collection.categories or collection.ranges
     if candidates is None:
-        raise DecodeError("strings are decoded against candidates: give a list, a file or a map")
+        raise DecodeError(
+            f"strings are decoded against candidates, and the data folder has no list for "
+            f"{collection.name}: give a list, a file or a map, or save a list on the page "
+            "Candidates"
+        )
     if isinstance(candidates, Design):
         return candidates
     if isinstance(candidates, Candidates):
@@ -449,7 +482,7 @@ def looked_for(
 
 def read_candidates(
     candidates: LookedFor,
-) -> Candidates | Design | str | PathLike[str] | None:
+) -> _Listed:
     """Candidates in memory; a map stays a path, because only a version's parameters read it."""
     if candidates is None or isinstance(candidates, (Candidates, Design)):
         return candidates
@@ -459,7 +492,7 @@ def read_candidates(
     return Candidates.of(candidates)
 
 
-def list_size(listed: Candidates | Design | str | PathLike[str] | None) -> int:
+def list_size(listed: _Listed) -> int:
     """The number of candidates."""
     if isinstance(listed, Candidates):
         return len(listed)
@@ -472,6 +505,14 @@ def list_size(listed: Candidates | Design | str | PathLike[str] | None) -> int:
 
 def _registry(store: Store) -> Registry:
     return Registry(Collection.from_toml(definition.toml) for definition in store.definitions())
+
+
+def _known(registry: Registry, name: str) -> Registry:
+    """The registry, if it has the collection."""
+    if name not in registry:
+        known = ", ".join(dict.fromkeys(item.name for item in registry)) or "none yet"
+        raise ParamsError(f"the store has no collection {show(name)}; it has: {known}")
+    return registry
 
 
 def _summed(cells: Iterable[StoredCounts]) -> list[tuple[str, int]]:

@@ -5,6 +5,7 @@ import datetime
 import io
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from rappor.cli.main import main
 from rappor.collection import Collection
 from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.catalogue import Catalogue
+from rappor.dashboard.state import DashboardState
+from rappor.decoding.saved_candidates import STATE_FILE
 from rappor.demo import definitions
 from rappor.demo.population import HIJACKER, candidates
 from rappor.demo.results import decode_and_compare
@@ -194,7 +197,7 @@ def test_the_newest_version_with_reports_is_shown(tmp_path: Path) -> None:
     assert opened.view("theme").collection.version == 1
     with pytest.raises(DecodeError, match="theme v2: it has no reports yet"):
         opened.view("theme", version=2)
-    assert [collection.version for collection in opened.collections()] == [2]
+    assert [opened.collection(name).version for name in opened.collections] == [2]
 
 
 def test_a_difference_is_new_minus_old_whichever_is_named_first(data: Workspace) -> None:
@@ -232,7 +235,6 @@ def test_two_values_of_a_dimension_keep_their_order(data: Workspace) -> None:
             "no report has country XX there",
         ),
         (lambda data: data.decode("theme", ["light"]), DecodeError, "needs no candidates"),
-        (lambda data: data.decode("homepage"), DecodeError, "against candidates"),
         (lambda data: data.compare("theme", period=DAYS[0]), DecodeError, "no earlier period"),
         (lambda data: data.compare("theme", against=DAYS[1]), DecodeError, "reports in common"),
         (lambda data: data.compare("theme", against="country=AU"), DecodeError, "part of all"),
@@ -263,3 +265,28 @@ def test_a_view_of_the_store_is_what_its_next_release_shows(tmp_path: Path) -> N
         released.cells(store, store.cells(), TODAY)
         shown = released.counts(store, TODAY, "theme", 1)
         assert [each.ones.tolist() for each in shown] == [each.ones.tolist() for each in seen]
+
+
+def test_print_gives_the_table_of_the_command_with_the_saved_list(
+    sample: Sample, data: Workspace
+) -> None:
+    listed = sample.definitions / "homepage.candidates.txt"
+    with contextlib.closing(DashboardState(sample.data / STATE_FILE, sample.definitions)) as state:
+        state.save_first_lists()
+    python, command = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(command):
+        main(["decode", "homepage", "--data", str(sample.data), "--candidates", str(listed)])
+    with contextlib.redirect_stdout(python):
+        print(data.decode("homepage"))
+    assert python.getvalue().startswith(command.getvalue())
+    assert f"the candidates are version 1 of the list of homepage: {len(LISTED)}" in (
+        python.getvalue()
+    )
+
+
+def test_without_a_saved_list_the_error_says_what_to_give(sample: Sample, tmp_path: Path) -> None:
+    folder = shutil.copytree(sample.data, tmp_path / "data")
+    for file in folder.glob(f"{STATE_FILE}*"):
+        file.unlink()
+    with pytest.raises(DecodeError, match="no list for homepage: give a list, a file or a map"):
+        rappor.open(folder).decode("homepage")

@@ -121,10 +121,9 @@ def run(args: argparse.Namespace) -> int:
     need_analysis("compare")
     if from_store:
         compared, facts = _compare_stored(args)
-        title = f"{facts['new']['collection']} v{facts['new']['version']}"
     else:
-        compared, facts, title = _compare_files(args), {}, ""
-    return _show(args, compared, facts, title)
+        compared, facts = _compare_files(args), {}
+    return _show(args, compared, facts)
 
 
 def _from_store(args: argparse.Namespace) -> bool:
@@ -234,11 +233,10 @@ def _looked_for(args: argparse.Namespace, counts: Counts, tick: Ticker) -> Any:
     return args.candidates if args.edges is None else ranges_from(args.edges)
 
 
-def _show(args: argparse.Namespace, compared: Compared, facts: dict[str, Any], title: str) -> int:
-    from rappor.cli import result_table
-    from rappor.decoding import exports
+def _show(args: argparse.Namespace, compared: Compared, facts: dict[str, Any]) -> int:
+    from rappor.decoding import exports, result_table
 
-    summary = result_table.difference_summary(compared, title)
+    summary = result_table.difference_summary(compared)
     every = args.all or compared.kind != "string"
     if args.output is not None:
         _write(args.output, compared, facts, every=every)

@@ -214,12 +214,12 @@ def show(args: argparse.Namespace, found: Decoded, view: StoredView | None = Non
         found: the result.
         view: the stored counts that it was made of, if it comes from a data folder.
     """
-    from rappor.cli import result_files, result_table
-    from rappor.decoding import exports
+    from rappor.cli import result_files, truth_table
+    from rappor.decoding import exports, result_table
     from rappor.decoding.quality import too_few_reports
     from rappor.simulate.judge import judge
 
-    summary = result_table.summary(found, "" if view is None else view.title)
+    summary = result_table.summary(found)
     diagnosis = None
     if args.diagnose:
         from rappor.decoding.diagnosis import diagnose
@@ -239,7 +239,7 @@ def show(args: argparse.Namespace, found: Decoded, view: StoredView | None = Non
         document |= {} if diagnosis is None else {"diagnosis": diagnosis.lines()}
         say_json(document | ({} if judged is None else {"judgement": _as_document(judged)}))
     elif judged is not None and truth is not None:
-        for line in (*result_table.next_to_truth(found, judged, truth, every=args.all), ""):
+        for line in (*truth_table.next_to_truth(found, judged, truth, every=args.all), ""):
             say(line)
         say(f"Truth: {judged}")
         for line in (*result_table.in_words(found), *result_table.smooth_lines(shape)):

@@ -5,74 +5,28 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from decimal import ROUND_CEILING, Context, Decimal, localcontext
-from typing import Any, TextIO
+from typing import Any
 
-# Replacements for terminals without UTF-8.
-_PLAIN = str.maketrans(
-    {
-        "ε": "eps",
-        "∞": "inf",
-        "█": "#",
-        "▌": "-",
-        "·": ".",
-        "─": "-",
-        "±": "+/-",
-        "→": "->",
-        "×": "x",
-        "≥": ">=",
-        "≤": "<=",
-        "α": "alpha",
-        "—": "-",
-        "…": "...",
-        "’": "'",
-        "χ": "chi",
-        "–": "-",
-        "−": "-",
-        "§": "section ",
-        "√": "sqrt ",
-        "Σ": "sum ",
-        "Π": "product ",
-        "Φ": "Phi",
-        "φ": "phi",
-        "κ": "kappa",
-        "λ": "lambda",
-        "μ": "mu",
-        "π": "pi",
-        "ρ": "rho",
-        "τ": "tau",
-        "ψ": "psi",
-        "∝": "~",
-        "≈": "~",
-        "≠": "!=",
-        "‘": "'",
-        "“": '"',
-        "”": '"',
-        "✓": "+",
-        "■": "#",
-        "□": ".",
-        "\u00a0": " ",
-    }
-)
-_RAISED = re.compile("[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
-_LOWERED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+from rappor.terminal import percent, percent_up, showable, table
 
-
-def showable(text: str, stream: TextIO) -> str:
-    """The text in characters that the stream can show."""
-    encoding = stream.encoding or "ascii"
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        plain = _RAISED.sub(lambda found: f"^{found[0].translate(_LOWERED)}", text)
-        return plain.translate(_PLAIN).encode(encoding, "replace").decode(encoding)
-    return text
+__all__ = [
+    "Ticker",
+    "bar",
+    "finite",
+    "note",
+    "paint",
+    "percent",
+    "percent_up",
+    "say",
+    "say_json",
+    "showable",
+    "table",
+]
 
 
 def say(text: str = "") -> None:
@@ -101,40 +55,10 @@ def finite(item: Any) -> Any:
     return "inf" if item == math.inf else item
 
 
-def percent(share: float) -> str:
-    """A share as a percentage with three significant digits."""
-    return "more than all" if share > 1 else f"{100 * share:.3g} %"
-
-
-def percent_up(share: float) -> str:
-    """A share as a percentage with three significant digits, rounded up."""
-    if share > 1:
-        return "more than all"
-    with localcontext(Context(prec=3, rounding=ROUND_CEILING)):
-        return f"{float(+Decimal(100 * share)):g} %"
-
-
 def bar(share: float, width: int = 32) -> str:
     """A horizontal bar for a share between 0 and 1, to half a character."""
     halves = round(2 * width * min(max(share, 0.0), 1.0)) or (share > 0)
     return "█" * (halves // 2) + "▌" * (halves % 2)
-
-
-def table(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Rows as aligned lines; the first `left` columns are left-aligned, the others right.
-
-    Cells are first written in characters that standard output can show: ε may become longer.
-    """
-    rows = [[showable(cell, sys.stdout) for cell in row] for row in rows]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if column < left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines
 
 
 def paint(text: str, code: str) -> str:

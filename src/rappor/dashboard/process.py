@@ -137,6 +137,7 @@ def run(settings: DashboardSettings, log_level: str = "info") -> int:
 def context_of(settings: DashboardSettings) -> Context:
     """The parts of one dashboard."""
     state = DashboardState(settings.state_file, settings.collections)
+    state.save_first_lists()
     return Context(
         settings=settings,
         catalogue=Catalogue(settings.data, settings.collections, stored=state.keep_results_of),

@@ -9,10 +9,10 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 from rappor import checks
+from rappor.decoding.saved_candidates import STATE_FILE as STATE_FILE
 from rappor.errors import ParamsError
 from rappor.store.archive import Companion
 
-STATE_FILE = "dashboard.sqlite"
 APPLICATION_ID = 0x52505244  # "RPRD"
 STATE_SCHEMA = 2  # the number of migrations in `state.database`
 # What a backup carries of it: all but sessions and links, which would let people in again.

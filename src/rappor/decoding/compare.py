@@ -359,6 +359,7 @@ class Compared:
         names: what the first and the second are, in words.
         checks: whether both results are good; see `Decoded.checks`.
         notes: what was done to the input, in plain English.
+        title: what was compared, such as "homepage v1"; empty for counts without a name.
     """
 
     rows: Differences
@@ -373,6 +374,18 @@ class Compared:
     names: tuple[str, str] = ("First", "Second")
     checks: tuple[Check, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
+    title: str = ""
+
+    def __repr__(self) -> str:
+        from rappor.decoding.result_table import difference_summary
+
+        return f"<Compared {difference_summary(self)}>"
+
+    def __str__(self) -> str:
+        """The table that `rappor compare` prints, with its notes and warnings."""
+        from rappor.decoding.result_table import whole_difference_text
+
+        return whole_difference_text(self)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -187,6 +187,7 @@ class Decoded:
         notes: what was done to the input, in plain English.
         histogram: mean, quantiles and cumulative shares of kind ordinal; None for other kinds.
         detail: the working behind the table.
+        title: what was decoded, such as "homepage v1, 2026-W47"; empty for counts without a name.
     """
 
     rows: Rows
@@ -213,6 +214,18 @@ class Decoded:
     notes: tuple[str, ...] = ()
     histogram: Histogram | None = field(default=None, repr=False)
     detail: Any = field(default=None, repr=False)
+    title: str = ""
+
+    def __repr__(self) -> str:
+        from rappor.decoding.result_table import short_text
+
+        return f"<Decoded {short_text(self)}>"
+
+    def __str__(self) -> str:
+        """The table that `rappor decode` prints, with its notes and warnings."""
+        from rappor.decoding.result_table import whole_text
+
+        return whole_text(self)
 
     @property
     def detected(self) -> list[Row]:

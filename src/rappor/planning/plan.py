@@ -8,6 +8,7 @@ Params(k=256, h=1, m=64, f=0.2001, p=0.2252, q=0.5325)
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -26,6 +27,7 @@ from rappor.planning.request import PlanRequest, Progress
 from rappor.privacy import Detectable, epsilon_n
 from rappor.privacy import epsilon_infinity as infinity
 from rappor.privacy import epsilon_one as one
+from rappor.terminal import showable
 from rappor.typing import Kind
 
 POWERS = (0.5, 0.8, 0.95)
@@ -175,6 +177,15 @@ class Plans:
     request: PlanRequest
     settled: Settled
     checked: PlanCheck | None = None
+
+    def __repr__(self) -> str:
+        return f"<Plans {len(self.plans)}, the best: {self.best.params}>"
+
+    def __str__(self) -> str:
+        """The table that `rappor plan` prints."""
+        from rappor.planning.plan_text import describe
+
+        return "\n".join(showable(line, sys.stdout) for line in describe(self))
 
     def __len__(self) -> int:
         return len(self.plans)

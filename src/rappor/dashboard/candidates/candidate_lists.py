@@ -15,8 +15,9 @@ from rappor.dashboard.candidates.candidate_upload import (
     digest_of,
 )
 from rappor.dashboard.context import Context
-from rappor.dashboard.state.saved import CandidateList, CandidateVersion
+from rappor.dashboard.state.saved import CandidateVersion
 from rappor.decoding.exports import mass_in
+from rappor.decoding.saved_candidates import CandidateList
 from rappor.errors import ParamsError
 
 DRAFT, DIFFERENCE = "draft", "list-difference"

@@ -165,25 +165,6 @@ def read_jobs(connection: sqlite3.Connection) -> list[SavedJob]:
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateList:
-    """One version of a collection's list of candidates.
-
-    Attributes:
-        collection: the name of the collection.
-        version: 1, 2, …
-        strings: the candidates, in the order given.
-        made: when, in UTC.
-        actor: who saved it.
-    """
-
-    collection: str
-    version: int
-    strings: tuple[str, ...] = field(repr=False)
-    made: str
-    actor: str
-
-
-@dataclass(frozen=True, slots=True)
 class CandidateVersion:
     """A version of a list without its strings."""
 
@@ -212,21 +193,6 @@ def save_list(
         (collection, version, "\n".join(kept), len(kept), made, actor),
     )
     return int(version)
-
-
-def read_list(
-    connection: sqlite3.Connection, collection: str, version: int | None
-) -> CandidateList | None:
-    """A version of a list, by default the newest; None if there is none."""
-    row = connection.execute(
-        "SELECT collection, version, strings, made, actor FROM candidates "
-        "WHERE collection=? AND (? IS NULL OR version=?) ORDER BY version DESC LIMIT 1",
-        (collection, version, version),
-    ).fetchone()
-    if row is None:
-        return None
-    name, number, strings, made, actor = row
-    return CandidateList(name, number, tuple(strings.split("\n")), made, actor)
 
 
 def list_versions(connection: sqlite3.Connection, collection: str) -> list[CandidateVersion]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.state import accounts, saved
 from rappor.dashboard.state.accounts import Account
 from rappor.dashboard.state.database import Clock, Database, text_of, utc_now
-from rappor.dashboard.state.saved import CandidateList, CandidateVersion, SavedJob, SavedResult
+from rappor.dashboard.state.saved import CandidateVersion, SavedJob, SavedResult
 from rappor.decoding.candidate_files import read_strings
-from rappor.errors import ParamsError, StoreError
+from rappor.decoding.saved_candidates import CandidateList, read_list
+from rappor.errors import ParamsError, RapporError, StoreError
 from rappor.store import AuditEntry
 
 FIRST_LIST = "{name}.candidates.txt"  # next to a collection's definition: version 1 of its list
@@ -205,7 +207,7 @@ class DashboardState:
         """A version of a list, by default the newest; None if there is none."""
         self._adopt(collection)
         with self._file.reading() as file:
-            return saved.read_list(file, collection, version)
+            return read_list(file, collection, version)
 
     def candidate_versions(self, collection: str) -> list[CandidateVersion]:
         """All versions of a collection's list, newest first."""
@@ -217,6 +219,14 @@ class DashboardState:
         """The number of candidates in the newest list of each collection."""
         with self._file.reading() as file:
             return saved.list_sizes(file)
+
+    def save_first_lists(self) -> None:
+        """Save every NAME.candidates.txt that can be read, for collections without a list."""
+        if self._collections is None:
+            return
+        for path in sorted(self._collections.glob(FIRST_LIST.format(name="*"))):
+            with suppress(RapporError, OSError):  # the page says what is wrong
+                self._adopt(path.name.removesuffix(FIRST_LIST.format(name="")))
 
     def _adopt(self, collection: str) -> None:
         """Save NAME.candidates.txt as version 1 if the collection has no list yet."""

@@ -1,4 +1,4 @@
-"""Decoded results for a person at a terminal."""
+"""Decoded results as text: what `print` and the command print."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import shutil
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rappor.charts.numbers import (
@@ -19,25 +19,22 @@ from rappor.charts.numbers import (
     show_share,
 )
 from rappor.checks import plural
-from rappor.cli.output import percent, showable, table
 from rappor.decoding.exports import described, shows_all
 from rappor.decoding.options import CORRECTIONS
 from rappor.decoding.quality import too_few_reports
+from rappor.terminal import percent, showable, table
 
 if TYPE_CHECKING:
     from rappor.decoding.compare import Compared
     from rappor.decoding.histogram import Histogram
     from rappor.decoding.result import Decoded, Row
     from rappor.decoding.smoothing import Shape
-    from rappor.simulate.judge import Judgement
 
 MAX_ROWS = 50
+COMMAND = "--all prints, --output FILE writes every one"  # where the other rows are
+_PYTHON = "`.rows` has every one"
 _HEAD_WIDTH = 24  # of names of what is compared, above their columns
-_MISSED_SHOWN = 5
 _MIN_WIDTH, _WIDE = 16, 100
-_HEAD_TRUTH = (
-    *("estimate", "95 % interval", "std. error", "p-value", "truth", "share", "SNR", "verdict"),
-)
 _HEAD = ("estimate", "95 % interval", "share", "SNR", "p (adjusted)")
 NOUNS = {  # the noun for a row, for one tested value, and for several
     "string": ("string", "candidate", "candidates"),
@@ -49,16 +46,41 @@ NOUNS = {  # the noun for a row, for one tested value, and for several
 _NONE_OF = {"string": "undetected mass", "category": "in no category", "ordinal": "in no range"}
 
 
-def lines(decoded: Decoded, *, every: bool) -> list[str]:
+def whole_text(decoded: Decoded) -> str:
+    """The table, the summary, the notes and the warnings: what `rappor decode` prints."""
+    first = too_few_reports(decoded)
+    said = (*decoded.notes, *(text for text in decoded.warnings if text != first))
+    table_lines = lines(decoded, every=False, others=_PYTHON)
+    return _joined(table_lines, summary(decoded), said)
+
+
+def whole_difference_text(compared: Compared) -> str:
+    """The table, the summary, the notes and the warnings: what `rappor compare` prints."""
+    table_lines = difference_lines(compared, every=False, others=_PYTHON)
+    said = (*compared.notes, *compared.warnings)
+    return _joined(table_lines, difference_summary(compared), said)
+
+
+def _joined(table_lines: list[str], last: str, said: Iterable[str]) -> str:
+    whole = [*table_lines, "", last, *(f"note: {text}" for text in said)]
+    return "\n".join(showable(line, sys.stdout) for line in whole)
+
+
+def lines(decoded: Decoded, *, every: bool, others: str = COMMAND) -> list[str]:
     """The rows as a table: at most 50, or all with `every`.
 
     If there are too few reports for categories or numbers, the first line says so.
+
+    Args:
+        decoded: the result.
+        every: all rows.
+        others: where rows are that are not shown.
     """
     few = too_few_reports(decoded)
-    return [*([few, ""] if few else []), *_rows(decoded, every)]
+    return [*([few, ""] if few else []), *_rows(decoded, every, others)]
 
 
-def _rows(decoded: Decoded, every: bool) -> list[str]:
+def _rows(decoded: Decoded, every: bool, others: str) -> list[str]:
     whole = shows_all(decoded, every)
     rows: list[Row] = list(decoded.rows) if whole else decoded.detected
     one, *tested = NOUNS[decoded.kind]
@@ -66,11 +88,11 @@ def _rows(decoded: Decoded, every: bool) -> list[str]:
         return [f"Nothing was detected among {plural(decoded.candidates, *tested)}."]
     shown = rows if every else rows[:MAX_ROWS]
     head = (one, *_HEAD, "detected") if whole else (one, *_HEAD)
-    drawn = _align([head, *(_cells(row, whole) for row in shown)])
+    drawn = align([head, *(_cells(row, whole) for row in shown)])
     left = len(rows) - len(shown)
     if left:
         noun = "rows" if whole else "detected"
-        drawn.append(f"… and {left:,} more {noun} (--all prints, --output FILE writes every one)")
+        drawn.append(f"… and {left:,} more {noun} ({others})")
     return drawn + in_words(decoded)
 
 
@@ -87,28 +109,29 @@ def _cells(row: Row, whole: bool) -> tuple[str, ...]:
         visible(row.string),
         value,
         interval,
-        _share(row),
-        _snr(row),
-        _p(row.adjusted_p_value),
+        share_text(row),
+        snr_text(row),
+        p_text(row.adjusted_p_value),
     )
     return (*cells, "yes" if row.detected else "no") if whole else cells
 
 
-def _share(row: Row) -> str:
+def share_text(row: Row) -> str:
     """The share, or its upper limit where that is all that is known."""
     shown = show_finding(row.proportion, row.prop_low_95, row.prop_high_95, row.detected)
     limit = row.presence_only or not row.detected
     return (shown.interval if limit else shown.value).replace(NO_BREAK, " ")
 
 
-def _snr(row: Row) -> str:
+def snr_text(row: Row) -> str:
+    """The ratio of signal to noise, with one decimal."""
     return "–" if math.isnan(row.snr) else f"{row.snr:.1f}".replace("-", MINUS)
 
 
-def _p(p: float) -> str:
+def p_text(p: float) -> str:
     """Two significant digits; never 0.
 
-    >>> _p(0.0421), _p(5.31e-48), _p(0.0)
+    >>> p_text(0.0421), p_text(5.31e-48), p_text(0.0)
     ('0.042', '5.3e-48', '< 1e-300')
     """
     if p < 1e-300:
@@ -126,7 +149,7 @@ def visible(text: str) -> str:
     return "".join(shown) or "(empty)"
 
 
-def _align(rows: list[tuple[str, ...]]) -> list[str]:
+def align(rows: list[tuple[str, ...]]) -> list[str]:
     """A table whose strings are cut to the width of the terminal."""
     numbers = table([row[1:] for row in rows], left=0)
     room = shutil.get_terminal_size((_WIDE, 24)).columns - max(map(len, numbers)) - 2
@@ -159,7 +182,7 @@ def _cut(text: str, width: int, mark: str) -> str:
     return kept + mark
 
 
-def difference_lines(compared: Compared, *, every: bool) -> list[str]:
+def difference_lines(compared: Compared, *, every: bool, others: str = COMMAND) -> list[str]:
     """The rows of a comparison as a table: those that differ, at most 50; all with `every`."""
     whole = every or compared.kind != "string"
     rows = list(compared.rows) if whole else compared.different
@@ -181,25 +204,20 @@ def difference_lines(compared: Compared, *, every: bool) -> list[str]:
             (
                 visible(row.string),
                 *(number.replace(NO_BREAK, " ") for number in numbers),
-                _p(row.p_value),
-                _p(row.adjusted_p_value),
+                p_text(row.p_value),
+                p_text(row.adjusted_p_value),
                 *(["yes" if row.different else "no"] if whole else []),
             )
         )
-    drawn = _align(cells)
+    drawn = align(cells)
     if len(rows) > len(shown):
         left = len(rows) - len(shown)
-        drawn.append(f"… and {left:,} more rows (--all prints, --output FILE writes every one)")
+        drawn.append(f"… and {left:,} more rows ({others})")
     return drawn
 
 
-def difference_summary(compared: Compared, title: str = "") -> str:
-    """One line: how many differ, at which error rate, and what is subtracted from what.
-
-    Args:
-        compared: the result.
-        title: the collection, which comes first.
-    """
+def difference_summary(compared: Compared) -> str:
+    """One line: how many differ, at which error rate, and what is subtracted from what."""
     rate = CORRECTIONS[compared.correction].rate.format(alpha=percent(compared.alpha))
     new, old = (
         f"{name} ({plural(reports, 'report', 'reports')})"
@@ -208,48 +226,9 @@ def difference_summary(compared: Compared, title: str = "") -> str:
     different, of = len(compared.different), plural(compared.candidates, *NOUNS[compared.kind][1:])
     verb = "differs" if different == 1 else "differ"
     return (
-        f"{title}{': ' if title else ''}{different:,} of {of} {verb} ({rate}); "
+        f"{_before(compared.title)}{different:,} of {of} {verb} ({rate}); "
         f"differences are {new} minus {old}"
     )
-
-
-def next_to_truth(
-    decoded: Decoded, judged: Judgement, truth: Mapping[str, int], *, every: bool = False
-) -> list[str]:
-    """Detected rows with their truth, at most 50; then the largest that were missed.
-
-    `every`, and kinds with a bit for each value, show all rows.
-    """
-    verdicts = {row.string: row.verdict for row in judged.rows}
-    missed = [row.string for row in judged.rows if row.verdict == "missed"]
-    detected = decoded.detected
-    if shows_all(decoded, every):
-        shown, named = list(decoded.rows), missed
-    else:
-        named = missed[:_MISSED_SHOWN]
-        shown = [*detected[:MAX_ROWS], *map(decoded.row, named)]
-    cells: list[tuple[str, ...]] = [(NOUNS[decoded.kind][0], *_HEAD_TRUTH)]
-    for row in shown:
-        value, interval = show_finding(row.estimate, *row.interval, row.detected, "count")
-        cells.append(
-            (
-                visible(row.string),
-                value,
-                interval,
-                f"{row.std_error:,.0f}",
-                _p(row.p_value),
-                f"{truth.get(row.string, 0):,}",
-                _share(row),
-                _snr(row),
-                verdicts.get(row.string, "absent"),
-            )
-        )
-    lines = _align(cells) if shown else ["Nothing was detected, and nothing was missed."]
-    if not shows_all(decoded, every) and len(detected) > MAX_ROWS:
-        lines.append(f"… and {len(detected) - MAX_ROWS:,} more detected (--all prints every one)")
-    if len(missed) > len(named):
-        lines.append(f"… and {len(missed) - len(named):,} rarer ones missed")
-    return lines
 
 
 def _described(histogram: Histogram) -> list[str]:
@@ -282,19 +261,23 @@ def smooth_lines(shape: Shape | None) -> list[str]:
     return ["", *table(rows), f"{how} {shape.note}"]
 
 
-def summary(decoded: Decoded, title: str = "") -> str:
-    """One line: reports, candidates, detections, undetected mass and the quality of the fit.
-
-    Args:
-        decoded: the result.
-        title: what was decoded, which comes first.
-    """
-    rate = CORRECTIONS[decoded.correction].rate.format(alpha=percent(decoded.alpha))
-    facts = [
-        f"{title}{': ' if title else ''}{plural(decoded.reports, 'report', 'reports')}, "
+def short_text(decoded: Decoded) -> str:
+    """Half a line: what was decoded, reports, candidates and detections."""
+    return (
+        f"{_before(decoded.title)}{plural(decoded.reports, 'report', 'reports')}, "
         f"{plural(decoded.candidates, *NOUNS[decoded.kind][1:])}: "
-        f"{len(decoded.detected):,} detected ({rate})"
-    ]
+        f"{len(decoded.detected):,} detected"
+    )
+
+
+def _before(title: str) -> str:
+    return f"{title}: " if title else ""
+
+
+def summary(decoded: Decoded) -> str:
+    """One line: reports, candidates, detections, undetected mass and the quality of the fit."""
+    rate = CORRECTIONS[decoded.correction].rate.format(alpha=percent(decoded.alpha))
+    facts = [f"{short_text(decoded)} ({rate})"]
     left = decoded.undetected_mass
     if decoded.kind in _NONE_OF and decoded.reports and left.high_95 > 0:
         share = show_share(left.proportion, left.prop_low_95, left.prop_high_95)

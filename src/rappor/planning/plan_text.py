@@ -1,0 +1,130 @@
+"""Plans as text: what `print` and `rappor plan` print."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from typing import TYPE_CHECKING
+
+from rappor.checks import plural
+from rappor.privacy.rounding import up
+from rappor.terminal import percent, percent_up, table
+
+if TYPE_CHECKING:
+    from rappor.planning.plan import Plan, Plans
+
+_WIDTH = 100
+
+
+def describe(found: Plans) -> list[str]:
+    """The plans as text."""
+    goal, reports, frequency, solved = found.settled
+    best, request = found.best, found.request
+    ever = (
+        "each client reports once"
+        if goal.epsilon_infinity == math.inf
+        else (f"ε∞ up to {goal.epsilon_infinity:g}")
+    )
+    solved_for = {"reports": "Reports needed", "epsilon": "Smallest ε1"}.get(solved)
+    answer = {"reports": f"{reports:,}", "epsilon": f"{goal.epsilon_one:g}"}.get(solved)
+    lines = [
+        f"Goal: ε1 up to {goal.epsilon_one:g}, {ever}; {reports:,} reports, "
+        f"{plural(request.candidates, 'candidate', 'candidates')} ({request.kind}).",
+    ]
+    if solved_for:
+        lines.append(f"{solved_for} to detect {percent(frequency)} of them: {answer}.")
+    lines += ["", "Best plan:", f"  {_flags(best)}", ""]
+    lines += [f"  {line}" for line in table(_facts(found))]
+    lines += [
+        "",
+        "The best plan first (the shortest report within 1 % of the rarest string), the others "
+        "ordered by",
+        "the rarest string that they detect:",
+        "",
+    ]
+    lines += [f"  {line}" for line in table(_trade_off(found), left=0)]
+    lines += ["", *_check_lines(found)]
+    for caution in best.cautions:
+        words = f"Caution ({caution.code}, {caution.source}): {caution.text}"
+        lines += ["", *textwrap.wrap(words, _WIDTH)]
+    return lines
+
+
+def _flags(plan: Plan) -> str:
+    return " ".join(f"--{name} {value:.15g}" for name, value in plan.params.to_dict().items())
+
+
+def _facts(found: Plans) -> list[tuple[str, str]]:
+    best = found.best
+    rows = [("ε of one report", up(best.epsilon_one))]
+    rows += [(f"ε of {n:,} reports", up(value)) for n, value in best.epsilon_n.items()]
+    if not found.request.one_time:
+        rows.append(("ε of any number of reports", up(best.epsilon_infinity)))
+    rows += [
+        (f"share detected with a chance of {percent(level.power)}", _share(level.frequency))
+        for level in best.detectable
+    ]
+    if best.kind != "boolean":
+        wise, fdr, present = best.expected
+        alpha = percent(found.request.alpha)
+        rows += [
+            (f"detected of {present:,} strings, family-wise error {alpha}", f"{wise:.1f}"),
+            (f"detected of {present:,} strings, false discovery rate {alpha}", f"{fdr:.1f}"),
+        ]
+    size = best.bytes_per_report
+    rows += [
+        ("size of a report", f"{size} byte{'s' * (size != 1)}"),
+        ("reports in a cohort", f"{best.cohort_size:,.0f}"),
+    ]
+    return rows
+
+
+def _trade_off(found: Plans) -> list[tuple[str, ...]]:
+    shown = found.best.detectable
+    repeated = not found.request.one_time
+    head = ("k", "h", "m", "f", "p", "q", "ε1", *["ε∞"] * repeated)
+    rows = [(*head, *(f"{100 * level.power:g} %" for level in shown), "found", "bytes", "cohort")]
+    for plan in found:
+        params = plan.params
+        rows.append(
+            (
+                str(params.k),
+                str(params.h),
+                str(params.m),
+                *(f"{number:.6g}" for number in (params.f, params.p, params.q)),
+                up(plan.epsilon_one),
+                *[up(plan.epsilon_infinity)] * repeated,
+                *(_share(level.frequency) for level in plan.detectable),
+                f"{plan.expected.fdr:.1f}",
+                str(plan.bytes_per_report),
+                f"{plan.cohort_size:,.0f}",
+            )
+        )
+    return rows
+
+
+def _share(frequency: float) -> str:
+    return "nothing" if frequency > 1 else percent_up(frequency)
+
+
+def _check_lines(found: Plans) -> list[str]:
+    checked = found.checked
+    if checked is None:
+        return ["Not checked by simulation."]
+    agree = "agree" if checked.holds else "DISAGREE"
+    sentence = f"{checked.collections:,} simulated collections and the plan {agree}"
+    if checked.corrected:
+        sentence += (
+            ". They did not agree with the formula, so the plan shows the simulated frequencies"
+        )
+    lines = [*textwrap.wrap(f"{sentence}:", _WIDTH), ""]
+    rows = [("planned chance", "measured", "strings with this share")]
+    rows += [
+        (
+            percent(level.power),
+            f"{percent(level.measured)} ± {100 * level.std_error:.1f}",
+            f"{level.strings:,}",
+        )
+        for level in checked.levels
+    ]
+    return [*lines, *(f"  {line}" for line in table(rows, left=0))]
