@@ -159,6 +159,18 @@ def test_params_may_come_from_a_file_or_from_six_numbers(tmp_path: Path) -> None
     assert document("privacy", *numbers) == wanted
 
 
+def test_params_and_kind_may_come_from_a_definition(tmp_path: Path) -> None:
+    numbers, kind = six(4, 1, 1, ".25", ".25", ".75"), ("--kind", "category")
+    file = tmp_path / "theme.toml"
+    made = rappor(
+        "collection", "new", "theme", *kind, "--categories", "a,b,c,d", *numbers, "--output", file
+    )
+    assert made.returncode == 0, made.stderr
+    assert document("privacy", "--collection", file) == document("privacy", *numbers, *kind)
+    attacked = rappor("attack", "window", "--collection", file, "--trials", "10")
+    assert "f = 0.25" in attacked.stdout
+
+
 def test_home_is_expanded_in_paths(tmp_path: Path) -> None:
     Params.preset("windows").to_csv(tmp_path / "params.csv")
     home = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path)}

@@ -132,7 +132,13 @@ _SERVICE = {
 }
 
 ROWS: dict[str, FaultRow] = {
-    "privacy": FaultRow("privacy --params {params}", {"params": _PARAMS}),
+    "privacy": FaultRow(
+        "privacy --params {params}",
+        {
+            "params": _PARAMS,
+            "definition": _in("homepage.toml", "privacy --collection {definition}"),
+        },
+    ),
     "plan": FaultRow(
         "plan --epsilon-one 1 --reports 1e6 --candidates 4 --check 0 --plot {plot}",
         {
@@ -194,7 +200,11 @@ ROWS: dict[str, FaultRow] = {
         },
     ),
     "attack": FaultRow(
-        "attack window --params {params} --trials 10 --reports 2", {"params": _PARAMS}
+        "attack window --params {params} --trials 10 --reports 2",
+        {
+            "params": _PARAMS,
+            "definition": _in("homepage.toml", "attack window --collection {definition}"),
+        },
     ),
     "reproduce": FaultRow(
         "reproduce life-of-a-report --seeds 2 --output {output}",

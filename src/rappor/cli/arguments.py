@@ -51,13 +51,23 @@ def port(text: str) -> int:
     return int(text)
 
 
-def add_params(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """Add the three ways to give parameters: a preset, a params.csv, or six numbers."""
-    group = parser.add_argument_group("parameters: one of --preset, --params, or all six numbers")
+def add_params(
+    parser: argparse.ArgumentParser, default: str | None = None, *, definition: bool = False
+) -> None:
+    """Add the ways to give parameters: a preset, a params.csv, six numbers, or a definition."""
+    ways = "--preset, --params, --collection" if definition else "--preset, --params"
+    group = parser.add_argument_group(f"parameters: one of {ways}, or all six numbers")
     names = "; ".join(f"{name}: {item.about}" for name, item in PRESETS.items())
     fallback = f" (default: {default})" if default else ""
     group.add_argument("--preset", metavar="NAME", help=f"{names}{fallback}")
     group.add_argument("--params", metavar="FILE", help="a params.csv with the header k,h,m,p,q,f")
+    if definition:
+        group.add_argument(
+            "--collection",
+            dest="definition",
+            metavar="FILE",
+            help="the definition of a collection: its parameters and its kind",
+        )
     about = {
         "k": "bits in a report",
         "h": "hash functions",
@@ -72,11 +82,18 @@ def add_params(parser: argparse.ArgumentParser, default: str | None = None) -> N
 
 
 def params_from(args: argparse.Namespace) -> tuple[Params, Kind]:
-    """The parameters of the command line, and the kind of the preset."""
+    """The parameters of the command line, and the kind of the preset or the definition."""
     numbers = {name: getattr(args, name) for name in FIELDS if getattr(args, name) is not None}
-    given = [args.preset is not None, args.params is not None, bool(numbers)]
-    if sum(given) > 1:
-        raise UsageError("give only one of --preset, --params, or the six numbers")
+    definition = getattr(args, "definition", None)
+    given = [args.preset, args.params, definition, numbers or None]
+    if sum(way is not None for way in given) > 1:
+        also = ", --collection" if "definition" in args else ""
+        raise UsageError(f"give only one of --preset, --params{also}, or the six numbers")
+    if definition is not None:
+        from rappor.collection import Collection
+
+        collection = Collection.read(path_of(definition))
+        return collection.params, collection.kind
     if args.params is not None:
         return Params.from_csv(args.params), "string"
     if numbers:

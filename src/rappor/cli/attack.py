@@ -31,6 +31,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "does, how well the attack works (exactly and in a simulation), the ε that limits it, and "
         "what it means. Without a name, list the attacks.",
         epilog="Examples: rappor attack window --preset windows --reports 7; "
+        "rappor attack all --collection collections/homepage.toml; "
         "rappor attack linkage --clients 400 --reports 14; rappor attack all --json",
         allow_abbrev=False,
     )
@@ -38,7 +39,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "name", nargs="?", metavar="NAME", help=f"an attack, or {EVERY}; see --list"
     )
     parser.add_argument("--list", action="store_true", help="list the attacks and their settings")
-    add_params(parser, default="windows")
+    add_params(parser, default="windows", definition=True)
     group = parser.add_argument_group("settings: each attack takes some of them")
     group.add_argument(
         "--reports", type=count, metavar="N", help="number of reports, on one value or in total"

@@ -36,10 +36,11 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "number of reports by one client on one unchanged value. With --reports and --candidates, "
         "also show what can be detected.",
         epilog="Examples: rappor privacy --preset windows --reports 1e6 --candidates 200; "
+        "rappor privacy --collection collections/homepage.toml; "
         "rappor privacy --k 1 --h 1 --m 1 --f .5 --p .5 --q .75 --kind boolean --json",
         allow_abbrev=False,
     )
-    add_params(parser)
+    add_params(parser, definition=True)
     add_kind(parser)
     parser.add_argument(
         "--n", metavar="N,N", help="numbers of reports to show ε_n for, such as 1,10,1e3"
