@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -64,14 +63,6 @@ def open_data(
     if "://" not in name and create:
         output_folder(name)
     return open_store(name, read_only=read_only, accept_loss=accept_loss)
-
-
-def actor() -> str:
-    """The name of the system's user, for the audit log."""
-    try:
-        return f"user {getpass.getuser()}"
-    except (OSError, KeyError, ImportError):
-        return "user unknown"
 
 
 def today() -> date:
