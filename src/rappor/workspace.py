@@ -411,6 +411,7 @@ class Workspace:
         version: int | None = None,
         correction: Correction = "fdr",
         alpha: float = 0.05,
+        progress: Progress | None = None,
     ) -> Compared:
         """Compare two periods, or two values of a dimension, as the Results page does.
 
@@ -427,6 +428,7 @@ class Workspace:
             version: see `view`.
             correction: see `rappor.compare`.
             alpha: see `rappor.compare`.
+            progress: called with a line of text after each step.
         """
         listed, said = self._listed(name, candidates)
         sides = self.sides(
@@ -437,7 +439,7 @@ class Workspace:
             version=version,
             candidates=list_size(listed),
         )
-        found = compare_views(*sides, listed, correction=correction, alpha=alpha)
+        found = compare_views(*sides, listed, correction=correction, alpha=alpha, progress=progress)
         return replace(found, notes=(*found.notes, *said))
 
     def sides(
@@ -563,6 +565,7 @@ def compare_views(
     *,
     correction: Correction = "fdr",
     alpha: float = 0.05,
+    progress: Progress | None = None,
 ) -> Compared:
     """Compare two views: shares of the first minus shares of the second."""
     found = compare(
@@ -573,6 +576,7 @@ def compare_views(
         alpha=alpha,
         null_reports=new.collection.null_reports,
         names=(new.where, old.where),
+        progress=progress,
     )
     title = f"{new.collection.name} v{new.collection.version}"
     said = f"{title}: {new.where} minus {old.where}"
