@@ -1,7 +1,8 @@
-"""What a process needs from its machine: ports, limits, and an end together with its parent."""
+"""What a process needs from its machine: ports, limits, its user, an end with its parent."""
 
 from __future__ import annotations
 
+import getpass
 import signal
 import socket
 import sys
@@ -49,3 +50,11 @@ def die_with_parent() -> None:
 
         pr_set_pdeathsig = 1
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
+
+
+def actor() -> str:
+    """The name of the system's user, for the audit log."""
+    try:
+        return f"user {getpass.getuser()}"
+    except (OSError, KeyError, ImportError):
+        return "user unknown"

@@ -7,15 +7,16 @@ periods that are still open only what pages may show (`rappor.store.released`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from rappor.aggregate.counts import Counts
+from rappor.aggregate.store_export import check_export, export, export_periods
 from rappor.aggregate.stored_counts import BY_PERIOD, single, split, sum_cells, within
 from rappor.checks import plural, show
 from rappor.collection import Collection, Registry, days_of
@@ -31,11 +32,12 @@ from rappor.decoding.result import Decoded
 from rappor.decoding.saved_candidates import saved_candidates
 from rappor.errors import DecodeError, ParamsError
 from rappor.formats import read_text
+from rappor.host import actor
 from rappor.planning.reach import default_period, values_tested
 from rappor.store import CellKey, Store, StoredCounts, open_store
 from rappor.store.released import STEP, ReleasedCounts
 
-__all__ = ["StoredView", "Workspace", "open"]
+__all__ = ["DecodedParts", "StoredView", "Workspace", "open"]
 
 _NOT_SHOWN = f"not shown yet: open periods are shown in steps of {STEP} for each cell"
 ALL = "all"  # as a period: every stored period, added up
@@ -126,8 +128,33 @@ class StoredView:
         return parts
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DecodedParts(Mapping[str, Decoded]):
+    """One `Decoded` for each value of a dimension, or for each period; `print` shows them all."""
+
+    by: str
+    parts: Mapping[str, Decoded]
+
+    def __getitem__(self, value: str) -> Decoded:
+        return self.parts[value]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __repr__(self) -> str:
+        return f"<DecodedParts by {self.by}: {', '.join(self.parts)}>"
+
+    def __str__(self) -> str:
+        """What `rappor decode --by` prints."""
+        tables = (f"{self.by} {value}\n{found}" for value, found in self.parts.items())
+        return "\n\n".join(tables)
+
+
 class Workspace:
-    """A data folder to analyse. It is read anew by each call, and never written to.
+    """A data folder to analyse. Each call reads it again; only `export` writes, to its audit log.
 
     Args:
         data: the folder.
@@ -154,6 +181,68 @@ class Workspace:
         """A collection's definition, by default the newest version; ParamsError without one."""
         with closing(self._opened()) as store:
             return _known(_registry(store), name).get(name, version)
+
+    def __repr__(self) -> str:
+        return f"<Workspace {self._data}: {', '.join(self.collections) or 'no collections yet'}>"
+
+    def periods(self, name: str, version: int | None = None) -> tuple[str, ...]:
+        """The stored periods of a version, oldest first; default: the newest with reports."""
+        return self.view(name, period=ALL, version=version).stored
+
+    def dimensions(self, name: str, version: int | None = None) -> dict[str, tuple[str, ...]]:
+        """The values of each dimension that the stored reports of a version have."""
+        cells = self.view(name, period=ALL, version=version).cells
+        found: dict[str, set[str]] = {}
+        for cell in cells:
+            for dimension, value in cell.cell.pairs:
+                found.setdefault(dimension, set()).add(value)
+        return {dimension: tuple(sorted(values)) for dimension, values in found.items()}
+
+    def counts(
+        self,
+        name: str,
+        *,
+        period: str | None = None,
+        dimensions: Mapping[str, str] | None = None,
+        version: int | None = None,
+    ) -> list[Counts]:
+        """The counts of a view (see `view`): one Counts for each (p, q), for `rappor.decode`."""
+        return self.view(name, period=period, dimensions=dimensions, version=version).counts
+
+    def export(
+        self,
+        name: str,
+        output: str | PathLike[str],
+        *,
+        period: str | None = None,
+        version: int | None = None,
+        reports: bool = False,
+        force: bool = False,
+    ) -> int:
+        """Write all stored counts, or the kept reports, as `rappor export` does.
+
+        The audit log of the store records who exported what: this is the only thing that a
+        Workspace writes to its folder.
+
+        Args:
+            name: the collection.
+            output: the file: .csv or .parquet, for counts also .npz.
+            period: a period, "FROM..TO" or "all" (the default), which are added up.
+            version: of the collection; default: the newest.
+            reports: write the kept reports instead of counts.
+            force: replace an existing file.
+
+        Returns:
+            The number of reports.
+        """
+        path = Path(output).expanduser()
+        check_export(path, reports=reports)
+        if path.is_file() and not force:
+            raise ParamsError(f"{path}: exists already; force=True replaces it")
+        with closing(open_store(self._data, read_only=False)) as store:
+            collection = _known(_registry(store), name).get(name, version)
+            chosen = export_periods(store, collection, *_days(period or ALL))
+            return export(store, collection, chosen, path, reports=reports, actor=actor())
 
     def view(
         self,
@@ -223,11 +312,13 @@ class Workspace:
             cells=cells,
         )
 
+    @overload
     def decode(
         self,
         name: str,
         candidates: LookedFor = None,
         *,
+        by: None = None,
         period: str | None = None,
         dimensions: Mapping[str, str] | None = None,
         version: int | None = None,
@@ -236,14 +327,47 @@ class Workspace:
         method: Method = "auto",
         overlap: Overlap = "bound",
         progress: Progress | None = None,
-    ) -> Decoded:
+    ) -> Decoded: ...
+    @overload
+    def decode(
+        self,
+        name: str,
+        candidates: LookedFor = None,
+        *,
+        by: str,
+        period: str | None = None,
+        dimensions: Mapping[str, str] | None = None,
+        version: int | None = None,
+        correction: Correction = "fdr",
+        alpha: float = 0.05,
+        method: Method = "auto",
+        overlap: Overlap = "bound",
+        progress: Progress | None = None,
+    ) -> DecodedParts: ...
+    def decode(
+        self,
+        name: str,
+        candidates: LookedFor = None,
+        *,
+        by: str | None = None,
+        period: str | None = None,
+        dimensions: Mapping[str, str] | None = None,
+        version: int | None = None,
+        correction: Correction = "fdr",
+        alpha: float = 0.05,
+        method: Method = "auto",
+        overlap: Overlap = "bound",
+        progress: Progress | None = None,
+    ) -> Decoded | DecodedParts:
         """Decode a collection as its page does; the first of `notes` names the periods.
 
         Args:
             name: the collection.
             candidates: for strings, as for `rappor.decode`; by default the newest list that was
                 saved on the page Candidates. Other kinds declare their values.
-            period: see `view`; by default the latest period with enough reports.
+            by: a dimension, whose values are decoded each by itself; or "period".
+            period: see `view`; by default the latest period with enough reports, and all of them
+                with by="period".
             dimensions: see `view`.
             version: see `view`.
             correction: see `rappor.decode`.
@@ -251,25 +375,34 @@ class Workspace:
             method: see `rappor.decode`.
             overlap: see `rappor.decode`.
             progress: called with a line of text after each step.
+
+        Returns:
+            A `Decoded`; with `by`, a mapping of one for each value.
         """
         listed, said = self._listed(name, candidates)
         view = self.view(
             name,
-            period=period,
+            period=ALL if period is None and by == BY_PERIOD else period,
             dimensions=dimensions,
             version=version,
             candidates=list_size(listed),
         )
-        found = decode_view(
-            view,
-            listed,
-            correction=correction,
-            alpha=alpha,
-            method=method,
-            overlap=overlap,
-            progress=progress,
-        )
-        return replace(found, notes=(*found.notes, *said))
+
+        def decoded(part: StoredView) -> Decoded:
+            found = decode_view(
+                part,
+                listed,
+                correction=correction,
+                alpha=alpha,
+                method=method,
+                overlap=overlap,
+                progress=progress,
+            )
+            return replace(found, notes=(*found.notes, *said))
+
+        if by is None:
+            return decoded(view)
+        return DecodedParts(by, {value: decoded(part) for value, part in view.by(by).items()})
 
     def compare(
         self,
@@ -282,6 +415,7 @@ class Workspace:
         version: int | None = None,
         correction: Correction = "fdr",
         alpha: float = 0.05,
+        progress: Progress | None = None,
     ) -> Compared:
         """Compare two periods, or two values of a dimension, as the Results page does.
 
@@ -298,6 +432,7 @@ class Workspace:
             version: see `view`.
             correction: see `rappor.compare`.
             alpha: see `rappor.compare`.
+            progress: called with a line of text after each step.
         """
         listed, said = self._listed(name, candidates)
         sides = self.sides(
@@ -308,7 +443,7 @@ class Workspace:
             version=version,
             candidates=list_size(listed),
         )
-        found = compare_views(*sides, listed, correction=correction, alpha=alpha)
+        found = compare_views(*sides, listed, correction=correction, alpha=alpha, progress=progress)
         return replace(found, notes=(*found.notes, *said))
 
     def sides(
@@ -442,6 +577,7 @@ def compare_views(
     *,
     correction: Correction = "fdr",
     alpha: float = 0.05,
+    progress: Progress | None = None,
 ) -> Compared:
     """Compare two views: shares of the first minus shares of the second."""
     found = compare(
@@ -452,6 +588,7 @@ def compare_views(
         alpha=alpha,
         null_reports=new.collection.null_reports,
         names=(new.where, old.where),
+        progress=progress,
     )
     title = f"{new.collection.name} v{new.collection.version}"
     said = f"{title}: {new.where} minus {old.where}"

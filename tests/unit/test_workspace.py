@@ -290,3 +290,58 @@ def test_without_a_saved_list_the_error_says_what_to_give(sample: Sample, tmp_pa
         file.unlink()
     with pytest.raises(DecodeError, match="no list for homepage: give a list, a file or a map"):
         rappor.open(folder).decode("homepage")
+
+
+def test_a_folder_says_what_it_holds(data: Workspace) -> None:
+    assert data.collections == ("homepage", "start-time", "theme")
+    assert data.collection("theme").kind == "category"
+    assert data.periods("theme") == tuple(DAYS)
+    assert data.dimensions("theme") == {"country": ("AU", "NZ")}
+    (counts,) = data.counts("theme", period=DAYS[0], dimensions={"country": "NZ"})
+    assert counts.reports == sizes("theme", DAYS[0])["NZ"]
+    assert repr(data).endswith(": homepage, start-time, theme>")
+    with pytest.raises(ParamsError, match="no collection 'other'; it has: homepage"):
+        data.collection("other")
+
+
+@pytest.mark.parametrize(("by", "values"), [("country", ["AU", "NZ"]), ("period", DAYS)])
+def test_by_decodes_each_part_as_the_command_does(
+    sample: Sample, data: Workspace, by: str, values: list[str]
+) -> None:
+    found = data.decode("theme", by=by)
+    assert (list(found), len(found)) == (values, len(values))
+    assert repr(found) == f"<DecodedParts by {by}: {', '.join(values)}>"
+    command, python = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(command):
+        main(["decode", "theme", "--data", str(sample.data), "--by", by])
+    with contextlib.redirect_stdout(python):
+        print(found)
+    shown = [line for line in python.getvalue().splitlines() if not line.startswith("note: ")]
+    assert shown == command.getvalue().splitlines()
+    one = "dimensions" if by == "country" else "period"
+    single = {"country": values[0]} if by == "country" else values[0]
+    assert found[values[0]].reports == data.decode("theme", **{one: single}).reports
+
+
+def test_export_writes_what_the_command_writes_and_is_recorded(
+    sample: Sample, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(sample.data, tmp_path / "data")
+    opened = rappor.open(folder)
+    file = tmp_path / "theme.csv"
+    reports = opened.export("theme", file, period=DAYS[0])
+    assert reports == sum(sizes("theme", DAYS[0]).values())
+    other = tmp_path / "command.csv"
+    options = ["--data", str(folder), "--period", DAYS[0], "--output", str(other)]
+    assert main(["export", "theme", *options]) == 0
+    assert file.read_bytes() == other.read_bytes()
+    with contextlib.closing(open_store(folder, read_only=True)) as store:
+        *_, mine, theirs = [entry for entry in store.audit_log() if entry.action == "export"]
+    assert mine.actor == theirs.actor
+    assert mine.detail == f"counts of theme v1, {DAYS[0]} to {DAYS[0]}, to theme.csv"
+    with pytest.raises(ParamsError, match="force=True replaces it"):
+        opened.export("theme", file)
+    with pytest.raises(ParamsError, match=r"must end in \.csv, \.parquet"):
+        opened.export("theme", tmp_path / "theme.npz", reports=True)
+    with pytest.raises(DecodeError, match="keeps counts only"):
+        opened.export("theme", tmp_path / "reports.csv", reports=True)

@@ -37,6 +37,18 @@ class Pair(NamedTuple):
     difference: Any
 
 
+def comparison_title(different: int, tested: int, kind: str, names: tuple[str, str]) -> str:
+    """How many rows differ between the two sides, for a title.
+
+    >>> comparison_title(1, 41, "string", ("2026-W47", "2026-W46"))
+    '1 of 41 candidates differs between 2026-W47 and 2026-W46'
+    """
+    noun = "candidates" if kind == "string" else "values"
+    verb = "differs" if different == 1 else "differ"
+    found = f"{different:,} of {tested:,} {noun} {verb}" if different else f"No {noun} differ"
+    return f"{found} between {names[0]} and {names[1]}"
+
+
 def comparison_panel(
     pairs: Sequence[Pair],
     names: tuple[str, str],

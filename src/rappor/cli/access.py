@@ -11,7 +11,8 @@ from rappor.cli.arguments import UsageError
 from rappor.cli.dashboard import DEFAULT_PORT, check_packages
 from rappor.cli.output import note, say, say_json, table
 from rappor.cli.paths import existing_folder
-from rappor.cli.store_options import actor, add_data
+from rappor.cli.store_options import add_data
+from rappor.host import actor
 
 if TYPE_CHECKING:
     from rappor.dashboard.state import DashboardState

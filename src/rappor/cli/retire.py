@@ -12,7 +12,7 @@ from rappor.checks import show
 from rappor.cli.arguments import count
 from rappor.cli.output import note, say, say_json
 from rappor.cli.paths import existing_folder, path_of
-from rappor.cli.store_options import actor, add_data, open_data, saved, today
+from rappor.cli.store_options import add_data, open_data, saved, today
 from rappor.collection import Collection, Registry
 from rappor.collection.expiry import at_expiry
 from rappor.collection.fields import ON_EXPIRY
@@ -20,6 +20,7 @@ from rappor.collection.registry import definition_files
 from rappor.collection.retirement import retired, retired_text
 from rappor.errors import ParamsError
 from rappor.files import write_text
+from rappor.host import actor
 
 if TYPE_CHECKING:
     from rappor.store import Store

@@ -15,7 +15,6 @@ from rappor.cli.arguments import UsageError, need_analysis
 from rappor.cli.output import note, say, say_json, table
 from rappor.cli.paths import existing_folder, new_target, path_of
 from rappor.cli.store_options import (
-    actor,
     add_data,
     add_version,
     day_range,
@@ -37,15 +36,14 @@ from rappor.collection import (
 )
 from rappor.collection.expiry import NOTICE_DAYS, at_expiry, days_left
 from rappor.errors import DecodeError, ParamsError
+from rappor.host import actor
 
 if TYPE_CHECKING:
-    from rappor.aggregate.counts import Counts
     from rappor.store import CellSummary, Fold, RetentionResult, Store
 
 DAMAGED = 1  # the exit code of `rappor status`
 _EXAMPLES_SHOWN = 5
 _MAX_STAGED = 256 * 2**20  # bytes of reports to read into memory before the store is locked
-_ENDINGS = {"counts": (".csv", ".npz", ".parquet"), "reports": (".csv", ".parquet")}
 
 
 # rappor status
@@ -356,84 +354,23 @@ def register_export(verbs: Any) -> argparse.ArgumentParser:
 
 def run_export(args: argparse.Namespace) -> int:
     """Record who exports, then write the file."""
+    from rappor.aggregate.store_export import ENDINGS, export, export_periods, export_title
+
     what = "reports" if args.reports else "counts"
     path = new_target(args.output, force=args.force)
-    if path.suffix.lower() not in _ENDINGS[what]:
-        raise UsageError(f"--output of {what} must end in {', '.join(_ENDINGS[what])}")
+    if path.suffix.lower() not in ENDINGS[what]:
+        raise UsageError(f"--output of {what} must end in {', '.join(ENDINGS[what])}")
     days = None if args.period is None else day_range(args.period)
     with closing(open_data(args.data, read_only=False)) as store:
         collection = definition(store, args.collection, args.version)
-        periods = _periods(store, collection, days)
-        export = f"{what} of {collection.name} v{collection.version}, {periods[0]} to {periods[-1]}"
-        # Recorded first: an export without a record is worse than a record without an export.
-        store.audit(actor(), "export", f"{export}, to {path.name}")
-        if args.reports:
-            reports = _write_reports(store, collection, periods, path)
-        else:
-            counts = _counts(store, collection, periods)
-            _write_counts(counts, path)
-            reports = counts.reports
-    note(f"{export}: {reports:,} reports, in {path}")
+        periods = export_periods(store, collection, *(days or (None, None)))
+        reports = export(store, collection, periods, path, reports=args.reports, actor=actor())
+    title = export_title(collection, periods, reports=args.reports)
+    note(f"{title}: {reports:,} reports, in {path}")
     if args.json:
         about = {"collection": collection.name, "version": collection.version, "what": what}
         say_json({**about, "periods": periods, "reports": reports, "output": str(path)})
     return 0
-
-
-def _periods(store: Store, collection: Collection, days: Any) -> list[str]:
-    from rappor.aggregate.stored_counts import within
-
-    periods = {
-        summary.cell.period
-        for summary in store.cells()
-        if (summary.cell.collection, summary.cell.version) == (collection.name, collection.version)
-        and within(summary.cell.period, *(days or (None, None)))
-    }
-    if not periods:
-        raise DecodeError(
-            f"{collection.name} v{collection.version} has no reports in the store"
-            + (" in these periods" if days else "")
-        )
-    return sorted(periods)
-
-
-def _counts(store: Store, collection: Collection, periods: list[str]) -> Counts:
-    from rappor.aggregate.stored_counts import sum_cells
-
-    cells = store.counts(collection.name, collection.version, periods=periods)
-    sums = sum_cells(cells, collection)
-    if len(sums) > 1:
-        raise DecodeError(
-            "the reports of these periods have different p and q, so their counts cannot be "
-            "summed: choose periods with one p and q by --period"
-        )
-    return sums[0]
-
-
-def _write_counts(counts: Counts, path: Path) -> None:
-    from rappor.cli.result_files import replacing
-
-    with replacing(str(path), private=True) as draft:
-        match path.suffix.lower():
-            case ".csv":
-                counts.to_csv(draft)
-            case ".npz":
-                counts.to_npz(draft)
-            case _:
-                counts.to_parquet(draft)
-
-
-def _write_reports(store: Store, collection: Collection, periods: list[str], path: Path) -> int:
-    from rappor.aggregate.write_reports import write_csv, write_parquet
-    from rappor.cli.result_files import replacing
-
-    if not collection.keep_reports_days:
-        raise DecodeError(f"{collection.name} keeps counts only: omit --reports")
-    found = store.reports(collection.name, collection.version, periods=periods)
-    kept = ((cohort, data) for _, cohort, data in found)
-    with replacing(str(path), private=True) as draft:
-        write = write_parquet if path.suffix.lower() == ".parquet" else write_csv
-        return write(draft, kept, collection.params.k)
 
 
 # rappor retain

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,14 +67,6 @@ def data_folder(name: str) -> Path:
     if not (folder / FILE_NAME).exists():
         raise ParamsError(f"{name}: there is no store in this folder; check the path")
     return folder
-
-
-def actor() -> str:
-    """The name of the system's user, for the audit log."""
-    try:
-        return f"user {getpass.getuser()}"
-    except (OSError, KeyError, ImportError):
-        return "user unknown"
 
 
 def today() -> date:

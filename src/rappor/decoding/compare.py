@@ -9,21 +9,26 @@ from __future__ import annotations
 
 import html as escaping
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from rappor.aggregate.counts import Counts
+from rappor.aggregate.stored_counts import single
+from rappor.charts import Chart
+from rappor.charts.comparison import Pair, comparison_panel, comparison_title
 from rappor.charts.numbers import show_difference, show_p, show_percent
+from rappor.charts.rows import MAX_ROWS
+from rappor.charts.rows import chosen as chosen_rows
 from rappor.checks import between_0_and_1, show
 from rappor.decoding import frames
 from rappor.decoding.candidates import Candidates
-from rappor.decoding.decode import _labels, decode
+from rappor.decoding.decode import Progress, _labels, decode
 from rappor.decoding.design import Design
 from rappor.decoding.intervals import Z_95, limits
 from rappor.decoding.options import Correction
@@ -50,8 +55,8 @@ class _Shares(NamedTuple):
 
 
 def compare(
-    one: Counts,
-    other: Counts,
+    one: Counts | Sequence[Counts],
+    other: Counts | Sequence[Counts],
     candidates: Named = None,
     *,
     dialect: str | None = None,
@@ -59,6 +64,7 @@ def compare(
     alpha: float = 0.05,
     null_reports: bool = False,
     names: tuple[str, str] = ("First", "Second"),
+    progress: Progress | None = None,
 ) -> Compared:
     """Which candidates have another share in one collection of reports than in another.
 
@@ -72,18 +78,20 @@ def compare(
     counts that happened to be realised. All M candidates are tested and corrected for.
 
     Args:
-        one: the newer counts.
+        one: the newer counts: a Counts, or a list of one as `Workspace.counts` gives it.
         other: the older ones, or others to compare with; kind, dialect, k, h and m must agree, f,
-            p and q may differ.
+            p and q may differ between the two.
         candidates: as for `decode`.
         dialect: how clients place strings; default: the dialect of the counts.
         correction: "fdr", "bh", "holm", "bonferroni" or "none".
         alpha: the error rate that the correction keeps.
         null_reports: whether clients without a value report too, as for `decode`.
         names: what the two are, in words, for tables and checks.
+        progress: called with a line of text after each step.
 
     Raises:
-        DecodeError: the counts do not belong together, or one of them has no reports.
+        DecodeError: the counts do not belong together, one side has several p and q,
+            or one of them has no reports.
 
     >>> from rappor import Params
     >>> params = Params(2, 1, 1, 0.0, 0.25, 0.75)
@@ -96,11 +104,17 @@ def compare(
     """
     check_correction(correction)
     between_0_and_1("alpha", alpha)
+    one, other = (side if isinstance(side, Counts) else _only(side) for side in (one, other))
     chosen = dialect or _agree(one, other)
     if not isinstance(candidates, (str, PathLike, Candidates, Design, Ranges, type(None))):
         candidates = list(candidates)  # read twice
     asked = partial(
-        decode, dialect=chosen, correction=correction, alpha=alpha, null_reports=null_reports
+        decode,
+        dialect=chosen,
+        correction=correction,
+        alpha=alpha,
+        null_reports=null_reports,
+        progress=progress,
     )
     first = asked(one, candidates)
     if one.kind == "string":
@@ -132,7 +146,16 @@ def compare(
         dialect=chosen,
         correction=correction,
         alpha=alpha,
+        sides=(replace(first, detail=None), replace(second, detail=None)),
     )
+
+
+def _only(counts: Any) -> Counts:
+    """The Counts of a list of one; other things are refused later, by what they are."""
+    is_list = isinstance(counts, Sequence) and not isinstance(counts, (str, bytes))
+    if is_list and all(isinstance(each, Counts) for each in counts):
+        return single(counts)
+    return cast("Counts", counts)
 
 
 def _agree(one: Counts, other: Counts) -> str | None:
@@ -360,6 +383,7 @@ class Compared:
         checks: whether both results are good; see `Decoded.checks`.
         notes: what was done to the input, in plain English.
         title: what was compared, such as "homepage v1"; empty for counts without a name.
+        sides: the decoded table of each side, for `plot`.
     """
 
     rows: Differences
@@ -375,6 +399,7 @@ class Compared:
     checks: tuple[Check, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     title: str = ""
+    sides: tuple[Decoded, Decoded] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         from rappor.decoding.result_table import difference_summary
@@ -415,6 +440,29 @@ class Compared:
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
         return frames._package("pandas", "to_pandas").DataFrame(self.rows.columns())
+
+    def plot(self) -> Chart:
+        """Both sides of each row with 95 % intervals, and the difference; `.save(path)`.
+
+        At most 30 rows: those that differ, then the largest of the first side.
+        """
+        if self.sides is None:
+            raise DecodeError("a comparison without its two tables cannot be drawn")
+        first, second = (side.rows for side in self.sides)
+        tables = (first.strings, second.strings, self.rows.strings)
+        one, two, tested = ({text: place for place, text in enumerate(table)} for table in tables)
+        strings = [row.string for row in self.different]
+        strings += [row.string for row in chosen_rows(self.sides[0]) if row.string in tested]
+        pairs = [
+            Pair(first.row(one[string]), second.row(two[string]), self.rows.row(tested[string]))
+            for string in list(dict.fromkeys(strings))[:MAX_ROWS]
+        ]
+        title = comparison_title(len(self.different), self.candidates, self.kind, self.names)
+        words = (
+            f"Differences are {self.names[0]} minus {self.names[1]}, in percentage points, with "
+            "95 % intervals.",
+        )
+        return Chart(comparison_panel(pairs, self.names, title, words, page=False).in_file())
 
     def _repr_html_(self) -> str:
         different = self.different

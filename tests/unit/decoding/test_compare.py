@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -157,9 +158,44 @@ def test_other_mistakes_are_refused_by_name():
     with pytest.raises(DecodeError, match="correction must be one of"):
         compare(counts(), counts(), NAMES, correction="by")
     with pytest.raises(DecodeError, match="second of the two must be Counts"):
-        compare(counts(), [counts()], NAMES)
+        compare(counts(), "counts.csv", NAMES)
+    other = Params(64, 2, 8, 0.5, 0.2, 0.7)
+    with pytest.raises(DecodeError, match="compare periods with the same p and q"):
+        compare([counts(), counts(params=other)], counts(), NAMES)
     with pytest.raises(DecodeError, match="'nobody' is not among the candidates"):
         compare(counts(), counts(seed=2), NAMES).row("nobody")
+
+
+def test_a_list_of_one_is_compared_and_progress_is_told():
+    said = []
+    found = compare([bit_counts([5_000, 4_000])], bit_counts([4_000, 5_000]), ["a", "b"])
+    assert len(found.different) == 2
+    compare(counts(), [counts(seed=2)], NAMES, progress=said.append)
+    assert said
+
+
+def test_the_chart_draws_both_sides_and_what_differs_first(shifted):
+    spec = shifted.plot().spec
+    assert spec["title"]["text"].startswith(f"{len(shifted.different)} of 30 candidates differ")
+    drawn = [row["string"] for row in spec["data"]["values"]]
+    assert drawn[:2] == ["v04", "v04"]
+    assert {row["side"] for row in spec["data"]["values"]} == {0, 1}
+    with pytest.raises(DecodeError, match="cannot be drawn"):
+        replace(shifted, sides=None).plot()
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other", "named"),
+    [
+        ("category", [5_000, 4_500], [4_500, 5_000], ["a", "b"]),
+        ("boolean", [5_000], [4_500], None),
+        ("ordinal", [5_000, 4_500], [4_500, 5_000], Ranges((10,))),
+    ],
+)
+def test_every_kind_can_be_drawn(kind, one, other, named):
+    found = compare(bit_counts(one, kind), bit_counts(other, kind), named)
+    drawn = {row["string"] for row in found.plot().spec["data"]["values"]}
+    assert drawn == set(found.rows.strings)
 
 
 def bit_counts(ones, kind="category", reports=10_000, **more):

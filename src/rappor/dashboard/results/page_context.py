@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from rappor.charts.comparison import Pair, comparison_panel
+from rappor.charts.comparison import Pair, comparison_panel, comparison_title
 from rappor.charts.distribution import cumulative_panel, histogram_panel
 from rappor.charts.marks import Panel, both
 from rappor.charts.numbers import MINUS, show_count, show_difference
@@ -305,14 +305,11 @@ def _compared(result: StoredDecode, query: PageQuery, theme: str, page: bool) ->
     ]
     different = 0 if result.compared is None else len(result.compared.different)
     tested = 0 if result.compared is None else result.compared.candidates
-    noun = "candidates" if result.decoded.kind == "string" else "values"
-    verb = "differs" if different == 1 else "differ"
-    title = f"{different:,} of {tested:,} {noun} {verb}" if different else f"No {noun} differ"
-    other = query.against.words if query.against is not None else ""
+    names = (query.selection.words, query.against.words if query.against is not None else "")
     return comparison_panel(
         pairs,
-        (query.selection.words, other),
-        f"{title} between {query.selection.words} and {other}",
+        names,
+        comparison_title(different, tested, result.decoded.kind, names),
         [f"{difference_words(query)}, in percentage points, with 95 % intervals."] if page else (),
         theme=theme,
         unit=query.unit,
