@@ -331,7 +331,7 @@ def test_python_is_copied(open_as):
     page.get_by_role("button", name="Copied").wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == fetched(tab, ".py").text()
-    assert copied.startswith("from pathlib import Path")
+    assert copied.startswith("import rappor\n")
 
 
 # Texts that attack.

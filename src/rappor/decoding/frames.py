@@ -97,7 +97,9 @@ def _package(name: str, method: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise MissingPackageError(
-            f"{method}() needs {name}: pip install {name}", name=name
+            f"{method}() needs {name}: pip install {name}; in a clone of rappor, pip install "
+            "--require-hashes -r constraints.txt installs the release that is tested",
+            name=name,
         ) from None
 
 

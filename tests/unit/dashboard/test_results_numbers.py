@@ -211,8 +211,11 @@ def test_the_python_of_a_view_gives_its_numbers(name, query, sample, analyst, co
     code = analyst.get(view.path(".py")).text
     assert code == python_code(view, context.catalogue.get(name))
     monkeypatch.chdir(sample.folder)  # where the folder is called "data"
+    assert len(code.splitlines()) <= 5
     names = {}
-    exec(compile(code, "view.py", "exec"), names)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(code, "view.py", "exec"), names)
+    assert "95 % interval" in printed.getvalue()
     found = names["found"]
     for row in shown["rows"]:
         mine = next(each for each in found.rows if each.string == row["string"])

@@ -130,3 +130,15 @@ def test_drafts_do_not_fill_the_disk(tmp_path: Path) -> None:
     }
     state.close()
     assert kept == {"draft": 5, "google": 2, "decode": 40}
+
+
+def test_first_lists_are_saved_at_the_start_and_a_bad_one_stops_nothing(
+    state: DashboardState, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.candidates.txt").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "homepage.candidates.txt").write_text("a.org\nb.org\n", "utf-8")
+    state.save_first_lists()
+    assert state.candidate_sizes() == {"homepage": 2}
+    assert state.save_candidates("homepage", ["c.org"], "me") == 2
+    state.save_first_lists()  # a later start
+    assert state.candidate_sizes() == {"homepage": 1}

@@ -3,6 +3,7 @@
 import math
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,6 +113,10 @@ def test_a_missing_package_is_named(monkeypatch, make, name):
         make(decoded())
     assert isinstance(caught.value, RapporError)
     assert isinstance(caught.value, ImportError)
+    line = "in a clone of rappor, pip install --require-hashes -r constraints.txt"
+    assert line in str(caught.value)
+    pinned = (Path(__file__).parents[3] / "constraints.txt").read_text("utf-8")
+    assert f"\n{name}==" in pinned
 
 
 def test_html_escapes_every_string():

@@ -19,7 +19,6 @@ from rappor.csv_cells import map_cell
 from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.results.serialization import StoredDecode
 from rappor.dashboard.results.table import matching
-from rappor.dashboard.settings import STATE_FILE
 from rappor.decoding import exports
 from rappor.decoding.compare import Differences
 from rappor.decoding.design import Design
@@ -173,41 +172,28 @@ def _add(archive: zipfile.ZipFile, name: str, text: str) -> None:
 
 
 def python_code(query: PageQuery, collection: Collection) -> str:
-    """A script that gives the numbers of the page; only the data folder may need a change."""
+    """A script that prints the table of the page; only the data folder may need a change."""
     strings = collection.kind == "string"
-    lines = [
-        *(["from pathlib import Path", ""] if strings else []),
-        "import rappor",
-        *(["from rappor.dashboard.state import DashboardState"] if strings else []),
-        "",
-        'DATA = "data"  # the data folder: change it if yours is another',
-        "",
-    ]
-    listed = ""
+    name = f"{query.collection!r}, "
     if strings:
-        opened = f"DashboardState(Path(DATA) / {STATE_FILE!r})"
-        lines.append(
-            f"candidates = {opened}.candidates({query.collection!r}, {query.candidates}).strings"
-        )
-        listed = "candidates, "
+        name += f"data.candidates({query.collection!r}, {query.candidates}), "
     about = [f"period={_span(query.selection.periods)!r}"]
     if query.dimensions:
         about.append(f"dimensions={dict(query.dimensions)!r}")
     about.append(f"version={query.version}")
     how = [f"correction={query.correction!r}", f"alpha={query.alpha!r}"]
     method = [f"method={query.method!r}"] if strings else []
-    name = f"{query.collection!r}, {listed}"
-    lines += [
-        "data = rappor.open(DATA)",
+    lines = [
+        "import rappor",
+        'data = rappor.open("data")  # the data folder: change it if yours is another',
         f"found = data.decode({name}{', '.join([*about, *how, *method])})",
     ]
-    shown, number = "found.detected", "proportion"
+    shown = "found"
     if query.against is not None:
         about.append(f"against={query.vs!r}")
         lines.append(f"compared = data.compare({name}{', '.join([*about, *how])})")
-        shown, number = "compared.different", "difference"
-    lines += ["", f"for row in {shown}:", f"    print(row.string, row.{number})"]
-    return "\n".join(lines) + "\n"
+        shown = r'found, compared, sep="\n\n"'
+    return "\n".join([*lines, f"print({shown})", ""])
 
 
 def _span(periods: Sequence[str]) -> str:
