@@ -355,7 +355,7 @@ def test_a_port_that_is_taken_is_said_in_one_line() -> None:
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         "rappor demo: the server did not start: "
-        f"rappor collect: 127.0.0.1:{port}: Address already in use"
+        f"rappor collect: 127.0.0.1:{port}: this address is in use; choose another port"
     ]
 
 

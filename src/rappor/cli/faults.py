@@ -21,6 +21,7 @@ import errno
 import os
 
 from rappor.cli.arguments import UsageError
+from rappor.demo import DemoError
 from rappor.errors import (
     DecodeError,
     EntropyError,
@@ -40,6 +41,7 @@ STANDARD_OUTPUT = "standard output"
 INTERRUPTION = "interrupted; no file is left half-written; run the command again to finish"
 
 _MACHINE = (
+    DemoError,
     EntropyError,
     LedgerError,
     MissingExtraError,
