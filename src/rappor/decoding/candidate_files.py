@@ -141,7 +141,8 @@ def from_parquet(handle: BinaryIO, path: str | PathLike[str]) -> _Found:
                 f"{path}: expected a text column named {', '.join(COLUMNS[:-1])} or "
                 f"{COLUMNS[-1]}, or one text column only; found {_listed(schema)}"
             )
-        values = file.read(columns=[schema.names[column]]).column(0)
+        # Without threads: if memory is short, Arrow's could end the process instead of raising.
+        values = file.read(columns=[schema.names[column]], use_threads=False).column(0)
         # As bytes, because Arrow does not check that its strings are UTF-8.
         cells = values.cast(pa.large_binary()).to_pylist()
     except (pa.ArrowException, OSError) as error:
