@@ -26,6 +26,7 @@ _LOWEST, _HIGHEST = -8.0, 12.0
 _SETTLING = 3  # rounds in which shrunken shares and residuals settle
 _MIN_CANDIDATES = 20  # that their common law can be learnt from
 _SMALL = 0.1  # of the noise: what others may add to it and mean nothing, as for τ²
+_TAKEN = 1.5  # what others really take of a candidate's noise, relative to their degrees of freedom
 _NEGLIGIBLE = 0.02  # standard errors of a shrunken share that is left out
 
 
@@ -56,7 +57,7 @@ def test_without_others(search: Search, fit: Fit, scores: Scores) -> tuple[Fit, 
         error = np.sqrt(1.0 / information)
     # What was taken off for a candidate itself was put back, but for what the others would have
     # taken of it if it had not been among them.
-    taken = min(shares.freedom / search.seen.rows, 0.5)
+    taken = min(_TAKEN * shares.freedom / search.seen.rows, 0.5)
     itself = np.divide(shares.share, share, out=np.zeros_like(share), where=share > 0)
     kept = 1.0 - taken * np.clip(itself, 0.0, 1.0)
     law = search.null(again, again.score)
