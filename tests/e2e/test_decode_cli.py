@@ -79,30 +79,32 @@ def table(path: Path) -> dict[str, dict[str, str]]:
 # Against the truth, and beside google/rappor's decoder.
 
 
-@pytest.mark.parametrize(
-    ("family", "sets"), [("exponential", (1, 2, 3)), ("windows", (1, 2)), ("chrome", (1,))]
-)
-def test_results_are_right_about_the_truth_and_no_worse_than_the_reference(
-    family: str, sets: tuple[int, ...], tmp_path: Path
-) -> None:
-    found, false, covered, mine, theirs = 0, [], 0, 0.0, 0.0
-    for number in sets:
-        folder, output = REFERENCE / family / str(number), tmp_path / f"{number}.csv"
-        done = decode(folder, "--correction", "fdr", "--output", output)
-        assert (done.returncode, done.stdout) == (0, "")
-        rows, truth = table(output), table(folder / "truth.csv")
-        assert rows
-        found += len(rows)
-        false.append(sum(truth[name]["count"] == "0" for name in rows) / len(rows))
-        mine += distance(rows, truth)
-        theirs += distance(table(folder / "ref_FDR.csv"), truth)
-        for name, row in rows.items():
-            share, high = float(truth[name]["proportion"]), float(row["prop_high_95"])
-            # An empty lower end is one at 0; what is not there at all was counted above.
-            covered += float(row["prop_low_95"] or 0) <= share <= high
-    assert sum(false) / len(false) <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / found)
-    assert mine <= 1.02 * theirs
-    assert covered / found >= 0.90
+SETS = {"exponential": (1, 2, 3), "windows": (1, 2), "chrome": (1,)}
+
+
+def test_results_are_right_about_the_truth_and_no_worse_than_the_reference(tmp_path: Path) -> None:
+    """Coverage is that of all sets together, 181 rows: .95 is seen as less than .90 in .2 %."""
+    covered = looked = 0
+    for family, sets in SETS.items():
+        found, false, mine, theirs = 0, [], 0.0, 0.0
+        for number in sets:
+            folder, output = REFERENCE / family / str(number), tmp_path / f"{family}{number}.csv"
+            done = decode(folder, "--correction", "fdr", "--output", output)
+            assert (done.returncode, done.stdout) == (0, "")
+            rows, truth = table(output), table(folder / "truth.csv")
+            assert rows
+            found += len(rows)
+            false.append(sum(truth[name]["count"] == "0" for name in rows) / len(rows))
+            mine += distance(rows, truth)
+            theirs += distance(table(folder / "ref_FDR.csv"), truth)
+            for name, row in rows.items():
+                share, high = float(truth[name]["proportion"]), float(row["prop_high_95"])
+                # An empty lower end is one at 0; what is not there at all was counted above.
+                covered += float(row["prop_low_95"] or 0) <= share <= high
+        assert sum(false) / len(false) <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / found), family
+        assert mine <= 1.02 * theirs, family
+        looked += found
+    assert covered / looked >= 0.90, (covered, looked)
 
 
 def distance(rows: dict[str, dict[str, str]], truth: dict[str, dict[str, str]]) -> float:
