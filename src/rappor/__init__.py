@@ -35,8 +35,11 @@ if TYPE_CHECKING:
     from rappor import planning as planning
     from rappor import simulate as simulate
     from rappor.aggregate.counts import Counts as Counts
+    from rappor.aggregate.pair_counts import PairCounts as PairCounts
     from rappor.client.client import Client as Client
     from rappor.collection import Collection as Collection
+    from rappor.decoding.associate import associate as associate
+    from rappor.decoding.association import Association as Association
     from rappor.decoding.compare import compare as compare
     from rappor.decoding.decode import decode as decode
     from rappor.decoding.diagnosis import diagnose as diagnose
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from rappor.workspace import open as open
 
 __all__ = [
+    "Association",
     "Client",
     "Collection",
     "Counts",
@@ -61,6 +65,7 @@ __all__ = [
     "LedgerError",
     "MissingExtraError",
     "OneTime",
+    "PairCounts",
     "Params",
     "ParamsError",
     "Population",
@@ -72,6 +77,7 @@ __all__ = [
     "Workspace",
     "__version__",
     "aggregate",
+    "associate",
     "attack",
     "bloom_positions",
     "charts",
@@ -92,14 +98,17 @@ __all__ = [
 # name -> (module that is it or defines it, what it needs, which the analysis extra brings)
 _NUMPY = ("numpy",)
 _LAZY = {
+    "Association": ("rappor.decoding.association", ("numpy", "scipy")),
     "Client": ("rappor.client.client", ()),
     "Collection": ("rappor.collection", ()),
     "Counts": ("rappor.aggregate.counts", _NUMPY),
     "Decoded": ("rappor.decoding.result", _NUMPY),
     "Histogram": ("rappor.decoding.histogram", _NUMPY),
+    "PairCounts": ("rappor.aggregate.pair_counts", _NUMPY),
     "Population": ("rappor.simulate.populations", _NUMPY),
     "Workspace": ("rappor.workspace", ("numpy", "scipy")),
     "aggregate": ("rappor.aggregate", _NUMPY),
+    "associate": ("rappor.decoding.associate", ("numpy", "scipy")),
     "attack": ("rappor.attack", ("numpy", "scipy")),
     "charts": ("rappor.charts", ()),
     "compare": ("rappor.decoding.compare", ("numpy", "scipy")),

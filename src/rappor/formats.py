@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from rappor.checks import show
 from rappor.errors import ParamsError
+from rappor.google_files import file_kind
 
 CSV_HEADER = ("k", "h", "m", "p", "q", "f")  # google/rappor's order
 WHOLE_FIELDS = ("k", "h", "m")
@@ -50,7 +51,10 @@ def parse_csv(text: str) -> dict[str, int | float]:
         lines = csv.reader(io.StringIO(text), strict=True)
         rows = [[cell.strip() for cell in row] for row in lines if any(map(str.strip, row))]
     except csv.Error as error:
-        raise ParamsError(f"not a CSV file: {error}") from None
+        raise ParamsError(f"not a CSV file: {error}; check that it is the right one") from None
+    known = file_kind(rows[0]) if rows else None
+    if known is not None:
+        raise ParamsError(f"this {known}")
     if len(rows) != 2:
         raise ParamsError(
             f"expected the header {','.join(CSV_HEADER)} and one row, found {len(rows)} lines"

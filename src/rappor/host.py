@@ -7,6 +7,13 @@ import signal
 import socket
 import sys
 
+from rappor.errors import UnsupportedSystemError
+
+try:
+    import fcntl
+except ImportError:  # Windows does not have it
+    fcntl = None  # type: ignore[assignment]
+
 try:
     import resource
 except ImportError:  # Windows does not have it
@@ -17,11 +24,30 @@ LOOPBACK_HOSTS = ("localhost", LOOPBACK, "::1")  # names of this machine, in add
 LOOPBACK_ADDRESSES = frozenset((LOOPBACK, "::1", f"::ffff:{LOOPBACK}"))  # of a connection's peer
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """A bound socket that no child process inherits; OSError names the address."""
+def check_server_system() -> None:
+    """UnsupportedSystemError unless this system has the file locks and signals of POSIX.
+
+    A collector or a dashboard calls it at its start; a client needs neither.
+    """
+    if fcntl is None or not hasattr(signal, "SIGHUP"):
+        raise UnsupportedSystemError(
+            "collector and dashboard need the file locks and signals of Linux or macOS, which this "
+            f"system ({sys.platform}) lacks; run them in WSL or a container (clients run on "
+            "Windows too)"
+        )
+
+
+def bound(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """A bound socket that no child process inherits; OSError names the address.
+
+    With `shared`, other processes of the same user may bind the same port in the same way, and the
+    kernel spreads new connections over them.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         made.bind((host, port))
     except OSError as error:

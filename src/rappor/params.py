@@ -23,6 +23,7 @@ from rappor.typing import Kind
 MAX_K = 4096
 MAX_H = 16
 MAX_M = 1024
+MAX_WHOLE = {"k": MAX_K, "h": MAX_H, "m": MAX_M}
 
 
 def _probability(name: str, value: Any) -> float:
@@ -41,7 +42,19 @@ def _probability(name: str, value: Any) -> float:
             f"{name} must be a number that a float holds exactly, got {show(value)}: "
             f"write {name} = {number!r} if the nearest float is meant"
         )
+    if name == "f" and number == 1:
+        raise ParamsError("f must satisfy 0 <= f < 1, got 1.0: f = 1 carries no information")
     return number + 0.0  # turns -0.0 into 0.0, so that equal numbers have equal digests
+
+
+def check_number(name: str, value: Any) -> int | float:
+    """One of the six numbers within its own range, or ParamsError.
+
+    `Params` checks how the six fit together.
+    """
+    if name in MAX_WHOLE:
+        return whole(name, value, 1, MAX_WHOLE[name])
+    return _probability(name, value)
 
 
 class Exact(NamedTuple):
@@ -79,16 +92,10 @@ class Params:
 
     def __post_init__(self) -> None:
         """Validate and normalise (ints to int, -0.0 to 0.0), or raise ParamsError."""
-        set_field = object.__setattr__
-        set_field(self, "k", whole("k", self.k, 1, MAX_K))
-        set_field(self, "h", whole("h", self.h, 1, MAX_H))
-        set_field(self, "m", whole("m", self.m, 1, MAX_M))
-        for name in ("f", "p", "q"):
-            set_field(self, name, _probability(name, getattr(self, name)))
+        for name in FIELDS:
+            object.__setattr__(self, name, check_number(name, getattr(self, name)))
         if self.h > self.k:
             raise ParamsError(f"h must be at most k = {self.k}, got h = {self.h}")
-        if self.f == 1:
-            raise ParamsError("f must satisfy 0 <= f < 1, got 1.0: f = 1 carries no information")
         if not self.p < self.q:
             raise ParamsError(
                 f"p and q must satisfy 0 <= p < q <= 1, got p = {self.p!r}, q = {self.q!r}"

@@ -389,9 +389,7 @@ LOOKS = {
 }
 
 
-@pytest.fixture(
-    params=["light", *(pytest.param(name, marks=pytest.mark.long) for name in ("dark", "phone"))]
-)
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.long) for name in LOOKS])
 def look(request: pytest.FixtureRequest) -> tuple[str, dict]:
     """(name, context options) of light, dark and phone: for screenshots."""
     return request.param, LOOKS[request.param]

@@ -8,6 +8,8 @@ import pytest
 
 from support.dashboard import week
 
+pytestmark = pytest.mark.long
+
 HOME = "/collections/homepage"
 
 

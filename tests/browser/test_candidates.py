@@ -9,6 +9,8 @@ from rappor.dashboard.candidates.candidate_upload import MAX_STRINGS
 from support.dashboard import HIJACKER, PAGES, RARE, week
 from support.payloads import LISTED
 
+pytestmark = pytest.mark.long
+
 PAGE = "/collections/homepage/candidates"
 
 

@@ -6,6 +6,8 @@ from rappor.dashboard.auth.roles import Role
 from support.collecting import batch, client_of
 from support.waiting import wait_for
 
+pytestmark = pytest.mark.long
+
 PATIENCE = 120  # seconds
 
 

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from rappor.dashboard.auth.roles import Role
+from support.dashboard import week
 
 HOME = "/collections/homepage"
 PATHS = ["/", HOME, f"{HOME}/trends", f"{HOME}/diagnostics", f"{HOME}/candidates"]
@@ -22,6 +23,69 @@ WIDTHS = {"wide": (1280, 900), "tablet": (800, 1000), "phone": (390, 844)}
 BEYOND = """() => [...document.querySelectorAll("main *")]
   .filter((each) => each.getBoundingClientRect().right > innerWidth + 1)
   .map((each) => each.outerHTML.slice(0, 80))"""
+
+LOOKED_AT = [
+    *MOVING,
+    f"{HOME}?scale=log",
+    f"{HOME}?unit=count",
+    f"{HOME}?from={week(3)}",
+    f"{HOME}?country=NZ&vs={week(1)}",
+    f"{HOME}?country=NZ&vs=country%3DDE",
+    f"/collections/browser?vs={week(1)}",
+    f"{HOME}?to=soon",  # an address that cannot be read
+    "/collections/browser/trends",
+    "/collections/start-time/trends",
+    "/collections/browser/diagnostics",
+    "/ingest",
+]
+# Texts of charts that cover each other, leave their chart, or repeat next to each other on an axis;
+# texts of the page that are cut. Tilted texts have boxes that overlap long before they do.
+FAULTS = """() => {
+  const faults = [];
+  const said = (node) => node.textContent.trim();
+  const seen = (node) => said(node) && getComputedStyle(node).opacity !== "0"
+    && !/rotate/.test(node.getAttribute("transform") || "");
+  for (const svg of document.querySelectorAll("figure svg")) {
+    const room = svg.getBoundingClientRect();
+    const texts = [...svg.querySelectorAll("text")].filter(seen)
+      .map((node) => [said(node), node.getBoundingClientRect()]).filter((each) => each[1].width);
+    texts.forEach(([text, box], place) => {
+      if (box.left < room.left - 1 || box.right > room.right + 1
+        || box.top < room.top - 1 || box.bottom > room.bottom + 1) faults.push(`cut: ${text}`);
+      for (const [other, its] of texts.slice(place + 1)) {
+        const across = Math.min(box.right, its.right) - Math.max(box.left, its.left);
+        const down = Math.min(box.bottom, its.bottom) - Math.max(box.top, its.top);
+        if (across > 1 && down > 3) faults.push(`${text} over ${other}`);
+      }
+    });
+    for (const axis of svg.querySelectorAll(".role-axis-label")) {
+      const labels = [...axis.querySelectorAll("text")].filter(seen).map(said);
+      labels.forEach((label, place) => {
+        if (place && label === labels[place - 1]) faults.push(`repeated: ${label}`);
+      });
+    }
+  }
+  const cut = "h1, h2, p, li, dt, dd, .button, button, .tabs a, .pill, label, summary";
+  for (const node of document.querySelectorAll(`main :is(${cut}):not(.hidden-text)`)) {
+    if (node.scrollWidth > node.clientWidth + 1 && node.clientWidth
+      && getComputedStyle(node).display !== "inline") faults.push(`cut: ${said(node)}`);
+  }
+  for (const table of document.querySelectorAll("table")) {
+    for (const head of table.querySelectorAll("thead th:not(:has(.hidden-text))")) {
+      const width = head.getBoundingClientRect().width;
+      if (width && width < 24 && said(head)) faults.push(`narrow column: ${said(head)}`);
+    }
+  }
+  const fields = [...document.querySelectorAll("main .controls > .field, .together > .field")]
+    .filter((node) => node.checkVisibility()).map((node) => node.getBoundingClientRect());
+  for (const box of fields) {
+    const alone = !fields.some((each) => each !== box && Math.abs(each.top - box.top) < 30);
+    if (alone && fields.length > 1 && box.width < 0.6 * innerWidth) {
+      faults.push(`a control alone on its row, ${box.width} px wide, at ${box.top}`);
+    }
+  }
+  return faults;
+}"""
 
 
 @contextlib.contextmanager
@@ -73,6 +137,41 @@ def test_nothing_moves_while_a_page_loads(open_as, read, width):
         tab.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => done()))")
         assert tab.page.evaluate("window.shifted") < 0.001, path
         assert tab.sideways() == 0, path
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", ["wide", "phone"])
+def test_no_label_covers_another_and_nothing_is_cut(open_as, read, width, scheme):
+    across, down = WIDTHS[width]
+    tabs = {
+        role: open_as(role, viewport={"width": across, "height": down}, color_scheme=scheme)
+        for role in (Role.ANALYST, Role.OPERATOR)
+    }
+    found = {}
+    for path in LOOKED_AT:
+        tab = tabs[Role.OPERATOR if path == "/ingest" else Role.ANALYST]
+        tab.whole(path)
+        faults = tab.page.evaluate(FAULTS) + (["sideways"] if tab.sideways() else [])
+        found |= {path: faults} if faults else {}
+    assert found == {}
+
+
+def test_the_check_for_labels_sees_what_it_looks_for(analyst):
+    """A chart whose labels were moved onto each other, and out of it, fails."""
+    page = analyst.whole(HOME)
+    assert page.evaluate(FAULTS) == []
+    page.evaluate(
+        """() => {
+          const labels = document.querySelectorAll("#chart-results .role-axis-label text");
+          const [one, two, three] = labels;
+          one.setAttribute("transform", two.getAttribute("transform"));
+          three.setAttribute("transform", "translate(-500, 0)");
+        }"""
+    )
+    faults = page.evaluate(FAULTS)
+    assert any(" over " in fault for fault in faults)
+    assert any(fault.startswith("cut: ") for fault in faults)
 
 
 @pytest.mark.long

@@ -127,10 +127,11 @@ def test_a_country_is_chosen_and_compared_with_another(analyst):
     said = page.locator("section[aria-label='Table of results'] > .note").inner_text()
     assert said.startswith(f"Differences are {week(0)}, NZ minus {week(0)}, DE. ● Differs: too far")
     assert "apart to be noise, after correcting for all 41" in said
-    assert said.endswith("there is none, or one too small to see.")
-    shares = page.locator("tbody td:nth-child(4)").all_inner_texts()
+    assert "○ None seen: there is no difference, or one too small to see." in said
+    assert said.endswith("can differ from the two shares subtracted.")
+    shares = page.locator("tbody td:nth-child(7)").all_inner_texts()
     assert not any(text.startswith("−") for text in shares)  # no share is below 0
-    limits = page.locator("tbody td:nth-child(5)").all_inner_texts()
+    limits = page.locator("tbody td:nth-child(8)").all_inner_texts()
     assert any(text.startswith("at most ") for text in limits)
 
 

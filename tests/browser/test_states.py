@@ -15,6 +15,7 @@ PATHS = {"results": HOME, "trends": f"{HOME}/trends", "diagnostics": f"{HOME}/di
 LONG = 100_000  # candidates: such a decode can be stopped in the middle
 
 
+@pytest.mark.long
 def test_a_decode_that_waits_can_be_cancelled_and_one_whose_worker_is_killed_tried_again(analyst):
     """The worker is stopped before it is given work: one view waits for it, one for its turn."""
     page = analyst.page

@@ -154,7 +154,7 @@ def test_bad_input_has_one_clear_line_and_its_exit_code(
         ((*SIX, "--output", "none/counts.csv"), 3, "none/counts.csv: its folder does not exist"),
         ((*SIX, "--dialect", "klingon"), 2, "invalid choice"),
         ((*SIX, "--reports-per-client", "0"), 2, "not a whole number of at least 1"),
-        ((*SIX, "--engine", "spark"), 2, "unrecognized arguments"),
+        ((*SIX, "--engine", "spark"), 1, "needs the 'spark' extra"),
     ],
 )
 def test_bad_options_are_refused(
@@ -192,7 +192,8 @@ def test_without_the_analysis_extra_it_says_what_to_install(reports: Path) -> No
     assert done.returncode == 1
     assert done.stderr == (
         "rappor aggregate: rappor.aggregate needs the 'analysis' extra: "
-        "pip install 'rappor[analysis]'\n"
+        "pip install 'rappor[analysis]'; in a clone of rappor, pip install --require-hashes "
+        "-r constraints-demo.txt installs the releases that are tested\n"
     )
 
 

@@ -48,7 +48,7 @@ def test_epsilon_is_never_shown_rounded_down() -> None:
     windows = Params.preset("windows")
     done = rappor("attack", "window", "--reports", "7", *QUICK)
     shown = float(done.stdout.split("ε_7 = ")[1].split(":")[0])
-    assert 0 <= shown - privacy.epsilon_n(windows, 7) < 1e-4
+    assert 0 <= shown - privacy.epsilon_n(windows, 7) < 1e-3
 
 
 def test_json_is_what_the_library_says() -> None:
@@ -110,7 +110,7 @@ def test_a_terminal_without_unicode_gets_plain_letters() -> None:
     plain = {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
     done = rappor("attack", "unlimited", *QUICK, env=plain)
     assert done.returncode == 0
-    assert "epsinf = 4.3945" in done.stdout
+    assert "epsinf = 4.395" in done.stdout
     assert done.stdout.isascii()
 
 

@@ -112,8 +112,8 @@ def test_strings_outside_the_terminals_letters_are_written_as_utf8(tmp_path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "list.txt: no candidates"),
-        (b"a\n\xff\n", "list.txt, line 2: not UTF-8 text"),
+        (b"", "list.txt: no candidates: give at least one string to look for"),
+        (b"a\n\xff\n", "list.txt, line 2: not UTF-8 text; save the file as UTF-8"),
     ],
 )
 def test_a_bad_list_is_one_clear_message_and_no_map(data, message, tmp_path):

@@ -10,6 +10,7 @@ from rappor.cli.output import showable
 from support.command import rappor
 
 PLAN = ("plan", "--epsilon-one", "1", "--reports", "1e6")
+ONE_BIT = ("--k", "1", "--h", "1", "--m", "1", "--f", ".5", "--p", ".5", "--q", ".75")
 SIMULATE = ("simulate", "--population", "exponential", "--preset", "exponential", "--seed", "7")
 
 
@@ -19,6 +20,11 @@ SIMULATE = ("simulate", "--population", "exponential", "--preset", "exponential"
         (("paln",), 2, "invalid choice: 'paln' (did you mean plan?)"),
         (("zzz",), 2, "invalid choice: 'zzz' (choose from privacy, plan, "),
         (("privacy", "--preset", "window"), 3, "(did you mean windows?)"),
+        (("privacy",), 2, "--params FILE, --collection FILE, or --k ... --q"),
+        (("privacy", "--preset", "windows", "--reports", "9"), 2, "give both, or neither"),
+        (("attack", "single", *ONE_BIT), 3, "its ε, by `rappor privacy`, bounds every attack"),
+        (("decode",), 2, "--counts FILE; or name a collection: rappor decode NAME --data DIR"),
+        (("reproduce", "normal"), 2, "--output DIR is required: give a folder for the files"),
         ((*PLAN, "--population", "expo"), 3, "exponential, uniform, zipf or a file; no file expo"),
         ((*PLAN, "--plot", "/nonexistent/x.svg"), 3, "/nonexistent/x.svg: its folder does not"),
         ((*PLAN, "--plot", f"{__file__}/x.svg"), 3, "/x.svg: its folder is a file"),

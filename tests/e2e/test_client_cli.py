@@ -49,7 +49,7 @@ def test_inspect_for_people_has_the_bits_and_epsilon_rounded_up(
     assert (done.returncode, done.stderr) == (0, "")
     bits = format(int.from_bytes(collector.batches[0].reports, "little"), "0128b")
     assert bits in done.stdout
-    assert "4.3945" in done.stdout
+    assert "4.395" in done.stdout
     assert "Waiting to be sent: 1" in done.stdout
 
 

@@ -58,7 +58,7 @@ def test_the_quick_start_works_as_it_is_printed(tmp_path: Path, collector: Colle
 
 def test_the_example_tests_pass_again_in_any_order_and_under_do_not_track(tmp_path: Path) -> None:
     (definition,) = blocks("toml")
-    _, conftest, tests = blocks("python")
+    _, conftest, tests, _ = blocks("python")
     (tmp_path / "homepage.toml").write_text(definition, encoding="utf-8")
     (tmp_path / "conftest.py").write_text(conftest, encoding="utf-8")
     (tmp_path / "test_app.py").write_text(tests, encoding="utf-8")
@@ -85,7 +85,7 @@ def test_the_example_tests_pass_again_in_any_order_and_under_do_not_track(tmp_pa
 
 def test_the_printed_status_is_the_real_one(tmp_path: Path) -> None:
     (definition,) = blocks("toml")
-    shown = re.search(r"```\n(on: values.*?)```", PAGE, re.DOTALL)
+    shown = re.search(r"```text\n(on: values.*?)```", PAGE, re.DOTALL)
     assert shown is not None
     answers: list[Answer | Exception] = [Answer(401, "unauthorized", 3600.0)] * 2
     with Client.open(

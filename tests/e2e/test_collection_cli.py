@@ -1,4 +1,4 @@
-"""`rappor collection` in a real process: new, lint, diff, show."""
+"""`rappor collection` in a real process: new, lint, diff, show, export."""
 
 import json
 from pathlib import Path
@@ -116,8 +116,17 @@ def test_lint_goes_on_after_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     assert (found["files"], found["errors"], found["warnings"]) == (3, 2, 0)
     texts = [(each["code"], each["collection"], each["text"]) for each in found["findings"]]
     assert texts == [
-        ("invalid-definition", "bad.toml", "surprise is not a key of a collection"),
-        ("invalid-definition", "twin.toml", "collection good has version 1 twice"),
+        (
+            "invalid-definition",
+            "bad.toml",
+            "surprise is not a key of a collection; rename or remove it",
+        ),
+        (
+            "invalid-definition",
+            "twin.toml",
+            "collection good has version 1 twice: remove one of its files, or give it the next "
+            "number",
+        ),
     ]
 
 
@@ -132,7 +141,7 @@ def test_diff_refuses_a_change_of_parameters_without_a_version(tmp_path: Path) -
     changed.write_text(changed.read_text().replace("version = 1", "version = 2"))
     allowed = rappor("collection", "diff", old, changed)
     assert allowed.returncode == 0
-    assert "one report under each costs ε = 1.8215" in allowed.stdout
+    assert "one report under each costs ε = 1.822" in allowed.stdout
     found = json.loads(rappor("collection", "diff", old, changed, "--json").stdout)
     assert (found["allowed"], found["same_memo"]) == (True, True)
     assert [each["field"] for each in found["changes"]] == ["params"]
@@ -156,9 +165,9 @@ def test_show_tells_a_person_what_leaves_what_is_kept_and_what_it_costs(tmp_path
         "128 randomized bits (16 bytes) and the client's cohort, one of 8; at most 2 reports a day",
         "In clear, outside ε: country (NZ, AU or other)",
         "Single reports for 30 days. Everything is deleted on ",
-        "one report 1.0743",
+        "one report 1.075",
         f"all reports of one day, one value {up(epsilon_n(Params.preset('windows'), 2))}",
-        "all reports on one unchanged value 4.3945",
+        "all reports on one unchanged value 4.395",
     ):
         assert " ".join(words.split()) in " ".join(told.stdout.split())
     found = json.loads(rappor("collection", "show", file, "--json").stdout)
@@ -177,7 +186,7 @@ def test_infinity_is_the_text_inf_in_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ((), 2, "give an action: new, lint, diff, show or retire"),
+        ((), 2, "give an action: new, lint, diff, show, export or retire"),
         (("renew",), 2, "invalid choice: 'renew'"),
         (("lint", "--colour", "x"), 2, "rappor collection lint: unrecognized arguments: --colour"),
         (("lint", "absent.toml"), 3, "absent.toml: no such file"),
@@ -221,3 +230,30 @@ def test_force_is_not_recommended_where_it_would_not_help(tmp_path: Path) -> Non
         done = rappor("collection", "new", "theme", "--output", tmp_path, *more)
         assert (done.returncode, done.stdout) == (3, "")
         assert done.stderr == f"rappor collection: {tmp_path}: this is a folder; name a file\n"
+
+
+def test_export_writes_what_clients_read(tmp_path: Path) -> None:
+    made = new(tmp_path / "thing.toml", "--categories", "light,dark,ünï", "--owner", "somebody")
+    printed = rappor("collection", "export", tmp_path / "thing.toml", "--format", "json")
+    assert (printed.returncode, printed.stderr) == (0, "")
+    assert printed.stdout == made.to_client_json() + "\n"
+    file = tmp_path / "thing.json"
+    done = rappor("collection", "export", tmp_path / "thing.toml", "--output", file)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"wrote {file}\n")
+    assert file.read_text(encoding="utf-8") == printed.stdout
+    refused = rappor("collection", "export", tmp_path / "thing.toml", "--output", file)
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert "exists already; --force replaces it" in refused.stderr
+    assert rappor(
+        "collection", "export", tmp_path / "thing.toml", "--output", file, "--force"
+    ).returncode == 0  # fmt: skip
+
+
+def test_export_says_that_lint_forbids_a_definition(tmp_path: Path) -> None:
+    done = rappor("collection", "export", VECTORS / "no-expiry.toml")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["format"] == "rappor-collection-v1"
+    assert "lint finds 1 error (no-expiry): do not release this to clients" in done.stderr
+    unreadable = tmp_path / "bad.toml"
+    unreadable.write_text("name = 7\n")
+    assert rappor("collection", "export", unreadable).returncode == 3

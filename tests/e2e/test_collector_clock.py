@@ -123,7 +123,14 @@ def test_reports_through_http_and_through_memory_are_the_same_counts(
     assert datetime.date.fromisoformat(found.cell.period)
 
 
-@pytest.mark.parametrize("wrong", ["clock-ahead", "clock-weeks-ahead", "clock-weeks-behind"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "clock-weeks-ahead",
+        pytest.param("clock-ahead", marks=pytest.mark.long),
+        pytest.param("clock-weeks-behind", marks=pytest.mark.long),
+    ],
+)
 def test_a_clock_that_was_wrong_and_is_right_again_counts_nothing_twice(
     tmp_path: Path, wrong: str
 ) -> None:

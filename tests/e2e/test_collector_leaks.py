@@ -29,14 +29,10 @@ from support.collecting import (
     day,
     write_collections,
 )
+from support.markers import MARK, NETWORK, marker, traces, written
 
-MARK = "qZ7xkVw"  # begins every marker; its bytes are in no request but inside one
+PAGE = "https://app.example.org"  # whose browsers may report
 SIDE_FILES = ("store.sqlite-wal", "store.sqlite-shm", "store.sqlite-commits")
-NETWORK = bytes.fromhex("20010db85ca1ab1e")  # of every address that is said to have forwarded
-
-
-def marker(number: int) -> str:
-    return f"{MARK}{number:06d}"
 
 
 def headers_of(number: int) -> dict[str, str]:
@@ -50,6 +46,28 @@ def headers_of(number: int) -> dict[str, str]:
         "traceparent": f"00-{mark}-01",
         "x_forwarded_for": f"2001:db8:5ca1:ab1e::{number:x}",
         f"x_{mark}": mark,
+        **browser_headers(number),
+    }
+
+
+def browser_headers(number: int) -> dict[str, str]:
+    """What a browser adds by itself, with markers; every other page is of an allowed origin."""
+    mark = marker(number)
+    return {
+        "origin": PAGE if number % 2 else f"https://{mark.lower()}.example",
+        "accept": f"*/*, text/{mark}",
+        "accept_language": f"{mark}-NZ,mi;q=0.9",
+        "accept_encoding": f"gzip, {mark}",
+        "sec_fetch_site": f"cross-site-{mark}",
+        "sec_fetch_mode": f"cors-{mark}",
+        "sec_fetch_dest": f"empty-{mark}",
+        "sec_fetch_storage_access": mark,
+        "sec_ch_ua": f'"{mark}";v="131"',
+        "sec_ch_ua_platform": f'"{mark}"',
+        "sec_gpc": mark,
+        "dnt": mark,
+        "priority": f"u=1, {mark}",
+        "cache_control": f"no-cache, {mark}",
     }
 
 
@@ -60,6 +78,13 @@ def send(client: Client, number: int) -> None:
     name = mark.lower()
     match number % 10:
         case 0 | 1:
+            asked = {
+                "access_control_request_method": "POST",
+                "access_control_request_headers": f"content-type,{mark}",
+            }
+            answer = client.send(None, method="OPTIONS", **headers, **asked)
+            assert answer.status == (204 if number % 2 else 405)
+            assert mark.encode() not in answer.body + str(answer.headers).encode()
             assert client.deliver(good, **headers).status == 204
         case 2:
             assert client.deliver(good, f"/v1/reports?{mark}={mark}", **headers).status == 204
@@ -108,30 +133,6 @@ def no_http(port: int, number: int) -> None:
     assert MARK.encode() not in said
 
 
-def traces(data: bytes) -> list[str]:
-    """The forms of a marker or an address that some bytes hold."""
-    folded = data.lower()
-    forms = {
-        "text": MARK.lower().encode(),
-        "wide text": MARK.lower().encode("utf-16-le"),
-        "hexadecimal": MARK.encode().hex().encode(),
-        "address": b"2001:db8:5ca1",
-        "address bytes": NETWORK,
-    }
-    found = [name for name, form in forms.items() if form in folded]
-    for shift in range(3):  # base64 of a text depends on where in a triple it starts
-        form = base64.b64encode(bytes(shift) + MARK.encode())[4:8]
-        if form in data:
-            found.append("base64")
-    return found
-
-
-def written(folder: Path) -> Iterator[tuple[str, bytes]]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            yield str(path.relative_to(folder)), path.read_bytes()
-
-
 @pytest.mark.parametrize("requests", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
 def test_no_marker_of_any_request_is_in_any_file(tmp_path: Path, requests: int) -> None:
     """A thousand requests are a hundred of each of the ten kinds: what writes one kind down always,
@@ -146,6 +147,7 @@ def test_no_marker_of_any_request_is_in_any_file(tmp_path: Path, requests: int) 
     # Home, temporary and working folder are ours: whatever is written is below tmp_path.
     env = {"HOME": str(home), "TMPDIR": str(home), "SQLITE_TMPDIR": str(home)}
     command = collect_command(tmp_path, "--forwarded", "--rate", "0", "--log-level", "debug")
+    command += ["--allow-origin", PAGE]
     process = Process(command, env)
     try:
         process.wait_until_listening()

@@ -45,7 +45,7 @@ def test_a_pause_loses_nothing_and_ends_nothing(
         assert client.get("/healthz").status == 200
         client.close()
         crowd.finish()
-        found = reckon(tmp_path, crowd)
+        found = reckon(tmp_path / "data", crowd)
         assert found.clean, found
         assert found.stored >= found.acknowledged >= 20 * pauses
         assert victim.pid == pid

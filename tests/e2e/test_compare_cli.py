@@ -130,7 +130,7 @@ def test_the_exit_code_says_when_nothing_differs(place: Path) -> None:
     ("arguments", "code", "message"),
     [
         (("{place}/old.npz",), 2, "to be compared with?"),
-        (("{place}/old.npz", "{place}/new.npz", "x"), 2, "two files are compared"),
+        (("{place}/old.npz", "{place}/new.npz", "x"), 2, "give two files, the older first"),
         (("{place}/old.npz", "{place}/new.npz"), 2, "give --candidates or --map"),
         (("{place}/old.npz", "{place}/none.npz", "--candidates", "x"), 3, "none.npz"),
         (("{place}/old.npz", "{place}/new.npz", "--period", NEW), 2, "--period goes with a coll"),

@@ -100,6 +100,7 @@ def test_a_forged_footer_does_not_make_the_dashboard_large(forged: Path) -> None
     assert isinstance(said, str)
 
 
+@pytest.mark.long
 @on_linux
 def test_millions_of_lines_do_not_make_the_dashboard_large(tmp_path: Path) -> None:
     file = tmp_path / "lines.txt"

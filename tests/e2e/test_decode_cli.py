@@ -6,9 +6,6 @@ import json
 import math
 import random
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +13,7 @@ import pytest
 
 from rappor import Counts, Params, Ranges, smooth
 from rappor import decode as library_decode
-from rappor.demo.definitions import definitions
-from support.command import LIMIT, environment, rappor
-from support.dashboard import TODAY, Sample
+from support.command import rappor
 
 REFERENCE = Path(__file__).parents[1] / "vectors" / "reference"
 WINDOWS = REFERENCE / "windows" / "1"
@@ -363,46 +358,6 @@ def test_the_exit_code_says_when_nothing_is_there(tmp_path: Path) -> None:
     )
     assert rappor(*zero, *looked_for, "--exit-code", "--json", env=STRICT).returncode == 4
     assert decode(WINDOWS, "--exit-code").returncode == 0
-
-
-@pytest.mark.long
-def test_what_the_how_to_says_works_when_pasted(tmp_path: Path) -> None:
-    text = (Path(__file__).parents[2] / "docs" / "decode.md").read_text(encoding="utf-8")
-    programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    commands = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).splitlines()
-    assert (len(programs), len(commands)) == (4, 7)
-    sample = Sample(tmp_path)
-    homepage = definitions(100_000, TODAY)[0]
-    sample.define(homepage)
-    for country in ("NZ", "AU"):
-        shares = {f"site{number}.example": 0.5**number for number in range(1, 6)}
-        sample.add(homepage, str(TODAY), shares, 60_000, [("country", country)])
-    sample.store()
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(programs)],
-        cwd=tmp_path,
-        env=environment(STRICT | {"PYTHONPATH": ""}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LIMIT,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert re.search(r"^site[1-9]\.example \d", done.stdout, re.MULTILINE)
-    assert "60,000 reports" in done.stdout  # of one country
-    for command in commands:
-        name, *arguments = shlex.split(command)
-        assert name == "rappor"
-        done = rappor(*arguments, cwd=tmp_path, env=STRICT)
-        assert done.returncode == 0, (command, done.stderr)
-    made = {path.name for path in tmp_path.iterdir()}
-    assert made >= {
-        "homepage.npz",
-        "results.csv",
-        "results.svg",
-        "everything.parquet",
-        "results.json",
-    }
 
 
 # What to assume.

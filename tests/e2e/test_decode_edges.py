@@ -272,9 +272,9 @@ def test_a_list_with_blank_lines_a_mark_and_windows_line_ends_decodes_the_same(
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "list.txt: no candidates"),
-        (b"\n\n", "list.txt: no candidates"),
-        (b"a\n\xff\n", "list.txt, line 2: not UTF-8 text"),
+        (b"", "list.txt: no candidates: give at least one string to look for"),
+        (b"\n\n", "list.txt: no candidates: give at least one string to look for"),
+        (b"a\n\xff\n", "list.txt, line 2: not UTF-8 text; save the file as UTF-8"),
     ],
 )
 def test_bad_candidates_are_one_line_and_exit_code_3(

@@ -1,12 +1,14 @@
 """The files in deploy/ fit the program, and the tools that read them accept them."""
 
 import configparser
+import json
 import re
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import promql_parser
 import pytest
 import yaml
 
@@ -18,6 +20,8 @@ from support.collecting import batch, client_of, collector
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 GUIDE = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
+BOARD_FILE = DEPLOY / "grafana" / "rappor-collectors.json"
+BOARD: dict[str, Any] = json.loads(BOARD_FILE.read_text(encoding="utf-8"))
 RULES_FILE = DEPLOY / "prometheus" / "rappor-alerts.yml"
 RULES: list[dict[str, Any]] = [
     rule
@@ -43,21 +47,68 @@ def test_every_file_is_named_in_the_guide() -> None:
 # Prometheus.
 
 
-def test_every_metric_and_label_of_an_alert_is_on_the_page_of_a_collector(tmp_path: Path) -> None:
-    with collector(tmp_path) as process, client_of(process) as client:
+@pytest.fixture(scope="module")
+def metrics_page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What a collector that has taken and refused a batch tells Prometheus."""
+    with collector(tmp_path_factory.mktemp("metrics")) as process, client_of(process) as client:
         assert client.deliver(batch()).status == 204
         assert client.send(batch(collection="none")).code == "unknown-collection"
-        page = client.get("/metrics").body.decode()
-    there = set(re.findall(r"^(rappor_\w+)", page, re.MULTILINE))
+        return client.get("/metrics").body.decode()
+
+
+def check_expression(expression: str, page: str) -> set[str]:
+    """Parse a query; its metrics, which the page has to have with the labels of the query."""
+    promql_parser.parse(expression)
+    named = set(re.findall(r"\brappor_\w+", expression))
+    assert named <= set(re.findall(r"^(rappor_\w+)", page, re.MULTILINE)), expression
+    for name, values in re.findall(r'(\w+)=~?"([^"]+)"', expression):
+        if name == "code":
+            assert set(values.split("|")) <= set(PROBLEMS), expression
+        elif name not in ("job", "instance"):  # these are Prometheus's own
+            assert f'{name}="{values}"' in page, expression
+    return named
+
+
+def test_every_metric_and_label_of_an_alert_is_on_the_page_of_a_collector(
+    metrics_page: str,
+) -> None:
     for rule in RULES:
-        named = set(re.findall(r"\brappor_\w+", rule["expr"]))
-        assert named or rule["alert"] == "RapporDown"
-        assert named <= there, rule["alert"]
-        for name, values in re.findall(r'(\w+)=~?"([^"]+)"', rule["expr"]):
-            if name == "code":
-                assert set(values.split("|")) <= set(PROBLEMS), rule["alert"]
-            elif name != "job":
-                assert f'{name}="{values}"' in page, rule["alert"]
+        assert check_expression(rule["expr"], metrics_page) or rule["alert"] == "RapporDown"
+    with pytest.raises(ValueError, match="bracket"):
+        promql_parser.parse("rate(rappor_reports_total[5m)")
+
+
+def test_every_query_of_the_grafana_dashboard_can_be_answered(metrics_page: str) -> None:
+    shown = set()
+    for panel in BOARD["panels"]:
+        for target in panel["targets"]:
+            shown |= check_expression(target["expr"].replace("$job", "rappor"), metrics_page)
+            for label in re.findall(r"{{(\w+)}}", target["legendFormat"]):
+                assert label == "instance" or f"{label}=" in metrics_page
+    there = set(re.findall(r"^# TYPE (rappor_\w+)", metrics_page, re.MULTILINE))
+    missing = {name for name in there if not any(metric.startswith(name) for metric in shown)}
+    assert missing == set()  # everything that a collector counts can be seen
+
+
+def test_the_grafana_dashboard_has_the_form_that_grafana_reads() -> None:
+    assert {"uid", "title", "schemaVersion", "panels", "templating", "time"} <= set(BOARD)
+    assert "id" not in BOARD  # Grafana gives it one; the uid makes links stable
+    panels = BOARD["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    places = set()
+    for panel in panels:
+        assert panel["type"] in ("stat", "timeseries")
+        assert panel["description"].endswith(".")
+        assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+        for x in range(place["x"], place["x"] + place["w"]):
+            for y in range(place["y"], place["y"] + place["h"]):
+                assert (x, y) not in places, panel["title"]
+                places.add((x, y))
+    variables = {variable["name"] for variable in BOARD["templating"]["list"]}
+    used = set(re.findall(r"\$\{?(\w+)", json.dumps(panels)))
+    assert used == variables
 
 
 def test_every_alert_says_how_bad_it_is_and_what_to_do_and_is_in_the_guide() -> None:

@@ -35,6 +35,7 @@ from support.fault_table import (
     make_fault,
     run,
 )
+from support.joint_tables import write_small_pairs
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 
@@ -57,7 +58,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"collection new homepage --params {folder}/params.csv --output "
         f"{folder}/collections/homepage.toml"
     )
-    shutil.copy(folder / "collections/homepage.toml", folder)
+    definition = folder / "collections/homepage.toml"
+    kept = definition.read_text().replace("keep_reports_days = 0", "keep_reports_days = 30")
+    definition.write_text(kept)
+    shutil.copy(definition, folder)
     plan = run(
         [
             "plan",
@@ -73,9 +77,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ]
     )
     (folder / "plan.json").write_text(plan.out)
+    write_pairs(folder / "pairs", folder / "candidates.txt")
     done(
         f"import {folder}/reports.csv --data {folder}/data --collection homepage --collections "
         f"{folder}/collections --period {today()}"
+    )
+    done(f"lake seal {folder}/lake --data {folder}/data --open")
+    (folder / "jobs.toml").write_text(
+        'data = "data"\noutput = "results"\n[[jobs]]\ncollection = "homepage"\n'
+        'candidates = "candidates.txt"\n'
     )
     done(f"backup --data {folder}/data --output {folder}/store.backup")
     done(f"collect --keys {folder}/keys.json --new-key app")
@@ -84,6 +94,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, what in (("cert.pem", "CERTIFICATE"), ("key.pem", "PRIVATE KEY")):
         (folder / name).write_text(f"-----BEGIN {what}-----\n-----END {what}-----\n")
     return folder
+
+
+def write_pairs(folder: Path, candidates: Path) -> None:
+    """google/rappor's association files, with a map of the candidates."""
+    write_small_pairs(folder)
+    done(
+        f"candidates {candidates} --params {folder}/domain_params.csv --dialect google "
+        f"--output {folder}/map.csv"
+    )
 
 
 def done(words: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 from support.collecting import today
 from support.command import COMMAND, LIMIT, environment, rappor
 from support.fault_table import READERS, ROWS, WRITTEN
+from support.joint_tables import write_small_pairs
 
 ALONE = ("unshare", "--user", "--map-root-user", "--mount")
 PAGE = 4096  # bytes: a tmpfs gives room in these
@@ -69,6 +70,10 @@ COMPARE = (
 EXPORT = "export homepage --data {place}/data"
 AGGREGATE = "aggregate {place}/made/reports.parquet --preset chrome"
 SIMULATE = "simulate --population exponential --strings 500 --preset chrome --reports 2e4 --seed"
+ASSOCIATE = (
+    "associate {place}/pairs/reports.csv --schema {place}/pairs/rappor-vars.csv "
+    "--candidates {place}/pairs/domains.txt"
+)
 REPRODUCE = "reproduce life-of-a-report --seeds 2 --output {disk}/out"
 CASES = {
     "aggregate to CSV": Case(f"{AGGREGATE} --output {{disk}}/counts.csv", ("counts.csv",)),
@@ -188,6 +193,16 @@ CASES = {
         room=0,
         store=True,
     ),
+    "associate to CSV": Case(f"{ASSOCIATE} --output {{disk}}/joint.csv", ("joint.csv",), room=0),
+    "associate, its pair counts": Case(
+        f"{ASSOCIATE} --save {{disk}}/pairs.npz", ("pairs.npz",), room=0
+    ),
+    "collection export": Case(
+        "collection export {place}/collections/homepage.toml --force --output {disk}/homepage.json",
+        ("homepage.json",),
+        room=0,
+    ),
+    "lake seal": Case("lake seal {disk}/lake --data {place}/data --open"),
     "demo": Case("demo --reports 1000 --no-serve --keep {disk}/demo", room=0, store=True),
 }
 # Their disks fill up in tests/e2e/test_collector_disk.py and test_dashboard_jobs.py.
@@ -223,6 +238,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"import {folder}/made/reports.parquet --data {folder}/data --collection homepage "
         f"--collections {folder}/collections --period {today()}"
     )
+    write_small_pairs(folder / "pairs")
     run(f"keys new first --keys {folder}/keys.json")
     run(f"backup --data {folder}/data --output {folder}/store.backup")
     return folder
@@ -233,7 +249,13 @@ def run(command: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [  # every fourth also in the quick tier
+        name if place % 4 == 0 else pytest.param(name, marks=pytest.mark.long)
+        for place, name in enumerate(CASES)
+    ],
+)
 def test_a_full_disk_leaves_the_files_of_before(name: str, place: Path, tmp_path: Path) -> None:
     case = CASES[name]
     disk, before = tmp_path / "disk", tmp_path / "before"

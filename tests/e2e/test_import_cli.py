@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rappor.aggregate.imported_reports import ImportedReports
-from rappor.cli import main, store
+from rappor.cli import import_reports, main
 from rappor.collection import Collection
 from rappor.store import open_store
 from support.collecting import PARAMS, batch, client_of, collector, day, stored, today
@@ -123,7 +123,7 @@ def test_an_import_that_reads_within_its_transaction_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The collector waits for its turn, then sends the batch away: ten seconds."""
-    monkeypatch.setattr(store, "_staged", lambda folds: folds)
+    monkeypatch.setattr(import_reports, "_staged", lambda folds: folds)
     assert answer_while_a_file_is_read(tmp_path, monkeypatch) == 503
 
 

@@ -74,8 +74,9 @@ def test_wheel_metadata_require_nothing_without_an_extra(wheel: Path) -> None:
     assert set(metadata.get_all("Provides-Extra", [])) == {
         "all",
         "analysis",
-        "dev",
+        "postgres",
         "server",
+        "spark",
     }
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
@@ -89,3 +90,22 @@ def test_wheel_holds_every_source_file_the_type_marker_and_the_licence(wheel: Pa
     rest = {name for name in names if not name.startswith("rappor/")}
     assert all(".dist-info/" in name for name in rest)
     assert any(name.endswith("LICENSE") for name in rest)
+
+
+@pytest.mark.long
+def test_a_second_build_from_the_source_archive_is_equal_byte_by_byte(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.path.insert(0, 'tools'); import dist; from pathlib import Path\n"
+        "work = Path(sys.argv[1]); sdist, wheel = dist.build(dist.ROOT, work / 'first')\n"
+        "for first, second in zip((sdist, wheel), dist.build_again(sdist, work), strict=True):\n"
+        "    dist.check_equal(first, second)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr

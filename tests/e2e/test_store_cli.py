@@ -245,7 +245,7 @@ def test_dimensions_and_periods_are_decoded_by_themselves(
         (("other", "--data", "{data}"), 3, "the store has no collection 'other'"),
         (("homepage", "--data", "{data}", "--version", "7"), 3, "no version 7"),
         (("homepage", "--data", "{data}", "--period", "2020-01-01"), 3, "nothing to decode"),
-        (("homepage", "--data", "{data}", "--period", "soon"), 3, "a period is a day"),
+        (("homepage", "--data", "{data}", "--period", "soon"), 3, "a period must be a day"),
         (("homepage", "--data", "{data}", "--period", "2026-02-01..2026-01-01"), 2, "ends before"),
         (("homepage", "--data", "{data}", "--by", "os"), 3, "can be split by country, period"),
         (("homepage", "--data", "nowhere"), 3, "no such data folder"),

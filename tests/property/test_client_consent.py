@@ -268,8 +268,12 @@ def live(seeds: range, **kinds: Any) -> Counter[str]:
 @pytest.mark.parametrize(
     "seeds",
     [
-        pytest.param(range(100), marks=pytest.mark.slow),
-        *[pytest.param(range(n, n + 1000), marks=pytest.mark.long) for n in range(0, 10_000, 1000)],
+        pytest.param(range(50), marks=pytest.mark.slow),
+        *[pytest.param(range(n, n + 500), marks=pytest.mark.long) for n in range(0, 2000, 500)],
+        *[
+            pytest.param(range(n, n + 500), marks=pytest.mark.soak)
+            for n in range(2000, 10_000, 500)
+        ],
     ],
     ids=str,
 )
@@ -315,7 +319,7 @@ class RecordsOldCalls(Recorder):
     [
         pytest.param({"sender": NoLastCheck}, marks=pytest.mark.slow),
         pytest.param({"sender": ChecksMarkersOnly}, marks=pytest.mark.slow),
-        pytest.param({"recorder": RecordsOldCalls}, marks=pytest.mark.slow),
+        pytest.param({"recorder": RecordsOldCalls}, marks=pytest.mark.long),
     ],
     ids=lambda bug: next(iter(bug.values())).__name__,
 )
@@ -324,7 +328,7 @@ def test_the_search_finds_a_planted_bug(bug: dict[str, Any]) -> None:
         live(range(10_000), **bug)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_search_finds_an_opt_out_that_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "nothing_is_sending", lambda _: True)
     with pytest.raises(AssertionError, match="left"):

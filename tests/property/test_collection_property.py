@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rappor.collection import Collection, check_period, days_of, diff, lint, period_of
+from rappor.collection.client_json import OPTIONAL, REQUIRED
 from rappor.collection.template import commented
 from rappor.errors import ParamsError
 from rappor.mechanism import DIALECTS, Ranges
@@ -88,6 +89,17 @@ def test_toml_reads_back_as_the_same_collection(collection: Collection) -> None:
     assert again == collection
     assert again.memo_digest == collection.memo_digest
     assert Collection.from_toml(commented(collection)) == collection
+
+
+@pytest.mark.slow
+@given(collections())
+def test_clients_read_what_was_exported_for_them(collection: Collection) -> None:
+    text = collection.to_client_json()
+    again = Collection.from_client_json(text)
+    for name in (*REQUIRED, *OPTIONAL):
+        assert getattr(again, name) == getattr(collection, name), name
+    assert again.memo_digest == collection.memo_digest
+    assert again.to_client_json() == text
 
 
 def check_judgement(one: Collection, other: Collection) -> None:

@@ -94,7 +94,7 @@ class Stored:
     """A writer that stores at once, in nothing."""
 
     alive = healthy = True
-    full = stopping = busy = False
+    full = stopping = busy = unreachable = False
     batches = bytes = 0
 
     def submit(self, *_: object) -> asyncio.Future[None]:

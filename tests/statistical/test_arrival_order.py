@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from rappor.store import open_store
+from rappor.store import open_store, report_order
 from rappor.store.sqlite import page_layout, report_chunks
 from support import store_samples as samples
 from support.command import environment
@@ -108,7 +108,7 @@ TESTS = (p_by_chunk, p_by_place, p_by_group, p_by_group_and_chunk)
 def check_is_whole(found: list[NDArray[np.int64]]) -> None:
     assert sorted(np.concatenate(found).tolist()) == list(range(2 * EACH))
     sizes = sorted(map(len, found))
-    assert sizes[1:] == [report_chunks.FULL] * (len(sizes) - 1)  # no size tells of a batch
+    assert sizes[1:] == [report_order.FULL] * (len(sizes) - 1)  # no size tells of a batch
 
 
 def in_groups(size: int) -> list[range]:
@@ -154,7 +154,7 @@ def at_the_end(total: int, wanted: int) -> NDArray[np.uint64]:
 
 def in_the_last_chunk(total: int, wanted: int) -> NDArray[np.uint64]:
     """New reports mixed into a chunk until it is full, which was the rule once."""
-    first = (total - wanted) // report_chunks.FULL * report_chunks.FULL
+    first = (total - wanted) // report_order.FULL * report_order.FULL
     return np.random.default_rng(total).permutation(np.arange(first, total))[:wanted].astype("u8")
 
 
@@ -180,12 +180,12 @@ def test_places_are_drawn_evenly() -> None:
     of them twice. A draw that is off by a tenth at each place has χ² near 179, with 96 as the
     limit: it is found in 999 of 1,000 runs."""
     rounds, total, wanted = 2_000, 40, 7
-    drawn = np.array([report_chunks.places(total, wanted) for _ in range(rounds)])
+    drawn = np.array([report_order.places(total, wanted) for _ in range(rounds)])
     assert all(len(set(row)) == wanted for row in drawn.tolist())
     for column in (drawn, drawn[:, 0], drawn[:, -1]):
         counts = np.bincount(column.ravel().astype(int), minlength=total)
         assert stats.chisquare(counts).pvalue > ALPHA
-    whole = np.array([report_chunks.places(5, 5) for _ in range(rounds)])
+    whole = np.array([report_order.places(5, 5) for _ in range(rounds)])
     orders = np.unique(whole, axis=0, return_counts=True)[1]
     assert len(orders) == 120
     assert stats.chisquare(orders).pvalue > ALPHA

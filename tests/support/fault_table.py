@@ -27,12 +27,18 @@ _METAVARS = {
     "FILE|FOLDER",
     "SHAPE|FILE",
     "COLLECTION | OLD NEW",
+    "LAKE",
+    "[NAME=]FILE",
 }
 _ABOUT_FILES = re.compile(r"\b(file|folder|directory)\b")
 _NOT_FILES = {
     ("import", "dimension"),  # "a dimension of all reports in the file"
     ("compare", "reports_per_client"),  # "in each file"
+    ("decode", "decoder"),  # "imported from this folder": tests/e2e/test_own_decoder_cli.py
+    ("reproduce", "new"),  # "write the folder": tests/unit/experiments/test_own_experiments.py
+    ("run", "processes"),  # "the file's", as the number of processes
 }
+_ADDRESSES = {"store"}  # "a database instead of the data folder"
 
 
 def leaves(
@@ -56,7 +62,7 @@ def file_arguments(verb: str, parser: argparse.ArgumentParser) -> set[str]:
         for action in taking
         if action.metavar in _METAVARS or _ABOUT_FILES.search(action.help or "")
     }
-    return {name for name in names if (verb, name) not in _NOT_FILES}
+    return {name for name in names - _ADDRESSES if (verb, name) not in _NOT_FILES}
 
 
 @dataclass(frozen=True)
@@ -114,12 +120,15 @@ _PARAMS = _in("params.csv")
 _DATA = _folder("data")
 _COLLECTIONS = _folder("collections", "", "empty")
 _PAGES = _folder("data", "", "empty")  # the dashboard can start before the collector
+_LAKE = _folder("lake")
 _NEW_DATA = FileArgument("output folder", "new-data")
 _CHECK = "--candidates {candidates}"
 _DECODE = "decode --params {params} --counts {counts}"
 _STORED = "decode homepage --data {data} --candidates {candidates} --period 2026-11-16"
 _BITS = "--kind category --categories a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p"
 _COMPARE = "compare {what} {what}"
+_PAIRS = "associate {what} --schema {schema}"
+_LISTED = f"{_PAIRS} {_CHECK}"
 _UPGRADE = "upgrade --check --data {data}"
 _SERVE = "--data {data} --collections {collections} --port 0"
 _TLS = f"{_SERVE} --tls-cert {{tls_cert}} --tls-key {{tls_key}}"
@@ -191,6 +200,27 @@ ROWS: dict[str, FaultRow] = {
             "data": _folder("data", f"compare homepage --data {{data}} {_CHECK}"),
         },
     ),
+    "associate": FaultRow(
+        f"{_LISTED} --output {{output}} --json",
+        {
+            "what": _in("pairs/reports.csv"),
+            "schema": _in("pairs/rappor-vars.csv"),
+            "params_dir": _folder("pairs", f"{_LISTED} --params-dir {{params_dir}}", "binary"),
+            "candidates": _in("candidates.txt"),
+            "map": _in("pairs/map.csv", f"{_PAIRS} --map {{map}}"),
+            "output": _out("joint.csv"),
+            "plot": _out("joint.json", f"{_LISTED} --plot {{plot}}"),
+            "save": _out("pairs.npz", f"{_LISTED} --save {{save}}"),
+        },
+    ),
+    "run": FaultRow("run {jobs}", {"jobs": _in("jobs.toml")}, prints=False),
+    "lake ls": FaultRow("lake ls {lake} --json", {"lake": _LAKE}),
+    "lake verify": FaultRow("lake verify {lake} --json", {"lake": _LAKE}),
+    "lake seal": FaultRow(
+        "lake seal {lake} --data {data} --open --json",
+        {"lake": FileArgument("output folder", "new-lake"), "data": _DATA},
+    ),
+    "lake compact": FaultRow("lake compact {lake} --json", {"lake": _LAKE}),
     "simulate": FaultRow(
         "simulate --reports 100 --params {params} --population {population} --output {output}",
         {
@@ -208,7 +238,15 @@ ROWS: dict[str, FaultRow] = {
     ),
     "reproduce": FaultRow(
         "reproduce life-of-a-report --seeds 2 --output {output}",
-        {"output": FileArgument("output folder", "paper")},
+        {
+            "output": FileArgument("output folder", "paper"),
+            "experiments": _folder(
+                "mine",
+                "reproduce all --output {output} --experiments {experiments}",
+                "empty",
+                "binary",
+            ),
+        },
         prints=False,
     ),
     "collection new": FaultRow(
@@ -228,6 +266,11 @@ ROWS: dict[str, FaultRow] = {
         {"old": _in("homepage.toml"), "new": _in("homepage.toml")},
     ),
     "collection show": FaultRow("collection show {file}", {"file": _in("homepage.toml")}),
+    "collection export": FaultRow(
+        "collection export {file} --output {output}",
+        {"file": _in("homepage.toml"), "output": _out("homepage.json")},
+        prints=False,
+    ),
     "collection retire": FaultRow(
         "collection retire homepage --data {data} --collections {collections}",
         {"data": _DATA, "collections": _COLLECTIONS},

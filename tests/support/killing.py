@@ -100,7 +100,9 @@ class Crowd:
                     self.acknowledged.add(pending[0])
                     sent = [*sent[-50:], pending[1]]
                     pending = None
-            elif answer.status != 503:
+            elif answer.status == 503:
+                time.sleep(0.01)  # nobody is helped by asking at once
+            else:
                 self.unexpected.append(f"{answer.status} {answer.body!r}")
                 break
         client.close()
@@ -150,12 +152,12 @@ class Victim:
         self._holder.close()
 
 
-def reckon(folder: Path, crowd: Crowd) -> Reckoning:
-    """Compare the store with what was acknowledged."""
+def reckon(where: Path | str, crowd: Crowd) -> Reckoning:
+    """Compare a store with what was acknowledged."""
     # Taken before the store is read, and in one step: more may come meanwhile.
     acknowledged = np.array(tuple(crowd.acknowledged), np.int64)
     found = Reckoning(len(acknowledged), unexpected=list(crowd.unexpected))
-    store = open_store(folder / "data", read_only=True)
+    store = open_store(where, read_only=True)
     try:
         counts = {each.cell.period: each for each in store.counts("kill")}
     finally:
@@ -204,13 +206,13 @@ def kill_cycles(
             time.sleep(dice.uniform(0, pause))
             victim.kill()
             if cycle % look_every == 0:
-                found = reckon(folder, crowd)
+                found = reckon(folder / "data", crowd)
                 if not found.clean:
                     break
         victim.start()
         if crowd is not None:
             crowd.finish()
-            found = reckon(folder, crowd)
+            found = reckon(folder / "data", crowd)
     finally:
         if crowd is not None:
             crowd.stopping.set()

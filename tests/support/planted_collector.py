@@ -40,7 +40,7 @@ class AckFirst(Writer):
 
     def _say_stored(self, group: list[QueuedBatch]) -> None:
         for waiting in group:
-            waiting.done.set_result(None)
+            waiting.done(None)
 
 
 class DyingThread(Writer):
@@ -192,9 +192,9 @@ TIMES: dict[str, dict[tuple[ModuleType, str], float]] = {
 }
 
 
-def small_buffers(host: str, port: int) -> socket.socket:
+def small_buffers(host: str, port: int, *, shared: bool = False) -> socket.socket:
     """The system's own buffers hold next to nothing of an answer that is not read."""
-    made = bound(host, port)
+    made = bound(host, port, shared=shared)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)  # its connections inherit it
     return made
 

@@ -34,6 +34,7 @@ def fresh(code: str, *flags: str) -> subprocess.CompletedProcess[str]:
 
 def test_public_names_are_these_and_no_others() -> None:
     assert rappor.__all__ == [
+        "Association",
         "Client",
         "Collection",
         "Counts",
@@ -46,6 +47,7 @@ def test_public_names_are_these_and_no_others() -> None:
         "LedgerError",
         "MissingExtraError",
         "OneTime",
+        "PairCounts",
         "Params",
         "ParamsError",
         "Population",
@@ -57,6 +59,7 @@ def test_public_names_are_these_and_no_others() -> None:
         "Workspace",
         "__version__",
         "aggregate",
+        "associate",
         "attack",
         "bloom_positions",
         "charts",
@@ -77,14 +80,17 @@ def test_public_names_are_these_and_no_others() -> None:
 
 
 LAZY = [
+    "Association",
     "Client",
     "Collection",
     "Counts",
     "Decoded",
     "Histogram",
+    "PairCounts",
     "Population",
     "Workspace",
     "aggregate",
+    "associate",
     "attack",
     "charts",
     "compare",
@@ -337,14 +343,18 @@ def test_decoding_exports_these_names() -> None:
 
 
 DECODING = [
+    "Association",
     "Candidates",
     "Check",
     "Compared",
     "Correction",
+    "DecodeTask",
     "Decoded",
     "Decoder",
     "Design",
     "Diagnosis",
+    "Estimate",
+    "Finder",
     "Histogram",
     "Method",
     "Row",

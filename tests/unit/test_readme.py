@@ -1,4 +1,4 @@
-"""README.md is true: its example runs, its figures are those of the code, its links resolve."""
+"""README.md and the pages that its tables moved to are true: examples, figures, links."""
 
 from __future__ import annotations
 
@@ -19,23 +19,57 @@ from rappor.planning.power import detector
 from rappor.privacy import critical_value, epsilon_infinity, epsilon_n, epsilon_one
 from rappor.privacy.rounding import up
 from rappor.simulate import exponential
+from support.code_blocks import blocks
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FENCES = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 PYTHON = [code for language, code in FENCES if language == "python" and "Client" not in code]
+EPSILON = (ROOT / "docs" / "epsilon.md").read_text(encoding="utf-8")
+PLAN = (ROOT / "docs" / "plan.md").read_text(encoding="utf-8")
+ENCODER = [
+    block.code
+    for block in blocks(ROOT / "docs" / "client.md")
+    if block.section == "Only the encoder" and block.language == "python"
+]
+ROLES = ("Engineer", "Operator", "Analyst", "Privacy officer", "Researcher")
 COMMANDS = [
     line for _, code in FENCES for line in code.splitlines() if re.match(r"(rappor|make) ", line)
 ]
 
 
+def test_the_first_screen_says_what_why_when_not_for_how_many_and_how() -> None:
+    first = README.partition("## How it works")[0]
+    assert len(first.splitlines()) < 60
+    order = [
+        first.index(words)
+        for words in ("without data about any user", "**Why this one.**", "**When not:**",
+                      "**How many users do I need?**", "![", "\nmake demo", "\nmake test")
+    ]  # fmt: skip
+    assert order == sorted(order)
+    assert "docs/start-here.md" in first
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_has_a_block_and_a_link_to_go_on(role: str) -> None:
+    section = README.partition(f"\n## {role}\n")[2].partition("\n## ")[0]
+    assert re.search(r"^```(sh|python)$", section, re.MULTILINE)
+    assert re.search(r"Next:\s+\[", section)
+    assert role in (ROOT / "docs" / "start-here.md").read_text(encoding="utf-8")
+
+
+def test_long_tables_live_on_the_site() -> None:
+    assert len([line for line in README.splitlines() if line.startswith("|")]) <= 6
+    assert len(README.splitlines()) < 250
+
+
 def test_there_are_two_short_examples() -> None:
-    assert len(PYTHON) == 2
-    assert all(len([line for line in code.splitlines() if line]) <= 10 for code in PYTHON)
+    assert (len(PYTHON), len(ENCODER)) == (1, 1)
+    assert all(len([line for line in code.splitlines() if line]) <= 10 for code in PYTHON + ENCODER)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("code", PYTHON)
+@pytest.mark.parametrize("code", PYTHON + ENCODER)
 def test_the_example_runs_and_prints_what_it_says(code: str) -> None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -48,7 +82,7 @@ def test_the_example_runs_and_prints_what_it_says(code: str) -> None:
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_figures_of_a_preset_are_those_of_the_code(name: str) -> None:
     params, kind, _ = PRESETS[name]
-    row = re.search(rf"^\| `{name}` \|(.*)\|$", README, re.MULTILINE)
+    row = re.search(rf"^\| `{name}` \|(.*)\|$", EPSILON, re.MULTILINE)
     assert row is not None
     shown = [cell.strip() for cell in row[1].split("|")][:3]
     losses = epsilon_one(params, kind), epsilon_n(params, 10, kind), epsilon_infinity(params, kind)
@@ -89,7 +123,7 @@ def test_the_limits_are_stated() -> None:
 
 
 def test_the_strings_that_plans_detect_are_those_of_the_code() -> None:
-    said = re.search(r"detects\s+(\d+)\s+strings where its h = 2\s+detects\s+(\d+)", README)
+    said = re.search(r"detects\s+(\d+)\s+strings where its h = 2\s+detects\s+(\d+)", PLAN)
     assert said is not None
     population = exponential(100, absent=100)
     ours = plan(1.0743, 4.3944, 10**6, 200, population=population, check=0).best

@@ -34,7 +34,7 @@ def test_documents_name_tests_that_are_there() -> None:
     named = {
         (document.name, path)
         for document in DOCUMENTS
-        for path in re.findall(r"`(tests/[\w/*.]+)", document.read_text(encoding="utf-8"))
+        for path in re.findall(r"`(tests/[\w/*.-]+)", document.read_text(encoding="utf-8"))
     }
     assert len(named) > 50
     assert [each for each in sorted(named) if not any(TESTS.parent.glob(each[1]))] == []

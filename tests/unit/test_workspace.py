@@ -26,7 +26,7 @@ from rappor.demo.truth import HeldValue, Truth
 from rappor.errors import DecodeError, ParamsError
 from rappor.simulate import counts as simulated_counts
 from rappor.store import CellKey, Store, open_store
-from rappor.store.released import STEP, ReleasedCounts
+from rappor.store.released import FILE_NAME, STEP, ReleasedCounts
 from rappor.workspace import Workspace
 from support.dashboard import TODAY, Sample, folds
 from support.dashboard_context import Browser, made_context
@@ -225,7 +225,7 @@ def test_two_values_of_a_dimension_keep_their_order(data: Workspace) -> None:
     [
         (lambda data: data.view("other"), ParamsError, "no collection 'other'; it has: homepage"),
         (lambda data: data.view("theme", version=7), ParamsError, "no version 7"),
-        (lambda data: data.view("theme", period="soon"), ParamsError, "a period is a day"),
+        (lambda data: data.view("theme", period="soon"), ParamsError, "a period must be a day"),
         (lambda data: data.view("theme", period="2026-02-01..2026-01-01"), ParamsError, "ends bef"),
         (lambda data: data.view("theme", period="2020-01-01"), DecodeError, "its periods are"),
         (lambda data: data.view("theme", dimensions={"os": "x"}), ParamsError, "no dimension 'os'"),
@@ -238,6 +238,13 @@ def test_two_values_of_a_dimension_keep_their_order(data: Workspace) -> None:
         (lambda data: data.compare("theme", period=DAYS[0]), DecodeError, "no earlier period"),
         (lambda data: data.compare("theme", against=DAYS[1]), DecodeError, "reports in common"),
         (lambda data: data.compare("theme", against="country=AU"), DecodeError, "part of all"),
+        (lambda data: data.compare("theme", by="os"), DecodeError, "can be split by country"),
+        (lambda data: data.compare("theme", by="period"), DecodeError, "compare by a dimension"),
+        (
+            lambda data: data.compare("theme", by="country", dimensions={"country": "NZ"}),
+            DecodeError,
+            "NZ is one country: leave it out",
+        ),
     ],
 )
 def test_what_cannot_be_shown_is_said(
@@ -261,27 +268,109 @@ def test_a_view_of_the_store_is_what_its_next_release_shows(tmp_path: Path) -> N
         arrive(store)
         seen, left_out = released.as_shown(store, TODAY, "theme", 1)
         assert ([each.reports for each in seen], left_out) == ([60], {})
-        assert not released.path.exists()
+        assert not (tmp_path / FILE_NAME).exists()
         released.cells(store, store.cells(), TODAY)
         shown = released.counts(store, TODAY, "theme", 1)
         assert [each.ones.tolist() for each in shown] == [each.ones.tolist() for each in seen]
 
 
+def save_lists(sample: Sample) -> None:
+    """Save the first lists, as a dashboard does when it starts."""
+    with contextlib.closing(DashboardState(sample.data / STATE_FILE, sample.definitions)) as state:
+        state.save_first_lists()
+
+
+def printed_by(*arguments: object) -> str:
+    """All that a command prints, with its notes."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
+        assert main([*map(str, arguments)]) == 0
+    return text.getvalue()
+
+
+def printed(found: object) -> str:
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        print(found)
+    return text.getvalue()
+
+
 def test_print_gives_the_table_of_the_command_with_the_saved_list(
     sample: Sample, data: Workspace
 ) -> None:
-    listed = sample.definitions / "homepage.candidates.txt"
-    with contextlib.closing(DashboardState(sample.data / STATE_FILE, sample.definitions)) as state:
-        state.save_first_lists()
-    python, command = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(command):
-        main(["decode", "homepage", "--data", str(sample.data), "--candidates", str(listed)])
-    with contextlib.redirect_stdout(python):
-        print(data.decode("homepage"))
-    assert python.getvalue().startswith(command.getvalue())
-    assert f"the candidates are version 1 of the list of homepage: {len(LISTED)}" in (
-        python.getvalue()
-    )
+    save_lists(sample)
+    command = printed_by("decode", "homepage", "--data", sample.data)
+    assert printed(data.decode("homepage")) == command
+    note = f"note: the candidates are version 1 of the list of homepage: {len(LISTED)} strings"
+    assert command.splitlines().count(note) == 1
+
+
+def test_without_a_list_the_command_says_what_to_give(
+    sample: Sample, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(sample.data, tmp_path / "data")
+    for file in folder.glob(f"{STATE_FILE}*"):
+        file.unlink()
+    for verb in ("decode", "compare"):
+        assert main([verb, "homepage", "--data", str(folder)]) == 2
+        assert capsys.readouterr().err == (
+            f"rappor {verb}: strings are decoded against a list, and the data folder has none for "
+            "homepage: give --candidates or --map\n"
+        )
+
+
+@pytest.mark.slow
+def test_what_changed_by_country_is_the_same_on_the_page_in_python_and_by_command(
+    sample: Sample, data: Workspace, tmp_path: Path
+) -> None:
+    save_lists(sample)
+    parts = data.compare("homepage", by="country", against=DAYS[0])
+    assert repr(parts) == "<ComparedParts by country: AU, NZ>"
+    assert {found.names for found in parts.values()} == {
+        tuple(f"{day}, country {country}" for day in (DAYS[1], DAYS[0])) for country in parts
+    }
+    options = ("homepage", "--data", sample.data, "--by", "country", "--with", DAYS[0])
+    command = said("compare", *options, "--all")
+    assert (command["by"], list(command["results"])) == ("country", list(parts))
+    shown = [line for line in printed(parts).splitlines() if not line.startswith("note: ")]
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        main(["compare", *map(str, options)])
+    assert shown == text.getvalue().splitlines()
+    for number, (country, found) in enumerate(parts.items()):
+        alone = data.compare("homepage", dimensions={"country": country}, against=DAYS[0])
+        rows = [row._asdict() for row in found.rows]
+        assert rows == [row._asdict() for row in alone.rows]
+        assert command["results"][country]["rows"] == rows
+        address = f"homepage?country={country}&vs={DAYS[0]}"
+        on_page = page(sample, tmp_path / str(number), address)["compared"]["rows"]
+        for row in on_page:
+            mine = found.row(row["string"])
+            assert row["difference"] == mine.difference == mine.share_one - mine.share_two
+            assert row["difference_low_95"] == mine.low_95
+            assert row["difference_high_95"] == mine.high_95
+            assert row["difference_p_value"] == mine.p_value
+            assert row["different"] == mine.different
+
+
+def test_changes_by_country_are_written_to_a_file_each(sample: Sample, tmp_path: Path) -> None:
+    options = ("compare", "theme", "--data", sample.data, "--by", "country")
+    printed_by(*options, "--output", tmp_path / "changes.csv")
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "changes.AU.csv",
+        "changes.NZ.csv",
+    ]
+    assert main([*map(str, options), "--output", "-"]) == 2
+
+
+def test_a_histogram_prints_as_a_table(data: Workspace, sample: Sample) -> None:
+    found = data.decode("start-time")
+    text = printed(found.histogram)
+    command = printed_by("decode", "start-time", "--data", sample.data).splitlines()
+    table = command[: command.index("") + 1]
+    assert text.splitlines()[: len(table)] == table
+    assert "quantile" in text
+    assert max(map(len, text.splitlines())) < 130
+    assert repr(found.histogram).startswith("<Histogram ")
 
 
 def test_without_a_saved_list_the_error_says_what_to_give(sample: Sample, tmp_path: Path) -> None:

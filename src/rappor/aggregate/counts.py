@@ -66,14 +66,14 @@ class Counts:
             raise ParamsError(f"dialect must be one of {', '.join(DIALECTS)}; got {show(dialect)}")
         if reports_per_client is not None:
             reports_per_client = whole("reports_per_client", reports_per_client, 1)
-        sent = _whole_numbers("totals", totals, (params.m,))
-        set_bits = _whole_numbers("ones", ones, (params.m, params.k))
+        sent = whole_numbers("totals", totals, (params.m,))
+        set_bits = whole_numbers("ones", ones, (params.m, params.k))
         too_many = np.argwhere(set_bits > sent[:, None])
         if len(too_many):
             cohort, bit = (int(index) for index in too_many[0])
             raise DecodeError(
                 f"cohort {cohort} has {sent[cohort]} reports, but bit {bit} is set in "
-                f"{set_bits[cohort, bit]} of them"
+                f"{set_bits[cohort, bit]} of them: count the reports again"
             )
         assign = object.__setattr__
         assign(self, "params", params)
@@ -198,11 +198,11 @@ def _known(parts: Sequence[Counts]) -> list[int]:
 def _sum(one: IntArray, other: IntArray) -> IntArray:
     total = one + other
     if (total < one).any():
-        raise DecodeError("counts above 2^63 - 1 cannot be added")
+        raise DecodeError("counts above 2^63 - 1 cannot be added: add up fewer of them")
     return total
 
 
-def _whole_numbers(name: str, given: ArrayLike, shape: tuple[int, ...]) -> IntArray:
+def whole_numbers(name: str, given: ArrayLike, shape: tuple[int, ...]) -> IntArray:
     """A read-only 64-bit copy, or DecodeError."""
     try:
         array = np.asarray(given)

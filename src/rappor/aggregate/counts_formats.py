@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
@@ -25,8 +25,12 @@ from rappor.checks import show
 from rappor.errors import DecodeError, MissingExtraError, ParamsError
 from rappor.files import replacing
 from rappor.formats import read_text
+from rappor.google_files import file_kind
 from rappor.params import Params
 from rappor.typing import IntArray
+
+if TYPE_CHECKING:
+    from rappor.aggregate.pair_counts import PairCounts
 
 _FORMAT = 1
 _KEY = b"rappor.counts"
@@ -49,12 +53,56 @@ def read_npz(path: str | PathLike[str]) -> tuple[IntArray, IntArray, dict[str, A
     with _reading(path), Path(path).expanduser().open("rb") as file:
         found = np.load(file, allow_pickle=False)
         if not isinstance(found, np.lib.npyio.NpzFile):
-            raise DecodeError(f"{path}: a single array, not counts written by to_npz")
+            raise DecodeError(
+                f"{path}: a single array, not counts written by to_npz; name those of rappor "
+                "aggregate or simulate"
+            )
         with found as arrays:
             if not {"totals", "ones", "about"} <= set(arrays.files):
-                raise DecodeError(f"{path}: an npz file without totals, ones and about")
+                raise DecodeError(
+                    f"{path}: an npz file without totals, ones and about; name one of rappor "
+                    "aggregate or simulate"
+                )
             totals, ones, about = arrays["totals"], arrays["ones"], str(arrays["about"])
     return totals, ones, _from_json(about, path)
+
+
+def write_pair_npz(path: str | PathLike[str], pairs: PairCounts) -> None:
+    """Write an npz file of the counts of two variables: totals, first, second, both, about."""
+    sides = (pairs.first, pairs.second)
+    texts = [
+        _to_json({name: getattr(side, name) for name in ("params", *_ABOUT)}) for side in sides
+    ]
+    with replacing(Path(path).expanduser().resolve()) as draft, draft.open("wb") as file:
+        np.savez_compressed(
+            file,
+            totals=pairs.totals,
+            first=pairs.first.ones,
+            second=pairs.second.ones,
+            both=pairs.both,
+            about=np.array(texts),
+        )
+
+
+def read_pair_npz(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Any], IntArray]:
+    """What the two Counts are made of, and the pairs of bits; nothing is unpickled."""
+    with _reading(path), Path(path).expanduser().open("rb") as file:
+        found = np.load(file, allow_pickle=False)
+        names = {"totals", "first", "second", "both", "about"}
+        if not isinstance(found, np.lib.npyio.NpzFile) or not names <= set(found.files):
+            raise DecodeError(
+                f"{path}: not pair counts; name a file that rappor associate --save wrote"
+            )
+        with found as arrays:
+            read = {name: arrays[name] for name in names}
+    texts = read["about"].tolist()
+    if not isinstance(texts, list) or len(texts) != 2:
+        raise DecodeError(f"{path}: the description of the counts cannot be read")
+    sides = [
+        {"totals": read["totals"], "ones": read[name], **_from_json(text, path)}
+        for name, text in zip(("first", "second"), texts, strict=True)
+    ]
+    return sides[0], sides[1], read["both"]
 
 
 def write_parquet(
@@ -77,7 +125,10 @@ def read_parquet(path: str | PathLike[str]) -> tuple[IntArray, IntArray, dict[st
         table = parquet.read_table(file)
         described = (table.schema.metadata or {}).get(_KEY)
         if described is None:
-            raise DecodeError(f"{path}: a Parquet file, but not counts written by to_parquet")
+            raise DecodeError(
+                f"{path}: a Parquet file, but not counts written by to_parquet; to count reports, "
+                "run rappor aggregate"
+            )
         about = _from_json(described.decode("utf-8", "replace"), path)
         k = about["params"].k
         if table.schema.names != ["cohort", "reports", "ones"]:
@@ -99,7 +150,10 @@ def _from_json(text: str, path: str | PathLike[str]) -> dict[str, Any]:
     try:
         found = json.loads(text)
         if found["format"] != _FORMAT:
-            raise DecodeError(f"{path}: counts of a format that this version does not know")
+            raise DecodeError(
+                f"{path}: counts of a format that this version does not know; read them with the "
+                "rappor that wrote them"
+            )
         return {"params": Params.from_dict(found["params"])} | {n: found[n] for n in _ABOUT}
     except ParamsError as error:
         raise DecodeError(f"{path}: {error}") from None
@@ -129,7 +183,10 @@ def _reading(path: str | PathLike[str]) -> Iterator[None]:
     ) as error:
         if isinstance(error, OSError) and error.strerror:
             raise DecodeError(f"cannot read {path}: {error.strerror}") from error
-        raise DecodeError(f"{path}: damaged, or not a file of counts") from None
+        raise DecodeError(
+            f"{path}: damaged, or not a file of counts; count the reports again, or name another "
+            "file"
+        ) from None
 
 
 def _pyarrow() -> tuple[Any, Any]:
@@ -151,10 +208,15 @@ def read_counts(path: str | PathLike[str], params: Params) -> tuple[IntArray, In
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for cells in lines:
+            known = None if rows else file_kind(cells)
+            if known is not None:
+                raise DecodeError(f"{path} {known}")
             if any(map(str.strip, cells)):
                 rows.append(_row(cells, params, len(rows), f"{path}, line {lines.line_num}"))
     except csv.Error as error:
-        raise DecodeError(f"{path}, line {lines.line_num}: not CSV: {error}") from None
+        raise DecodeError(
+            f"{path}, line {lines.line_num}: not CSV: {error}; check that it is the right file"
+        ) from None
     if len(rows) != params.m:
         raise DecodeError(
             f"{path}: expected one row for each of the m = {params.m} cohorts, found {len(rows)} "
@@ -177,7 +239,7 @@ def _row(cells: list[str], params: Params, cohort: int, where: str) -> list[int]
     if most > reports:
         raise DecodeError(
             f"{where}: cohort {cohort} has {reports} reports, but bit {numbers.index(most, 1) - 1} "
-            f"is set in {most} of them"
+            f"is set in {most} of them: count the reports again"
         )
     return numbers
 

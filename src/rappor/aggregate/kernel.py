@@ -63,7 +63,7 @@ def count(
     ([0, 2], [[0, 0, 0], [1, 0, 2]])
     """
     check_params(params)
-    rows = _rows(packed, params.k)
+    rows = packed_rows(packed, params.k)
     each, only = _cohorts(cohorts, len(rows), params.m)
     totals, ones, wrong = engine().count_rows(rows, each, only, params.m)
     if wrong >= 0:
@@ -81,7 +81,7 @@ def count(
     return Counts(params, totals, ones[:, : params.k], **about)
 
 
-def _rows(packed: ArrayLike | bytes | bytearray | memoryview, k: int) -> ByteArray:
+def packed_rows(packed: ArrayLike | bytes | bytearray | memoryview, k: int) -> ByteArray:
     """The reports as contiguous uint8 of shape (N, ceil(k/8))."""
     width = (k + 7) // 8
     if isinstance(packed, (bytes, bytearray, memoryview)):

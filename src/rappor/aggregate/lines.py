@@ -141,7 +141,9 @@ class LineFile:
         try:
             yield
         except (gzip.BadGzipFile, EOFError, zlib.error):
-            raise DecodeError(f"{self._name}: damaged, or not a gzip file") from None
+            raise DecodeError(
+                f"{self._name}: damaged, or not a gzip file; copy it again, or name another"
+            ) from None
 
 
 def first_without_bom(chunks: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:

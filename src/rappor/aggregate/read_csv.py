@@ -24,6 +24,7 @@ from rappor.aggregate.file_parts import (
 )
 from rappor.aggregate.lines import LineFile, parse_lines
 from rappor.errors import DecodeError
+from rappor.google_files import file_kind
 from rappor.params import Params
 
 
@@ -45,7 +46,7 @@ def jobs(path: Path, params: Params) -> Iterator[ReadJob]:
 def jobs_of(file: LineFile, path: Path, params: Params) -> Iterator[ReadJob]:
     """The pieces of an open CSV file; `path` is for errors."""
     columns = columns_of(file.header(), path)
-    yield ReadJob(0, partial(_header, params))
+    yield ReadJob(0, partial(header_part, params))
     for size, data in file.chunks():
         yield ReadJob(size, partial(parse_piece, data, columns, params))
 
@@ -58,6 +59,9 @@ def columns_of(header: bytes, path: Path) -> CsvColumns:
         names = []
     bits = [name for name in ("irr", "rappor", "bits") if name in names]
     if names.count("cohort") != 1 or len(bits) != 1 or names.count(bits[0]) != 1:
+        known = file_kind(names)
+        if known is not None and not bits:
+            raise DecodeError(f"{path} {known}")
         raise DecodeError(
             f"{path}, line 1: expected a header with cohort and one of irr, rappor or bits, "
             "such as client,cohort,bloom,prr,irr or client,cohort,rappor"
@@ -65,7 +69,7 @@ def columns_of(header: bytes, path: Path) -> CsvColumns:
     return CsvColumns(len(names), names.index("cohort"), names.index(bits[0]))
 
 
-def _header(params: Params) -> FilePart:
+def header_part(params: Params) -> FilePart:
     """The header: no report, but the lines after it are numbered from 2."""
     return FilePart(*PackedReports(params).arrays(), 1, MalformedLines())
 

@@ -39,19 +39,21 @@ def jobs(path: Path, params: Params) -> Iterator[ReadJob]:
     with path.open("rb") as raw:
         try:
             file = pq.ParquetFile(raw)
-            name = _column(file.schema_arrow, pa, path)
+            name = reports_column(file.schema_arrow, pa, path)
             per_row = path.stat().st_size / max(1, file.metadata.num_rows)
             rows = max(1, _BYTES_AT_ONCE // params.k)
             for batch in file.iter_batches(rows, columns=["cohort", name], use_threads=False):
                 arrays = batch["cohort"], batch[name]
-                yield ReadJob(round(per_row * len(batch)), partial(_parse_piece, *arrays, params))
+                yield ReadJob(round(per_row * len(batch)), partial(parse_batch, *arrays, params))
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.strerror:
                 raise
-            raise DecodeError(f"{path}: damaged, or not a Parquet file") from None
+            raise DecodeError(
+                f"{path}: damaged, or not a Parquet file; copy it again, or name another"
+            ) from None
 
 
-def _column(schema: Any, pa: Any, path: Path) -> str:
+def reports_column(schema: Any, pa: Any, path: Path) -> str:
     """The name of the reports' column, or DecodeError if a column is missing or of a wrong type."""
     names = [name for name in _NAMES if name in schema.names]
     if len(names) != 1 or schema.names.count("cohort") != 1 or schema.names.count(names[0]) != 1:
@@ -83,7 +85,7 @@ def _is_binary(kind: Any, pa: Any) -> bool:
     return bool(variable or types.is_fixed_size_binary(kind))
 
 
-def _parse_piece(cohort: Any, reports: Any, params: Params) -> FilePart:
+def parse_batch(cohort: Any, reports: Any, params: Params) -> FilePart:
     """The reports of one batch."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -78,8 +78,8 @@ class Aggregated:
     reasons: Mapping[str, int]
 
 
-class _CountedPart(NamedTuple):
-    """The result of a job."""
+class CountedPart(NamedTuple):
+    """The counts of a piece of a file, and its malformed lines."""
 
     totals: IntArray
     ones: IntArray
@@ -131,7 +131,7 @@ def aggregate_files(
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     files = [(str(name), *reader_of(name)) for name in given]
     totals, ones = counts.totals.copy(), counts.ones.copy()
-    account = _Account(strict)
+    account = MalformedTally(strict)
     for module in ("kernel_numba", "lines_numba"):
         _engine.load(module)  # imported here, not by several threads at once
     workers = threads or min(4, os.cpu_count() or 1)
@@ -170,7 +170,9 @@ def _from_standard_input(path: Path, params: Params) -> Iterator[ReadJob]:
     try:
         first = stream.peek(len(_PARQUET))
     except (OSError, EOFError, zlib.error):
-        raise DecodeError(f"{path}: damaged, or not a gzip file") from None
+        raise DecodeError(
+            f"{path}: damaged, or not a gzip file; copy it again, or name another"
+        ) from None
     if first.startswith(_PARQUET):
         raise DecodeError(f"{path}: Parquet cannot be read from a pipe; name the file instead")
     file = LineFile(path, stream, packed=False)
@@ -180,17 +182,17 @@ def _from_standard_input(path: Path, params: Params) -> Iterator[ReadJob]:
 
 def _in_order(
     files: Sequence[tuple[str, Path, Reader]], params: Params, workers: int
-) -> Iterator[tuple[int, int, _CountedPart]]:
+) -> Iterator[tuple[int, int, CountedPart]]:
     """Run the jobs of all files in threads, and yield their results in order.
 
     At most one job more than there are threads is read ahead, so that memory does not grow.
     """
-    waiting: deque[tuple[int, int, Future[_CountedPart]]] = deque()
+    waiting: deque[tuple[int, int, Future[CountedPart]]] = deque()
     with ThreadPoolExecutor(workers, "rappor-aggregate") as pool:
         try:
             for number, (_, path, reader) in enumerate(files):
                 for job in reader(path, params):
-                    waiting.append((number, job.size, pool.submit(_count, job, params)))
+                    waiting.append((number, job.size, pool.submit(count_job, job, params)))
                     if len(waiting) > workers:
                         yield _result(*waiting.popleft())
             while waiting:
@@ -199,18 +201,18 @@ def _in_order(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _result(number: int, size: int, future: Future[_CountedPart]) -> tuple[int, int, _CountedPart]:
+def _result(number: int, size: int, future: Future[CountedPart]) -> tuple[int, int, CountedPart]:
     return number, size, future.result()
 
 
-def _count(job: ReadJob, params: Params) -> _CountedPart:
+def count_job(job: ReadJob, params: Params) -> CountedPart:
     """Parse and count a piece of a file; runs in a thread."""
     part = job.run()
     totals, ones, _ = kernel.engine().count_rows(part.packed, part.cohorts, -1, params.m)
-    return _CountedPart(totals, ones[:, : params.k], part.lines, part.wrong)
+    return CountedPart(totals, ones[:, : params.k], part.lines, part.wrong)
 
 
-class _Account:
+class MalformedTally:
     """Malformed lines of all files, with their real line numbers."""
 
     def __init__(self, strict: bool) -> None:
@@ -220,7 +222,7 @@ class _Account:
         self._strict = strict
         self._number, self._lines = 0, 0
 
-    def add(self, number: int, file: str, done: _CountedPart) -> None:
+    def add(self, number: int, file: str, done: CountedPart) -> None:
         """Add the next piece; raise DecodeError at a malformed line if strict."""
         if number != self._number:
             self._number, self._lines = number, 0

@@ -26,7 +26,8 @@ def telling_bits(params: Params) -> int:
     if not bits:
         raise ParamsError(
             f"an attack needs two values with different bits: h must be below k = {params.k}, "
-            f"got h = {params.h}"
+            f"got h = {params.h}. A truth value sets one bit or none; its ε, by `rappor privacy`, "
+            "bounds every attack on it"
         )
     return bits
 

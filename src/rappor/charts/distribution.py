@@ -6,11 +6,12 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from rappor.charts.marks import FILE_WIDTH, Panel, percent_axis, whiskers
+from rappor.charts.marks import FILE_WIDTH, ON_PHONE, Panel, percent_axis, whiskers
 from rappor.charts.numbers import show_finding, show_share
 from rappor.charts.theme import Spec, colours, message
 
 _RULES = (0.5, 0.9)
+_SHORT_LABELS = f"{ON_PHONE} ? split(datum.label, ' to ')[0] : datum.label"
 _MANY = 40  # with more ranges, the ends of whiskers have no room
 
 
@@ -28,8 +29,17 @@ def histogram(hist: Any, *, theme: str = "light") -> Spec:
     return replace(panel, words=(*panel.words, *checks)).in_file(theme)
 
 
-def histogram_panel(hist: Any, *, theme: str = "light", unit: str = "share") -> Panel:
-    """The histogram by itself, of shares or counts; there must be reports."""
+def histogram_panel(
+    hist: Any, *, theme: str = "light", unit: str = "share", page: bool = False
+) -> Panel:
+    """The histogram by itself, of shares or counts; there must be reports.
+
+    Args:
+        hist: a Histogram, or anything with its attributes.
+        theme: "light" or "dark".
+        unit: "share" or "count".
+        page: True for a page, which may be narrow; False for a file.
+    """
     colour = colours(theme)
     factor = 1 if unit == "share" else hist.reports
     values = [
@@ -40,7 +50,7 @@ def histogram_panel(hist: Any, *, theme: str = "light", unit: str = "share") -> 
     bars = {
         "mark": {"type": "bar", "strokeWidth": 1},
         "encoding": {
-            "x": _ranges(hist, 0.08),
+            "x": _ranges(hist, 0.08, page),
             "y": _upwards(values, unit),
             "fill": {"condition": {"test": hollow, "value": colour["bg"]}, "value": colour["bar"]},
             "stroke": {
@@ -71,11 +81,13 @@ def cumulative(hist: Any, *, theme: str = "light") -> Spec:
     return cumulative_panel(hist, theme=theme).in_file(theme)
 
 
-def cumulative_panel(hist: Any, *, theme: str = "light", height: int = 200) -> Panel:
-    """The cumulative shares by themselves; there must be reports."""
+def cumulative_panel(
+    hist: Any, *, theme: str = "light", height: int = 200, page: bool = False
+) -> Panel:
+    """The cumulative shares by themselves; there must be reports. `page` as for the histogram."""
     colour = colours(theme)
     values = [_values(share_of_range) for share_of_range in hist.cumulative()]
-    ranges, share = _ranges(hist, 0.5), _share("share", "Share up to this range")
+    ranges, share = _ranges(hist, 0.5, page), _share("share", "Share up to this range")
     share["axis"]["values"] = [0, 0.25, 0.5, 0.75, 0.9, 1]
     ends = [row[end] for row in values for end in ("share", "low", "high")]
     share["scale"] = {"domain": [min(0.0, *ends), max(1.0, *ends)], "nice": False}
@@ -162,7 +174,10 @@ def _labels_room(hist: Any) -> int:
     return 24 + round(4 * min(max(map(len, hist.labels)), 24))
 
 
-def _ranges(hist: Any, padding: float) -> Spec:
+def _ranges(hist: Any, padding: float, page: bool) -> Spec:
+    """The axis of ranges; on a phone labels that are not tilted say where a range begins."""
+    tilted = _tilted(hist)
+    short: Spec = {"labelExpr": _SHORT_LABELS} if page and not tilted else {}
     return {
         "field": "range",
         "type": "nominal",
@@ -170,8 +185,10 @@ def _ranges(hist: Any, padding: float) -> Spec:
         "scale": {"paddingInner": padding, "paddingOuter": 0.1},
         "axis": {
             "title": None,
-            "labelAngle": -40 if _tilted(hist) else 0,
-            "labelOverlap": len(hist.labels) > 24 and "parity",
+            **short,
+            "labelAngle": -40 if tilted else 0,
+            # The boxes of tilted labels overlap long before the labels do.
+            "labelOverlap": (not tilted or len(hist.labels) > 24) and "parity",
             "labelSeparation": 6,
             "labelLimit": 160,
             "labelFlush": False,

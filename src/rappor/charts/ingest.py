@@ -7,24 +7,32 @@ from datetime import UTC, datetime
 
 from rappor.charts.theme import SCHEMA, Spec, colours, config
 
+_MAX_TICKS = 6  # labels that fit next to each other on a phone
+
 
 def rates(minutes: Sequence[tuple[float, float]], theme: str = "light") -> Spec:
-    """A line of reports a second over minutes.
+    """A line of reports a second over minutes; each tick is a minute, so none repeats.
 
     Args:
         minutes: (start of the minute in seconds since 1970, reports a second), oldest first.
         theme: light or dark.
 
-    >>> rates([(0.0, 12.5), (60.0, 13.0)])["data"]["values"][1]["time"]
-    '1970-01-01T00:01:00Z'
+    >>> rates([(0.0, 12.5), (60.0, 13.0)])["data"]["values"][1]
+    {'at': 60000.0, 'time': '00:01', 'rate': 13.0}
     """
     colour = colours(theme)
+    step = -(-len(minutes) // _MAX_TICKS)
+    ticks = [1000 * start for start, _ in minutes[::-1][::step]][::-1]
     values = [
-        {"time": datetime.fromtimestamp(start, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), "rate": rate}
+        {
+            "at": 1000 * start,
+            "time": datetime.fromtimestamp(start, UTC).strftime("%H:%M"),
+            "rate": rate,
+        }
         for start, rate in minutes
     ]
     tooltip = [
-        {"field": "time", "type": "temporal", "timeUnit": "utchoursminutes", "title": "UTC"},
+        {"field": "time", "type": "nominal", "title": "UTC"},
         {"field": "rate", "type": "quantitative", "format": ",.3~r", "title": "Reports a second"},
     ]
     return {
@@ -43,13 +51,13 @@ def rates(minutes: Sequence[tuple[float, float]], theme: str = "light") -> Spec:
         },
         "encoding": {
             "x": {
-                "field": "time",
-                "type": "temporal",
-                "scale": {"type": "utc"},
+                "field": "at",
+                "type": "quantitative",
+                "scale": {"zero": False, "nice": False},
                 "axis": {
-                    "format": "%H:%M",
+                    "labelExpr": "utcFormat(datum.value, '%H:%M')",
                     "title": None,
-                    "tickCount": 6,
+                    "values": ticks,
                     "labelFlush": True,
                     "grid": False,
                 },
@@ -58,7 +66,7 @@ def rates(minutes: Sequence[tuple[float, float]], theme: str = "light") -> Spec:
                 "field": "rate",
                 "type": "quantitative",
                 "scale": {"zero": True, "nice": True},
-                "axis": {"title": None, "format": ",~g", "tickCount": 4, "tickMinStep": 1},
+                "axis": {"title": None, "format": ",.12~r", "tickCount": 4, "tickMinStep": 1},
             },
             "tooltip": tooltip,
         },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import NamedTuple
 
@@ -47,6 +48,19 @@ def show_share(value: float, low: float, high: float) -> ShownNumber:
     """
     shown = show_count(100 * value, 100 * low, 100 * high)
     return ShownNumber(f"{shown.value}{NO_BREAK}%", shown.interval)
+
+
+def show_rest(value: float, low: float, high: float) -> ShownNumber:
+    r"""What a share leaves of 100 %, so that both as shown add up to 100.
+
+    >>> str(show_share(0.2585, 0.169, 0.348)), str(show_rest(0.2585, 0.169, 0.348))
+    ('25.9\xa0% (16.9 – 34.8)', '74.1\xa0% (65.2 – 83.1)')
+    """
+    place = _place(100 * value, 100 * low, 100 * high)
+    rest, top, bottom = (
+        _rounded(100 - round(100 * number, -place), place) for number in (value, low, high)
+    )
+    return ShownNumber(f"{rest}{NO_BREAK}%", f"{bottom} {DASH} {top}")
 
 
 def show_finding(
@@ -105,6 +119,41 @@ def show_difference(value: float, low: float, high: float, different: bool = Fal
     return ShownNumber(f"{sign}{shown.value} points", shown.interval)
 
 
+class ShownComparison(NamedTuple):
+    """Two shares and their difference; as shown, the difference is the first minus the second."""
+
+    one: str
+    two: str
+    difference: ShownNumber
+
+
+def show_comparison(
+    one: float, two: float, low: float, high: float, different: bool = False
+) -> ShownComparison:
+    r"""Two shares and their difference, rounded to one digit so that they add up.
+
+    The last digit of the second share may be one off for that.
+
+    Args:
+        one: the share that is subtracted from.
+        two: the share that is subtracted.
+        low: the lower end of the interval of the difference.
+        high: the upper end.
+        different: whether it passed its test.
+
+    >>> shown = show_comparison(0.21342, 0.00658, 0.164, 0.249, True)
+    >>> shown.one, shown.two, str(shown.difference)
+    ('21.3\xa0%', '0.6\xa0%', '+20.7 points (16.4 – 24.9)')
+    """
+    place = _place(100 * (one - two), 100 * low, 100 * high)
+    first, gap = (round(100 * number, -place) for number in (one, one - two))
+    return ShownComparison(
+        f"{_rounded(first, place)}{NO_BREAK}%",
+        f"{_rounded(first - gap, place)}{NO_BREAK}%",
+        show_difference(one - two, low, high, different),
+    )
+
+
 def show_percent(share: float) -> str:
     r"""A share without an interval, such as a threshold or a level: three significant digits.
 
@@ -130,13 +179,25 @@ def show_p(p: float) -> str:
     return f"{digit}·10{_superscript(int(power))}"
 
 
-def show_epsilon(epsilon: float, places: int = 3) -> str:
-    """ε: rounded up, never down.
+def show_epsilon(epsilon: float) -> str:
+    """ε as `rappor.privacy.rounding` has it, with ∞ in words.
 
     >>> show_epsilon(1.0743), show_epsilon(math.inf)
     ('1.075', '∞ (no limit)')
     """
-    return "∞ (no limit)" if epsilon == math.inf else up(epsilon, places)
+    return "∞ (no limit)" if epsilon == math.inf else up(epsilon)
+
+
+def show_epsilon_sum(epsilons: Iterable[float]) -> str:
+    """The sum of ε as they are shown, each rounded up: no less than the sum, and it adds up.
+
+    >>> show_epsilon_sum([4.3944, 2.1972, 2.1972])
+    '8.791'
+    """
+    shown = list(epsilons)
+    if math.inf in shown:
+        return show_epsilon(math.inf)
+    return str(sum((Decimal(up(epsilon)) for epsilon in shown), Decimal("0.000")))
 
 
 def show_odds(epsilon: float) -> str:

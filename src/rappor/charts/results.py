@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rappor.charts.marks import Panel, percent_axis, whiskers, wrapped
-from rappor.charts.numbers import ShownNumber, show_share
+from rappor.charts.numbers import ShownNumber, show_rest, show_share
 from rappor.charts.rows import MAX_ROWS, ROWS_WIDTH, bars, chosen, either, said
 from rappor.charts.theme import Spec, colours, message, whole_chart
 
@@ -16,7 +17,7 @@ MASS = {
 }
 
 
-def results(decoded: Any, *, theme: str = "light") -> Spec:
+def results(decoded: Any, *, truth: Mapping[str, int] | None = None, theme: str = "light") -> Spec:
     """The largest rows as bars, 95 % intervals as whiskers, the detection threshold as a rule.
 
     Filled bars are detected, hollow ones are not. A strip below shows the mass that no detected
@@ -25,6 +26,7 @@ def results(decoded: Any, *, theme: str = "light") -> Spec:
 
     Args:
         decoded: a Decoded, or anything with its attributes.
+        truth: of a simulation, the number of reports that hold each string: drawn as diamonds.
         theme: "light" or "dark".
 
     Returns:
@@ -39,6 +41,12 @@ def results(decoded: Any, *, theme: str = "light") -> Spec:
     shown = chosen(decoded, MAX_ROWS)
     title, words = said(decoded, shown)
     panels = [{"width": ROWS_WIDTH, **bars(decoded, shown, theme=theme, page=False)}]
+    if truth is not None:
+        points = _truth(truth, shown, decoded.reports, theme)
+        domain = panels[0]["layer"][0]["encoding"]["x"]["scale"]["domain"]
+        domain[1] = max(domain[1], *(value["truth"] for value in points["data"]["values"]))
+        panels[0]["layer"].append(points)
+        words.append("Diamonds are the truth of the simulation.")
     split = split_of(decoded)
     if split is not None:
         lines = [f"■ {split.explained} {split.inside}", f"□ {split.rest} {split.outside}"]
@@ -46,6 +54,20 @@ def results(decoded: Any, *, theme: str = "light") -> Spec:
         panels.append({"title": above, "width": ROWS_WIDTH, **strip(split, theme)})
     words += [f"Check: {warning}" for warning in decoded.warnings[:2]]
     return whole_chart({"vconcat": panels, "spacing": 28}, title, wrapped(words), theme)
+
+
+def _truth(truth: Mapping[str, int], shown: list[Any], reports: int, theme: str) -> Spec:
+    """A diamond at the true share of each row."""
+    values = [{"string": row.string, "truth": truth.get(row.string, 0) / reports} for row in shown]
+    diamond = {"type": "point", "shape": "diamond", "filled": True, "size": 60, "opacity": 1}
+    return {
+        "data": {"values": values},
+        "mark": {**diamond, "color": colours(theme)["c3"]},
+        "encoding": {
+            "y": {"field": "string", "type": "nominal", "sort": None},
+            "x": {"field": "truth", "type": "quantitative"},
+        },
+    }
 
 
 def strip_panel(decoded: Any, *, theme: str = "light") -> Panel | None:
@@ -79,7 +101,7 @@ def split_of(decoded: Any) -> Split | None:
     low, high = 1 - mass.prop_high_95, 1 - mass.prop_low_95
     inside, outside = MASS[decoded.kind]
     return Split(
-        show_share(1 - mass.proportion, low, high),
+        show_rest(mass.proportion, mass.prop_low_95, mass.prop_high_95),
         inside,
         show_share(mass.proportion, mass.prop_low_95, mass.prop_high_95),
         outside,

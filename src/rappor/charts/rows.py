@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from rappor.charts.marks import ON_PHONE, Panel, percent_axis, unless_phone, whiskers
-from rappor.charts.numbers import show_count, show_finding, show_p, show_percent
+from rappor.charts.numbers import NO_BREAK, show_count, show_finding, show_p, show_percent
 from rappor.charts.theme import MONO, Spec, colours
 
 MAX_ROWS = 30  # of a chart in a file
@@ -29,6 +29,7 @@ STEP, LABELS, PHONE_LABELS = 22, 240, 118
 _INNER = 0.36
 ROWS_WIDTH = 420  # pixels of the plot in a file
 _AROUND = 62  # pixels above and below the rows: axis, its title, the threshold's label
+_EARLY = 0.25  # of the plot: up to here a label right of the threshold fits on a phone
 _BELOW = 3.0  # how far below the smallest number the scale begins, as a factor
 FALSE_FINDS = {
     "fdr": "On average at most {alpha} of the detected ones are false finds (adaptive FDR).",
@@ -95,9 +96,11 @@ def ends_of(values: list[Spec]) -> list[float]:
 
 def unit_axis(unit: str, **more: object) -> Spec:
     """The axis of shares or counts."""
+    room: Spec = {"labelOverlap": "parity", "labelSeparation": 8}
     if unit == "share":
-        return percent_axis(title=AXIS_TITLES[unit], **more)
-    return {"labelExpr": COUNT_LABELS, "tickCount": 6, "title": AXIS_TITLES[unit], **more}
+        return percent_axis(title=AXIS_TITLES[unit], **room | more)
+    axis: Spec = {"labelExpr": COUNT_LABELS, "tickCount": 6, "title": AXIS_TITLES[unit]}
+    return axis | room | more
 
 
 def row_place(step_inner: float, colour: str, limit: int | Spec) -> Spec:
@@ -124,15 +127,21 @@ def row_axis(colour: str, limit: int | Spec) -> Spec:
     }
 
 
-def detection(decoded: Any, unit: str, ends: list[float]) -> float | None:
+class Threshold(NamedTuple):
+    """Where detected rows begin and undetected ones end; a band if they overlap."""
+
+    low: float
+    high: float
+
+
+def detection(decoded: Any, unit: str, ends: list[float]) -> Threshold | None:
     """The detection threshold in the unit; None if it is not drawn."""
-    threshold = decoded.threshold / decoded.reports
-    all_shares = ends if unit == "share" else [end / decoded.reports for end in ends]
-    if decoded.kind == "boolean" or not math.isfinite(threshold):
+    band = decoded.threshold_band
+    limit = max(1.0, *(ends if unit == "share" else [end / decoded.reports for end in ends]))
+    if decoded.kind == "boolean" or not all(0 < end <= limit * decoded.reports for end in band):
         return None
-    if not 0 < threshold <= max(1.0, *all_shares):
-        return None
-    return float(threshold if unit == "share" else decoded.threshold)
+    scale = decoded.reports if unit == "share" else 1
+    return Threshold(*(float(end / scale) for end in band))
 
 
 def bars(
@@ -152,7 +161,7 @@ def bars(
     values = [row_values(row, unit) for row in rows]
     ends = ends_of(values)
     threshold = detection(decoded, unit, ends)
-    domain = [0.0, max(*ends, threshold or 0.0, 1e-9)]
+    domain = [0.0, max(*ends, threshold.high if threshold else 0.0, 1e-9)]
     layers: list[Spec] = [
         {
             "mark": {"type": "bar", "strokeWidth": 1, "cornerRadiusEnd": 2},
@@ -174,7 +183,7 @@ def bars(
         text_right("shown", page),
     ]
     if threshold is not None:
-        late = threshold > 0.6 * domain[1]
+        late = threshold.high > _EARLY * domain[1]
         layers += threshold_rule(threshold, unit, colour["threshold"], "right" if late else "left")
     height = STEP * len(values) if page else {"step": STEP}  # a page reserves the height
     return {"height": height, "data": {"values": values}, "layer": layers}
@@ -206,21 +215,38 @@ def text_right(field: str, page: bool, **more: Any) -> Spec:
     }
 
 
-def threshold_rule(threshold: float, unit: str, colour: str, align: str) -> list[Spec]:
-    """A dashed rule from top to bottom, with its label below."""
-    once: Spec = {"values": [{"threshold": threshold}]}
+def threshold_rule(threshold: Threshold, unit: str, colour: str, align: str) -> list[Spec]:
+    """A dashed rule from top to bottom, with its label below; two and a band if rows overlap."""
+    low, high = threshold
+    shown = [
+        show_percent(end) if unit == "share" else show_count(end, math.nan, math.nan).value
+        for end in dict.fromkeys(threshold)
+    ]
+    label = f"detection threshold ≈ {shown[0]}"
+    if len(shown) > 1:
+        label = f"detection threshold: {shown[0].removesuffix(f'{NO_BREAK}%')} – {shown[1]}"
     at = {"field": "threshold", "type": "quantitative"}
-    shown = show_percent(threshold)
-    if unit == "count":
-        shown = show_count(threshold, float("nan"), float("nan")).value
-    return [
+    rules: list[Spec] = [
         {
-            "data": once,
+            "data": {"values": [{"threshold": end} for end in dict.fromkeys(threshold)]},
             "mark": {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.5, "color": colour},
             "encoding": {"x": at},
-        },
+        }
+    ]
+    if high > low:
+        band = {"x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}}
+        rules.insert(
+            0,
+            {
+                "data": {"values": [{"low": low, "high": high}]},
+                "mark": {"type": "rect", "color": colour, "opacity": 0.12, "aria": False},
+                "encoding": band,
+            },
+        )
+    return [
+        *rules,
         {
-            "data": once,
+            "data": {"values": [{"threshold": high if align == "right" else low}]},
             "mark": {
                 "type": "text",
                 "align": align,
@@ -228,7 +254,7 @@ def threshold_rule(threshold: float, unit: str, colour: str, align: str) -> list
                 "dx": -4 if align == "left" else 4,
                 "dy": 6,
                 "color": colour,
-                "text": f"detection threshold ≈ {shown}",
+                "text": label,
             },
             "encoding": {"x": at, "y": {"value": "height"}},
         },
@@ -316,8 +342,8 @@ def _dots_parts(
         text_right("shown", page),
     ]
     threshold = detection(decoded, unit, domain)
-    if threshold is not None and domain[0] < threshold < domain[1]:
-        late = threshold**2 > domain[0] * domain[1]
+    if threshold is not None and domain[0] < threshold.low <= threshold.high < domain[1]:
+        late = math.log(threshold.high / domain[0]) > _EARLY * math.log(domain[1] / domain[0])
         side = "right" if late else "left"
         layers += threshold_rule(threshold, unit, colour["threshold"], side)
     return {"height": STEP * len(values), "data": {"values": values}, "layer": layers}

@@ -11,7 +11,6 @@ from rappor.cli.arguments import UsageError
 from rappor.cli.dashboard import DEFAULT_PORT, check_packages
 from rappor.cli.output import note, say, say_json, table
 from rappor.cli.paths import existing_folder
-from rappor.cli.store_options import add_data
 from rappor.host import actor
 
 if TYPE_CHECKING:
@@ -74,7 +73,9 @@ def _add_action(
     )
     if named:
         action.add_argument("name", metavar="NAME", help="name of the account: a-z, 0-9, . _ and -")
-    add_data(action)
+    action.add_argument(
+        "--data", metavar="DIR", required=True, help="the data folder of the dashboard"
+    )
     action.add_argument("--json", action="store_true", help="print JSON")
     action.add_argument(
         "--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS

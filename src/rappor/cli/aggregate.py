@@ -8,9 +8,18 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rappor.cli.aggregate_engines import (
+    add_engine,
+    add_lake_options,
+    aggregate_lake,
+    aggregate_named_files,
+    check_engine,
+    lake_of,
+)
 from rappor.cli.arguments import UsageError, add_kind, add_params, count, params_from
 from rappor.cli.output import note, say_json
 from rappor.cli.paths import path_of, target_of
@@ -42,7 +51,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         nargs="+",
         metavar="REPORTS",
         help="files ending in .csv, .jsonl, .ndjson (also with .gz) or .parquet; - is standard "
-        "input, as CSV or JSON lines",
+        "input, as CSV or JSON lines; or one lake: a folder, or a URL such as s3://bucket/lake",
     )
     add_params(parser)
     add_kind(parser)
@@ -64,6 +73,8 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         help="file for the counts: .csv, .parquet or .npz (default: CSV to standard output)",
     )
     parser.add_argument("--strict", action="store_true", help="stop at the first malformed line")
+    add_engine(parser)
+    add_lake_options(parser)
     parser.add_argument(
         "--json",
         action="store_true",
@@ -75,24 +86,21 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Count the reports, write the counts, print a summary."""
-    params, preset_kind = params_from(args)
-    output = _output(args)
-    _check_each_once(args.reports)
     if importlib.util.find_spec("numpy") is None:
         raise MissingExtraError("aggregate", "analysis")
-    from rappor.aggregate import aggregate_files
-
+    check_engine(args)
+    if lake_of(args) is not None:
+        output, counted = _output(args), aggregate_lake
+    else:
+        params, preset_kind = params_from(args)
+        output = _output(args)
+        _check_each_once(args.reports)
+        kind = args.kind or preset_kind
+        about = {"dialect": args.dialect, "reports_per_client": args.reports_per_client}
+        counted = partial(aggregate_named_files, params=params, kind=kind, **about)
     start = time.perf_counter()
     with _Progress(args.reports) as progress:
-        done = aggregate_files(
-            args.reports,
-            params,
-            strict=args.strict,
-            progress=progress.update,
-            kind=args.kind or preset_kind,
-            dialect=args.dialect,
-            reports_per_client=args.reports_per_client,
-        )
+        done = counted(args, progress.update)
     seconds = time.perf_counter() - start
     if done.malformed and not done.rows:
         raise DecodeError(_nothing(done))
@@ -117,7 +125,7 @@ def _output(args: argparse.Namespace) -> Path | None:
         raise UsageError(f"--output must end in {', '.join(_ENDINGS)}; got {args.output}")
     target_of(args.output)
     if path.exists() and any(_same(path, name) for name in args.reports):
-        raise UsageError(f"--output {args.output} is also an input file")
+        raise UsageError(f"--output {args.output} is also an input file; choose another name")
     return path
 
 

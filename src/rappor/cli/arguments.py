@@ -105,7 +105,10 @@ def params_from(args: argparse.Namespace) -> tuple[Params, Kind]:
         ), "string"
     name = args.default_preset if args.preset is None else args.preset
     if name is None:
-        raise UsageError(f"give --preset ({', '.join(PRESETS)}), --params FILE, or --k ... --q")
+        file = ", --collection FILE" if "definition" in args else ""
+        raise UsageError(
+            f"give --preset ({', '.join(PRESETS)}), --params FILE{file}, or --k ... --q"
+        )
     chosen = preset(name)
     return chosen.params, chosen.kind
 
@@ -161,13 +164,13 @@ def value_from(text: str, kind: str) -> object:
     if kind == "boolean":
         known = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
         if text.lower() not in known:
-            raise ParamsError("a boolean value is one of true, false, yes, no, 1, 0")
+            raise ParamsError("a boolean value must be one of true, false, yes, no, 1, 0")
         return known[text.lower()]
     if kind == "ordinal":
         return _number("an ordinal value", text)
     if kind == "bits":
         if not text or set(text) - {"0", "1"}:
-            raise ParamsError("a value of kind bits is k characters 0 or 1, bit k-1 first")
+            raise ParamsError("a value of kind bits must be k characters 0 or 1, bit k-1 first")
         return [character == "1" for character in reversed(text)]
     return text
 

@@ -12,14 +12,17 @@ from typing import Any
 from rappor.cli.arguments import UsageError, count, port
 from rappor.cli.output import note, say, say_json
 from rappor.cli.paths import existing_folder, output_folder, path_of, target_of
+from rappor.cli.store_options import add_store, link_store
 from rappor.collection import Registry
 from rappor.errors import MissingExtraError, ParamsError
-from rappor.host import no_core_dumps
+from rappor.host import check_server_system, no_core_dumps
 
 _EXAMPLE = """examples:
   rappor collect --data data --collections collections
   rappor collect --data data --collections collections --host :: --port 443 \\
       --tls-cert chain.pem --tls-key key.pem
+  rappor collect --data data --collections collections --allow-origin https://app.example.org
+  rappor collect --store postgresql://db.example.org/rappor --collections collections
   rappor keys new my-app --keys keys.json
 
 The log goes to standard error, one JSON object a line. SIGTERM stops the collector, SIGHUP makes it
@@ -63,6 +66,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `collect` and `serve` share."""
     parser.add_argument("--data", metavar="DIR", help="the data folder; created if missing")
+    add_store(parser)
     parser.add_argument("--collections", metavar="DIR", help="the folder of collection files")
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: %(default)s)"
@@ -73,6 +77,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=8765,
         metavar="N",
         help="port; 0 means any free one (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--share-port",
+        action="store_true",
+        help="let other collectors of this machine listen on the same port (needs --store)",
     )
     parser.add_argument("--tls-cert", metavar="FILE", help="PEM certificate chain, for HTTPS")
     parser.add_argument("--tls-key", metavar="FILE", help="private key of the certificate")
@@ -93,6 +102,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--forwarded",
         action="store_true",
         help="take the address from the last entry of X-Forwarded-For (only behind your own proxy)",
+    )
+    parser.add_argument(
+        "--allow-origin",
+        metavar="ORIGIN",
+        action="append",
+        default=[],
+        help="let the web pages of this origin, such as https://app.example.org, send reports; may "
+        "be repeated (default: none)",
     )
     parser.add_argument(
         "--connections",
@@ -126,7 +143,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def options_again(args: argparse.Namespace) -> list[str]:
     """The shared options as a command line, to start another process with them."""
-    options = ["--data", args.data, "--collections", args.collections]
+    options = ["--collections", args.collections]
+    options += [] if args.data is None else ["--data", args.data]
+    options += [] if args.store is None else ["--store", args.store]
     options += ["--host", args.host, "--port", str(args.port), "--rate", repr(args.rate)]
     options += ["--connections", str(args.connections), "--queue", str(args.queue)]
     options += ["--prefix-connections", str(args.prefix_connections)]
@@ -137,20 +156,40 @@ def options_again(args: argparse.Namespace) -> list[str]:
         "--keys": args.keys,
     }.items():
         options += [] if value is None else [option, value]
-    flags = {"--forwarded": args.forwarded, "--keys-optional": args.keys_optional}
+    for origin in args.allow_origin:
+        options += ["--allow-origin", origin]
+    flags = {
+        "--forwarded": args.forwarded,
+        "--keys-optional": args.keys_optional,
+        "--share-port": args.share_port,
+    }
     return [*options, *(option for option, given in flags.items() if given)]
 
 
 def check_options(args: argparse.Namespace) -> None:
     """Check what argparse cannot."""
     missing = [f"--{name}" for name in ("data", "collections") if getattr(args, name) is None]
+    if args.store is not None and "--data" in missing:
+        missing.remove("--data")
     if missing:
-        raise UsageError(f"missing: {', '.join(missing)}")
+        raise UsageError(f"missing: {', '.join(missing)}; give the folder")
+    if args.share_port and args.store is None:
+        raise UsageError("--share-port needs --store URL: a data folder has one collector")
     if (args.tls_cert is None) != (args.tls_key is None):
-        raise UsageError("--tls-cert and --tls-key go together")
+        raise UsageError("--tls-cert and --tls-key go together: give both")
     if args.keys_optional and args.keys is None:
         raise UsageError("--keys-optional goes with --keys FILE")
-    output_folder(args.data)
+    from rappor.collector.cors import check_origin
+
+    for origin in args.allow_origin:
+        try:
+            check_origin(origin, "--allow-origin")
+        except ParamsError as error:
+            raise UsageError(str(error)) from None
+    if args.data is not None:
+        output_folder(args.data)
+    if args.store is not None:
+        link_store(args)
     Registry.open(existing_folder(args.collections, "folder of collections"))
     if args.tls_cert is not None:
         _check_certificate(args.tls_cert, args.tls_key)
@@ -175,7 +214,8 @@ def _check_certificate(chain: str, key: str) -> None:
         context.load_cert_chain(path_of(chain), path_of(key), password="")
     except ssl.SSLError:
         raise ParamsError(
-            f"{chain}: damaged, or {key} is not its key (a key with a password is not supported)"
+            f"{chain}: damaged, or {key} is not its key (a key with a password is not supported); "
+            "check both files"
         ) from None
 
 
@@ -184,7 +224,10 @@ def run(args: argparse.Namespace) -> int:
     if args.new_key is not None:
         return _new_key(args)
     if args.key_for or args.key_rate or args.gateway or args.json:
-        raise UsageError("--key-for, --key-rate, --gateway and --json go with --new-key")
+        raise UsageError(
+            "--key-for, --key-rate, --gateway and --json go with --new-key: leave them out"
+        )
+    check_server_system()
     check_options(args)
     no_core_dumps()
     if hasattr(signal, "SIGHUP"):  # nothing has been loaded yet that could be reloaded
@@ -210,10 +253,13 @@ def run(args: argparse.Namespace) -> int:
             keys_optional=args.keys_optional,
             rate=args.rate,
             forwarded=args.forwarded,
+            allow_origins=tuple(args.allow_origin),
             queue_batches=args.queue,
             max_connections=args.connections,
             max_prefix_connections=args.prefix_connections,
             log_level=args.log_level,
+            store=args.store,
+            share_port=args.share_port,
         )
     )
     if code:  # the store failed: a clean exit would sync data that must not be synced again

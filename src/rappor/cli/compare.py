@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 from rappor.cli.arguments import UsageError, add_params, count, need_analysis
 from rappor.cli.decode import NOTHING, add_correction, add_looked_for, check_kind
 from rappor.cli.decode_inputs import check_targets, design_from, read_one
-from rappor.cli.decode_store import add_exact, check, view_facts
+from rappor.cli.decode_store import add_exact, check, listed_from, named_for, view_facts
 from rappor.cli.output import Ticker, note, say, say_json
-from rappor.cli.store_options import data_folder, day_range
+from rappor.cli.store_options import add_store, analysed, day_range
 from rappor.params import FIELDS
 
 if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
-    from rappor.decoding.compare import Compared
-    from rappor.workspace import StoredView
+    from rappor.decoding.differences import Compared
+    from rappor.stored_view import StoredView
 
 # Options that a collection's definition replaces, and those that only go with a collection.
 _OF_FILES = ("params", "preset", "kind", "dialect", "categories", "edges", *FIELDS)
 _OF_FILES_TOO = ("reports_per_client", "null_reports")
-_OF_COLLECTIONS = ("period", "against", "dimension", "version", "exact")
+_OF_COLLECTIONS = ("period", "against", "dimension", "by", "version", "exact")
 _SAID = {"against": "with"}  # options with other names than their attributes
 
 
@@ -36,11 +36,12 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         description="Tests every candidate for a difference between two periods, two values of a "
         "dimension, or two files of counts. A difference is the newer share minus the older one, "
         "in percentage points, with a 95 % interval.",
-        epilog="Examples: rappor compare homepage --data data --candidates candidates.txt (the "
-        "latest period with enough reports, and the one before); rappor compare homepage --data "
-        "data --candidates candidates.txt --period 2026-W47 --with 2026-W40; rappor compare "
-        "homepage --data data --candidates candidates.txt --dimension country=NZ --with "
-        "country=AU; rappor compare may.npz june.npz --candidates candidates.txt. "
+        epilog="Examples: rappor compare homepage --data data (the latest period with enough "
+        "reports, and the one before); rappor compare homepage --data data --by country (the same "
+        "in each country); rappor compare homepage --data data --period 2026-W47 --with 2026-W40; "
+        "rappor compare homepage --data data --dimension country=NZ --with country=AU; rappor "
+        "compare may.npz june.npz --candidates candidates.txt. Without --candidates, strings of a "
+        "collection are those of the newest list saved on the page Candidates. "
         f"Exit code {NOTHING}: nothing differs (with --exit-code).",
         allow_abbrev=False,
     )
@@ -52,6 +53,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     )
     group = parser.add_argument_group("a collection from a data folder")
     group.add_argument("--data", metavar="DIR", help="the data folder")
+    add_store(group, dest="data")
     group.add_argument(
         "--period",
         metavar="P",
@@ -70,6 +72,11 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         metavar="P | NAME=VALUE",
         help="what to compare with: other periods, or another value of --dimension (default: the "
         "period before)",
+    )
+    group.add_argument(
+        "--by",
+        metavar="DIMENSION",
+        help="compare each value of a declared dimension by itself: what changed, by country",
     )
     group.add_argument(
         "--version",
@@ -106,7 +113,9 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "--exit-code", action="store_true", help=f"exit with {NOTHING} when nothing differs"
     )
     # Options of `decode` that a comparison does not have.
-    parser.set_defaults(run=run, counts=(), method="auto", smooth=None, overlap=None, plot=None)
+    parser.set_defaults(
+        run=run, counts=(), method="auto", decoder=None, smooth=None, overlap=None, plot=None
+    )
     return parser
 
 
@@ -119,11 +128,14 @@ def run(args: argparse.Namespace) -> int:
         args.counts = args.what
     check_targets(args)
     need_analysis("compare")
-    if from_store:
-        compared, facts = _compare_stored(args)
-    else:
-        compared, facts = _compare_files(args), {}
-    return _show(args, compared, facts)
+    if not from_store:
+        return _show(args, _compare_files(args), {})
+    if args.by is not None and args.output == "-":
+        raise UsageError("--by makes several tables: --output must be a file's name")
+    results = _compare_stored(args)
+    if args.by is None:
+        return _show(args, *results[""])
+    return _show_each(args, results)
 
 
 def _from_store(args: argparse.Namespace) -> bool:
@@ -139,7 +151,7 @@ def _from_store(args: argparse.Namespace) -> bool:
                 "first, or a collection with its data folder: --data DIR"
             )
         if len(args.what) > 2:
-            raise UsageError(f"two files are compared, the older first; got {len(args.what)}")
+            raise UsageError(f"give two files, the older first; got {len(args.what)}")
         return False
     if len(args.what) > 1:
         raise UsageError("--data goes with the name of one collection: rappor compare NAME")
@@ -147,45 +159,52 @@ def _from_store(args: argparse.Namespace) -> bool:
     given = [name for name in names if getattr(args, name) is not None]
     if given:
         option = given[0].replace("_", "-")
-        raise UsageError(f"--{option} does not go with a collection: its definition says it")
+        raise UsageError(
+            f"--{option} does not go with a collection: its definition says it; leave it out"
+        )
     return True
 
 
-def _compare_stored(args: argparse.Namespace) -> tuple[Compared, dict[str, Any]]:
-    from rappor.decoding.candidates import Candidates
-    from rappor.workspace import ALL, Workspace, compare_views, list_size
+def _compare_stored(args: argparse.Namespace) -> dict[str, tuple[Compared, dict[str, Any]]]:
+    """The comparison of each value of --by, with what was compared; without it, one named ""."""
+    from rappor.stored_view import ALL, compare_views, list_size, sides_by
+    from rappor.workspace import Workspace
 
     dimensions = _dimensions(args.dimension or ())
     for text in (args.period, args.against):
         if text is not None and text != ALL and "=" not in text:
             day_range(text)  # UsageError for a range that ends before it begins
-    workspace = Workspace(data_folder(args.data), exact=bool(args.exact))
+    workspace = Workspace(analysed(args.data), exact=bool(args.exact))
     about: dict[str, Any] = {"period": args.period, "dimensions": dimensions}
     first = workspace.view(args.what[0], version=args.version, **about)
     check(args, first.collection)
     listed, size = None, 0
     if first.collection.kind == "string":
-        listed = Candidates.read(args.candidates) if args.map is None else None
+        listed = listed_from(args, workspace, first.collection)
         size = list_size(args.map if listed is None else listed)
     if args.against is None and first.periods[0] == first.stored[0]:
         raise UsageError(
             f"{first.title}: there is no earlier period; say what to compare with: --with"
         )
-    new, old = workspace.sides(
+    sides = workspace.sides(
         args.what[0],
         against=args.against,
         version=first.collection.version,
         candidates=size,
         **about,
     )
+    parts = {"": sides} if args.by is None else sides_by(*sides, args.by)
     with Ticker() as tick:
         design = None
-        if new.collection.kind == "string":
-            design = design_from(args, new.counts[0], tick, listed)
-        tick("comparing")
+        if first.collection.kind == "string":
+            design = design_from(args, sides[0].counts[0], tick, listed)
         asked = {"correction": args.correction, "alpha": args.alpha}
-        compared = compare_views(new, old, design, **asked)
-    return compared, {"new": _side(new), "old": _side(old)}
+        results = {}
+        for value, (new, old) in parts.items():
+            tick(f"comparing {value}".rstrip())
+            compared = compare_views(new, old, design, **asked)
+            results[value] = (compared, {"new": _side(new), "old": _side(old)})
+    return results
 
 
 def _side(view: StoredView) -> dict[str, Any]:
@@ -250,6 +269,31 @@ def _show(args: argparse.Namespace, compared: Compared, facts: dict[str, Any]) -
     if args.output is not None:
         note(summary)
     return NOTHING if args.exit_code and not compared.different else 0
+
+
+def _show_each(
+    args: argparse.Namespace, results: dict[str, tuple[Compared, dict[str, Any]]]
+) -> int:
+    """Print all comparisons, one after the other; NOTHING if none has a difference."""
+    from rappor.decoding.exports import difference_document
+
+    if args.json:
+        parts = {
+            value: facts
+            | difference_document(compared, every=args.all or compared.kind != "string")
+            for value, (compared, facts) in results.items()
+        }
+        say_json({"collection": args.what[0], "by": args.by, "results": parts})
+    for number, (value, (compared, facts)) in enumerate(results.items()):
+        part = argparse.Namespace(**vars(args))
+        part.output, part.json = named_for(args.output, value), False
+        if args.json and part.output is None:
+            continue
+        if part.output is None:
+            say(f"{'' if number == 0 else chr(10)}{args.by} {value}")
+        _show(part, compared, facts)
+    different = any(compared.different for compared, _ in results.values())
+    return NOTHING if args.exit_code and not different else 0
 
 
 def _write(name: str, compared: Compared, facts: dict[str, Any], *, every: bool) -> None:

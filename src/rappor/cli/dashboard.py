@@ -8,7 +8,9 @@ from typing import Any
 
 from rappor.cli.arguments import port
 from rappor.cli.paths import existing_folder
+from rappor.cli.store_options import add_store, link_store
 from rappor.errors import MissingExtraError
+from rappor.host import check_server_system
 
 DEFAULT_PORT = 8766
 _EXAMPLE = """examples:
@@ -30,6 +32,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--data", required=True, metavar="DIR", help="the data folder")
+    add_store(parser)
     parser.add_argument(
         "--collections", metavar="DIR", help="the folder of collection files and candidate lists"
     )
@@ -73,10 +76,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until stopped."""
+    check_server_system()
     check_packages()
     from rappor.dashboard import process
     from rappor.dashboard.settings import DashboardSettings
 
+    if args.store is not None:
+        link_store(args)
     data = existing_folder(args.data, "data folder")
     definitions = args.collections
     settings = DashboardSettings(

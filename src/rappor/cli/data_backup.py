@@ -13,19 +13,22 @@ if TYPE_CHECKING:
     from rappor.store.archive import ArchivedFile, Companion
 
 
-def write(store: Store, data: str, target: Path) -> list[ArchivedFile]:
-    """Write a backup of a data folder."""
+def write(store: Store, data: str | None, target: Path) -> list[ArchivedFile]:
+    """Write a backup of a store, and of the data folder if there is one."""
     from rappor.store.archive import write_archive
 
-    return write_archive(store, path_of(data), target, _companions())
+    folder = None if data is None else path_of(data)
+    return write_archive(store, folder, target, _companions())
 
 
-def restore(backup: str, data: str, *, store_only: bool) -> list[ArchivedFile]:
-    """Restore a backup into a data folder."""
+def restore(
+    backup: str, data: str | None, url: str | None, *, store_only: bool
+) -> list[ArchivedFile]:
+    """Restore a backup into a data folder, or its store into a database."""
     from rappor.store.archive import restore_archive
 
-    folder = output_folder(data)
-    return restore_archive(path_of(backup), folder, _companions(), store_only=store_only)
+    folder = None if data is None else output_folder(data)
+    return restore_archive(path_of(backup), folder, _companions(), store_only=store_only, url=url)
 
 
 def target_of_backup(output: str, *, force: bool) -> Path:

@@ -19,6 +19,7 @@ from rappor.cli.decode_inputs import (
     read_counts,
     smoothed,
 )
+from rappor.cli.decoder_import import own_decoder
 from rappor.cli.output import Ticker, note, say, say_json
 from rappor.decoding.options import CORRECTIONS, METHODS, STRENGTHS
 from rappor.errors import MissingExtraError
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
     from rappor.decoding.result import Decoded
     from rappor.simulate.judge import Judgement
-    from rappor.workspace import StoredView
+    from rappor.stored_view import StoredView
 
 NOTHING = 4  # the exit code of --exit-code
 
@@ -119,6 +120,12 @@ def _add_tests(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"{methods} (default: %(default)s)",
     )
+    group.add_argument(
+        "--decoder",
+        metavar="MODULE:NAME",
+        help="a decoder of your own for strings, imported from this folder or an installed "
+        "package; it runs as your code, with your rights (docs/decoder.md)",
+    )
 
 
 def add_correction(parser: argparse.ArgumentParser) -> Any:
@@ -172,7 +179,8 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--truth",
         metavar="FILE",
-        help="the truth.csv of a simulated collection: all outputs get a column `truth`",
+        help="the truth.csv of a simulated collection: all outputs get a column `truth`, and "
+        "--plot draws it",
     )
     group.add_argument(
         "--exit-code", action="store_true", help=f"exit with {NOTHING} when nothing is detected"
@@ -195,10 +203,16 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--json and --output - both print: give one of them")
     from_store = decode_store.wanted(args)
     if not from_store and args.counts is None:
-        raise UsageError("the following arguments are required: --counts")
+        raise UsageError(
+            "the following arguments are required: --counts FILE; or name a collection: rappor "
+            "decode NAME --data DIR"
+        )
+    if args.decoder is not None and args.method != "auto":
+        raise UsageError("--decoder and --method exclude each other: leave one of them out")
     check_targets(args)
     if any(importlib.util.find_spec(package) is None for package in ("numpy", "scipy")):
         raise MissingExtraError("decode", "analysis")
+    args.own_decoder = own_decoder(args)  # before anything is read: its path may be wrong
     if from_store:
         return decode_store.run(args)
     parts = read_counts(args)
@@ -233,7 +247,7 @@ def show(args: argparse.Namespace, found: Decoded, view: StoredView | None = Non
     if args.output is not None:
         result_files.write(found, args.output, every=args.all, also=also, facts=facts)
     if args.plot is not None:
-        result_files.draw(found, args.plot)
+        result_files.draw(found, args.plot, truth)
     if args.json:
         document = facts | exports.document(found, every=args.all, also=also)
         document |= {} if diagnosis is None else {"diagnosis": diagnosis.lines()}
@@ -280,6 +294,7 @@ def check_kind(args: argparse.Namespace, kind: str) -> None:
         "--map": args.map is not None and kind != "string",
         "--dialect": args.dialect is not None and kind != "string",
         "--method": args.method != "auto" and kind != "string",
+        "--decoder": args.decoder is not None and kind != "string",
         "--candidates": args.candidates is not None and kind == "ordinal",
         "--categories": args.categories is not None and kind in ("string", "ordinal"),
         "--edges": args.edges is not None and kind != "ordinal",
@@ -287,7 +302,7 @@ def check_kind(args: argparse.Namespace, kind: str) -> None:
     check_shape(args, kind)
     for option, is_wrong in wrong.items():
         if is_wrong:
-            raise UsageError(f"{option} does not go with counts of kind {kind}")
+            raise UsageError(f"{option} does not go with counts of kind {kind}: leave it out")
 
 
 def _decode(args: argparse.Namespace, parts: list[Counts]) -> Decoded:
@@ -307,6 +322,7 @@ def _decode(args: argparse.Namespace, parts: list[Counts]) -> Decoded:
             correction=args.correction,
             alpha=args.alpha,
             method=args.method,
+            decoder=args.own_decoder,
             overlap=overlap_from(args),
             null_reports=args.null_reports,
             progress=tick,

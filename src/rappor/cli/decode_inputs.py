@@ -41,7 +41,9 @@ def check_targets(args: argparse.Namespace) -> None:
         if path.suffix.lower() not in endings:
             raise UsageError(f"--{option} must end in {', '.join(endings)}; got {name}")
         if path in taken:
-            raise UsageError(f"--{option} {name} is also another file of this command")
+            raise UsageError(
+                f"--{option} {name} is also another file of this command; choose another name"
+            )
         taken.add(path)
         target_of(name)
     if args.plot is not None and not args.plot.lower().endswith(".json"):
@@ -94,13 +96,17 @@ def read_one(args: argparse.Namespace, name: str) -> Counts:
         )
     counts = Counts.from_parquet(name) if suffix == ".parquet" else Counts.from_npz(name)
     if given is not None and counts.params != given[0]:
-        raise DecodeError(f"{name} has parameters of its own, which are not those given")
+        raise DecodeError(
+            f"{name} has parameters of its own, which are not those given: leave these out"
+        )
     for option, mine, theirs in (
         ("kind", counts.kind, asked),
         ("dialect", counts.dialect, args.dialect),
     ):
         if None not in (mine, theirs) and mine != theirs:
-            raise DecodeError(f"{name} says {option} {mine}, the command says {theirs}")
+            raise DecodeError(
+                f"{name} says {option} {mine}, the command says {theirs}: leave --{option} out"
+            )
     return replace(
         counts,
         dialect=counts.dialect or args.dialect,
@@ -152,10 +158,13 @@ def check_shape(args: argparse.Namespace, kind: str) -> None:
     """UsageError for --smooth and --overlap that do not go with the kind."""
     if args.smooth is not None and kind != "ordinal":
         raise UsageError(
-            f"--smooth is for kind ordinal, whose neighbouring ranges are alike; not for {kind}"
+            "--smooth is for kind ordinal, whose neighbouring ranges are alike; leave it out for "
+            f"{kind}"
         )
     if args.overlap is not None and kind == "string":
-        raise UsageError("--overlap does not go with strings: their counts show it themselves")
+        raise UsageError(
+            "--overlap does not go with strings: their counts show it themselves; leave it out"
+        )
 
 
 def overlap_from(args: argparse.Namespace) -> Overlap:
@@ -198,5 +207,8 @@ def _labelled(design: Design, dialect: str, name: str) -> Design:
     for i, text in enumerate(some):
         mine, theirs = (placed.columns([i]).indices.tolist() for placed in (design, built))
         if mine != theirs:
-            raise DecodeError(f"{name} does not place {show(text)} as dialect {dialect} does")
+            raise DecodeError(
+                f"{name} does not place {show(text)} as dialect {dialect} does: leave --dialect "
+                "out, or give another map"
+            )
     return replace(design, dialect=dialect)

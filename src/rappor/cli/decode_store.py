@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 from rappor.cli.arguments import UsageError, count
 from rappor.cli.decode_inputs import check_shape, overlap_from
 from rappor.cli.output import Ticker, say, say_json
-from rappor.cli.store_options import data_folder, day_range
+from rappor.cli.store_options import add_store, analysed, day_range
+from rappor.errors import DecodeError
 from rappor.params import FIELDS
 
 if TYPE_CHECKING:
     from rappor.collection import Collection
     from rappor.decoding.candidates import Candidates
     from rappor.decoding.result import Decoded
-    from rappor.workspace import StoredView
+    from rappor.stored_view import StoredView
+    from rappor.workspace import Workspace
 
 # Options that a collection's definition replaces.
 _OTHER_FORM = ("counts", "params", "preset", "kind", "dialect", "categories", "edges", *FIELDS)
@@ -28,6 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("a collection from a data folder, instead of all above")
     group.add_argument("collection", nargs="?", metavar="COLLECTION", help="its name")
     group.add_argument("--data", metavar="DIR", help="the data folder")
+    add_store(group, dest="data")
     group.add_argument(
         "--period",
         metavar="P",
@@ -73,7 +76,9 @@ def wanted(args: argparse.Namespace) -> bool:
     given += ["reports-per-client"] if args.reports_per_client is not None else []
     given += ["null-reports"] if args.null_reports else []
     if given:
-        raise UsageError(f"--{given[0]} does not go with a collection: its definition says it")
+        raise UsageError(
+            f"--{given[0]} does not go with a collection: its definition says it; leave it out"
+        )
     return True
 
 
@@ -91,22 +96,22 @@ def run(args: argparse.Namespace) -> int:
 
 def read_view(args: argparse.Namespace) -> tuple[StoredView, Candidates | None]:
     """The stored counts that were asked for, and the list of candidates, if it is not a map."""
-    from rappor.decoding.candidates import Candidates
-    from rappor.workspace import ALL, Workspace, list_size
+    from rappor.stored_view import ALL, list_size
+    from rappor.workspace import Workspace
 
     period = args.period
     if period is not None and period != ALL:
         day_range(period)  # UsageError for a range that ends before it begins
     if period is None and args.by == "period":
         period = ALL
-    workspace = Workspace(data_folder(args.data), exact=bool(args.exact))
+    workspace = Workspace(analysed(args.data), exact=bool(args.exact))
     view = workspace.view(args.collection, period=period, version=args.version)
     if args.by is not None:
         view.by(args.by)  # DecodeError before the list is read
     check(args, view.collection)
     if view.collection.kind != "string":
         return view, None
-    listed = Candidates.read(args.candidates) if args.map is None else None
+    listed = listed_from(args, workspace, view.collection)
     if period is None:  # how many reports are enough depends on the number of candidates
         size = list_size(args.map if listed is None else listed)
         version = view.collection.version
@@ -114,17 +119,35 @@ def read_view(args: argparse.Namespace) -> tuple[StoredView, Candidates | None]:
     return view, listed
 
 
+def listed_from(
+    args: argparse.Namespace, workspace: Workspace, collection: Collection
+) -> Candidates | None:
+    """The strings of --candidates, or those that the data folder holds; None with --map."""
+    from rappor.decoding.candidates import Candidates
+
+    if args.map is not None:
+        return None
+    if args.candidates is not None:
+        return Candidates.read(args.candidates)
+    try:
+        return workspace.candidates(collection.name)
+    except DecodeError:
+        raise UsageError(
+            f"strings are decoded against a list, and the data folder has none for "
+            f"{collection.name}: give --candidates or --map"
+        ) from None
+
+
 def check(args: argparse.Namespace, collection: Collection) -> None:
     """UsageError for options that do not go with the collection."""
     if args.candidates is not None and args.map is not None:
         raise UsageError("give --candidates or --map, not both")
     given = args.candidates is not None or args.map is not None
-    if collection.kind == "string" and not given:
-        raise UsageError("strings are decoded against a list: give --candidates or --map")
     if collection.kind != "string" and given:
         raise UsageError(f"{collection.name} is of kind {collection.kind}: it needs no candidates")
-    if args.method != "auto" and collection.kind != "string":
-        raise UsageError(f"--method does not go with kind {collection.kind}")
+    for option, given in (("--method", args.method != "auto"), ("--decoder", args.decoder)):
+        if given and collection.kind != "string":
+            raise UsageError(f"{option} does not go with kind {collection.kind}: leave it out")
     check_shape(args, collection.kind)
     if getattr(args, "by", None) is not None and args.output == "-":
         raise UsageError("--by makes several tables: --output must be a file's name")
@@ -134,7 +157,7 @@ def _decode(
     args: argparse.Namespace, view: StoredView, listed: Candidates | None, name: str
 ) -> Decoded:
     from rappor.cli.decode_inputs import design_from
-    from rappor.workspace import decode_view
+    from rappor.stored_view import decode_view
 
     with Ticker() as tick:
         design = None
@@ -146,6 +169,7 @@ def _decode(
             correction=args.correction,
             alpha=args.alpha,
             method=args.method,
+            decoder=args.own_decoder,
             overlap=overlap_from(args),
             progress=lambda text: tick(f"{name}: {text}" if name else text),
         )
@@ -166,7 +190,7 @@ def _show_each(
         say_json({"collection": args.collection, "by": args.by, "results": parts})
     for number, (name, decoded) in enumerate(results.items()):
         part = argparse.Namespace(**vars(args))
-        part.output, part.plot = (_named(path, name) for path in (args.output, args.plot))
+        part.output, part.plot = (named_for(path, name) for path in (args.output, args.plot))
         part.json = False
         if args.json and part.output is None:
             continue
@@ -186,10 +210,10 @@ def view_facts(view: StoredView) -> dict[str, Any]:
     }
 
 
-def _named(path: str | None, value: str) -> str | None:
+def named_for(path: str | None, value: str) -> str | None:
     """The file of one value: results.csv becomes results.NZ.csv.
 
-    >>> _named("results.csv", "NZ"), _named("a.csv", "x/y")
+    >>> named_for("results.csv", "NZ"), named_for("a.csv", "x/y")
     ('results.NZ.csv', 'a.x_y.csv')
     """
     if path is None:

@@ -14,6 +14,7 @@ from rappor.cli.arguments import UsageError, count, port
 from rappor.cli.output import note, say, say_json
 from rappor.cli.paths import output_folder, path_of
 from rappor.errors import MissingExtraError, ParamsError, RapporError
+from rappor.host import check_server_system
 
 if TYPE_CHECKING:
     from rappor.demo.interrupts import Interrupts
@@ -79,6 +80,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo; on a terminal, serve the dashboard afterwards."""
+    check_server_system()
     _check(args)
     if any(find_spec(package) is None for package in _NEEDED):
         raise MissingExtraError("demo", "analysis,server")
@@ -128,6 +130,7 @@ def _run(args: argparse.Namespace, interrupts: Interrupts) -> int:
         outcome = demo.collect(where, server, collections, population, today, progress, interrupts)
         progress.close()
         if keep is not None:
+            server.wait(server.dashboard_port)  # it has saved the list of candidates by then
             demo.write_truth(where, outcome.truth, outcome.results.period)
         if args.json:
             say_json(demo_output.document(outcome))
@@ -135,19 +138,20 @@ def _run(args: argparse.Namespace, interrupts: Interrupts) -> int:
         for line in demo_output.lines(outcome):
             say(line)
         if sys.stdout.isatty() and not args.no_serve:
-            _serve(server, interrupts)
+            _serve(server, outcome.results.reports, interrupts)
         if keep is not None:
             for line in demo_output.again(where):
                 note(line)
     return 0
 
 
-def _serve(server: DemoServer, interrupts: Interrupts) -> None:
-    """Print a link to the dashboard, and serve it until Ctrl-C."""
+def _serve(server: DemoServer, reports: dict[str, int], interrupts: Interrupts) -> None:
+    """Print links to the dashboard, and serve it until Ctrl-C."""
     from rappor.cli import demo_output
 
     server.wait(server.dashboard_port)
-    for line in demo_output.invite(server.login_link()):
+    server.wait_for_pages(reports)
+    for line in demo_output.invite(server.login_links()):
         say(line)
     sys.stdout.flush()
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date
 from types import TracebackType
 from typing import Any
@@ -21,7 +21,7 @@ from rappor.charts.numbers import (
 )
 from rappor.cli.output import bar, paint, say, showable, table
 from rappor.collection import Collection
-from rappor.demo.definitions import CANDIDATES, HOMEPAGE
+from rappor.demo.definitions import HOMEPAGE
 from rappor.demo.folder import DemoFolder
 from rappor.demo.population import DAYS, HIJACKER, DemoPopulation
 from rappor.demo.results import DemoResults, EstimateAndTruth
@@ -262,28 +262,39 @@ def _plain(text: str) -> str:
     return text.replace(NO_BREAK, " ")
 
 
-def invite(link: str) -> list[str]:
-    """The link to the dashboard."""
+def invite(links: Mapping[str, str]) -> list[str]:
+    """The links to the dashboard, by role."""
     from rappor.dashboard.state.accounts import LINK_LIFE
 
     minutes = int(LINK_LIFE.total_seconds() // 60)
+    analyst, operator = links["analyst"], links["operator"]
     return [
         "",
-        paint(f"Dashboard: {link}", _BOLD),
-        f"The link works once, within {minutes} minutes. Press Ctrl-C to end the demo.",
+        paint(f"Dashboard: {analyst}", _BOLD),
+        f"For an operator, with the page Ingest: {operator}",
+        f"Each link works once, within {minutes} minutes; open the second in a private window.",
+        "Press Ctrl-C to end the demo.",
     ]
+
+
+def _command() -> str:
+    """How the reader can call the command: in a clone it is .venv/bin/rappor."""
+    if shutil.which("rappor"):
+        return "rappor"
+    return sys.argv[0] if sys.argv[0].endswith("/rappor") else f"{sys.executable} -m rappor"
 
 
 def again(where: DemoFolder) -> list[str]:
     """How to go on with a folder that is kept."""
-    listed = where.collections / CANDIDATES
-    decode = f"rappor decode {HOMEPAGE} --data {where.data} --candidates {listed}"
+    rappor = _command()
+    decode = f"{rappor} decode {HOMEPAGE} --data {where.data}"
     return [
-        f"All files are in {where.folder}. To print the first table again, that of all days, and "
-        "to serve:",
+        f"All files are in {where.folder}. To print the first table again, that of all days, what "
+        "changed by country, and to serve:",
         f"  {decode} --truth {where.truth}",
         f"  {decode} --period all --truth {where.whole_truth}",
-        f"  rappor serve --data {where.data} --collections {where.collections}",
+        f"  {rappor} compare {HOMEPAGE} --data {where.data} --by country",
+        f"  {rappor} serve --data {where.data} --collections {where.collections} --simulated",
     ]
 
 

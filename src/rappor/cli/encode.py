@@ -78,11 +78,17 @@ def _values(given: list[str]) -> Iterator[str]:
         yield from given
         return
     if sys.stdin is None:
-        raise EncodeError("no values given, and standard input is closed")
+        raise EncodeError(
+            "no values given, and standard input is closed: name values, or pipe them in, one a "
+            "line"
+        )
     if sys.stdin.isatty():
         note("reading values from the terminal, one a line; press Ctrl-D to end")
     try:
         for line in sys.stdin:
             yield line.rstrip("\r\n")
     except UnicodeDecodeError:
-        raise EncodeError("standard input is not text in this terminal's encoding") from None
+        raise EncodeError(
+            "standard input is not text in this terminal's encoding: pipe UTF-8, or set "
+            "PYTHONUTF8=1"
+        ) from None

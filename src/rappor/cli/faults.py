@@ -10,9 +10,9 @@
 | 130 | interrupted by Ctrl-C | |
 
 After 1, the same command can work later or elsewhere; after 2 and 3, something in it must change.
-`collection lint`, `collection diff`, `status`, `upgrade` and `reproduce` also exit with 1 after a
-negative answer: an error in a definition, a change that is refused, a damaged store, something to
-do first, a failed experiment.
+`collection lint`, `collection diff`, `status`, `upgrade`, `reproduce` and `run` also exit with 1
+after a negative answer: an error in a definition, a change that is refused, a damaged store,
+something to do first, a failed experiment, a failed decode.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from rappor.errors import (
     StoreFull,
     StoreLost,
     StoreRefused,
+    UnsupportedSystemError,
 )
 
 FAILURE, USAGE, INVALID_INPUT, INTERRUPTED = 1, 2, 3, 130
@@ -50,6 +51,7 @@ _MACHINE = (
     StoreFull,
     StoreLost,
     StoreRefused,
+    UnsupportedSystemError,
 )
 _WRONG_PATH = {
     errno.ENOENT: "no such file or folder; check the path",
@@ -93,7 +95,7 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTION
     if isinstance(error, MemoryError):
-        return "not enough memory: is an input damaged or far too large?"
+        return "not enough memory: is an input damaged or far too large? Give a smaller one"
     cause = _system_error(error)
     if cause is None:
         return str(error)

@@ -16,7 +16,9 @@ from rappor.checks import did_you_mean
 from rappor.cli import (
     access,
     aggregate,
+    associate,
     attack,
+    backup,
     candidates,
     client,
     collect,
@@ -28,17 +30,23 @@ from rappor.cli import (
     demo,
     encode,
     explain,
+    export,
+    import_reports,
     keys,
+    lake,
     plan,
     privacy,
     reproduce,
+    retain,
+    run,
     serve,
     simulate,
-    store,
+    status,
     upgrade,
 )
 from rappor.cli.faults import STANDARD_OUTPUT, USAGE, exit_code, sentence
 from rappor.cli.output import note, showable
+from rappor.cli.roles import ROLES
 from rappor.errors import RapporError
 
 _VERBS = (
@@ -50,6 +58,8 @@ _VERBS = (
     candidates.register,
     decode.register,
     compare.register,
+    run.register,
+    associate.register,
     simulate.register,
     attack.register,
     reproduce.register,
@@ -60,12 +70,13 @@ _VERBS = (
     dashboard.register,
     access.register,
     keys.register,
-    store.register_status,
-    store.register_import,
-    store.register_export,
-    store.register_retain,
-    store.register_backup,
-    store.register_restore,
+    status.register,
+    import_reports.register,
+    export.register,
+    lake.register,
+    retain.register,
+    backup.register_backup,
+    backup.register_restore,
     upgrade.register,
     demo.register,
     completion.register,
@@ -90,20 +101,43 @@ class _Parser(argparse.ArgumentParser):
             stream.write(showable(message, stream))
 
 
+class _RootParser(_Parser):
+    """The parser of the whole command: its help lists the verbs by role."""
+
+    def format_help(self) -> str:
+        """Usage, the options, the verbs of each role, and the exit codes."""
+        (verbs,) = (a for a in self._actions if isinstance(a, argparse._SubParsersAction))
+        listed = {action.dest: action for action in verbs._choices_actions}
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        grouped = [name for names in ROLES.values() for name in names]
+        others = tuple(name for name in listed if name not in grouped)
+        for role, names in (*ROLES.items(), *([("others", others)] if others else [])):
+            formatter.start_section(role)
+            formatter.add_arguments([listed[name] for name in names])
+            formatter.end_section()
+        formatter.start_section("options")
+        formatter.add_arguments([action for action in self._actions if action.option_strings])
+        formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command."""
-    parser = _Parser(
+    parser = _RootParser(
         prog="rappor",
         description="Collect statistics about users without data about any single user (RAPPOR, "
         "CCS 2014).",
         epilog="Results go to standard output, everything else to standard error. "
         "Exit codes: 0 success, 1 failure of the machine (disk, permission, pipe), 2 usage, "
         "3 invalid input (a missing or wrong file, a number out of range), 130 interrupted. "
-        "Start with: rappor demo",
+        "Start with: rappor demo; then rappor VERB --help.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"rappor {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
     for register in _VERBS:
         verb = register(verbs)
         verb.add_argument("--debug", action="store_true", help="show the traceback of an error")
@@ -133,6 +167,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout = cast(TextIO, ClosedOutput())
     # Before numpy is imported: for matrices as small as ours, several threads are slower than one.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if argv is None:
+        hide_password()
     command, debug = "rappor", False
     try:
         try:
@@ -153,6 +189,29 @@ def main(argv: Sequence[str] | None = None) -> int:
             _give_up_output()
         return exit_code(error)
     return result
+
+
+def hide_password() -> None:
+    """Start again without the password of a URL: others can read the arguments of a process.
+
+    It goes on in PGPASSWORD, which only the same user can read.
+    """
+    if not any(("://" in word and "@" in word) or "password=" in word for word in sys.argv[1:]):
+        return
+    from rappor.store.url import SCHEMES, split_password
+
+    words, secret = [], None
+    for word in sys.orig_argv:
+        option, value = "", word
+        if word.startswith("--store="):
+            option, value = "--store=", word.removeprefix("--store=")
+        if value.partition("://")[0] in SCHEMES:
+            value, found = split_password(value)
+            secret = found or secret
+        words.append(option + value)
+    if secret is not None and words != sys.orig_argv:
+        os.environ["PGPASSWORD"] = secret
+        os.execv(sys.executable, [sys.executable, *words[1:]])  # noqa: S606 - the same command
 
 
 class ClosedOutput(io.TextIOBase):

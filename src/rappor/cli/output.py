@@ -77,6 +77,11 @@ class Ticker:
         self._next = time.monotonic() + self._AFTER
         self._drawn = False
 
+    @property
+    def on(self) -> bool:
+        """Whether standard error is a terminal."""
+        return self._on
+
     def __call__(self, text: str) -> None:
         """Replace the line."""
         now = time.monotonic()

@@ -124,13 +124,15 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Plan, then print."""
     if args.plot is not None and not args.plot.lower().endswith(_ENDINGS):
-        raise UsageError(f"--plot writes {', '.join(_ENDINGS)}, got {args.plot}")
+        raise UsageError(f"--plot must end in {', '.join(_ENDINGS)}; got {args.plot}")
     if args.plot is not None:  # before the work
         target_of(args.plot)
         if not args.plot.lower().endswith(".json"):
             need_analysis("charts", "vl_convert")
     if args.n is not None and args.one_time:
-        raise UsageError("--n is about repeated reports, and with --one-time there are none")
+        raise UsageError(
+            "--n is about repeated reports, and with --one-time there are none: leave it out"
+        )
     kind = args.kind
     candidates = args.candidates or (1 if kind == "boolean" else 100)
     try:
@@ -238,7 +240,9 @@ def document(found: Plans) -> dict[str, Any]:
             "collections": found.checked.collections,
             "holds": found.checked.holds,
             "corrected": found.checked.corrected,
-            "power": [level._asdict() for level in found.checked.levels],
+            "power": [
+                level._asdict() | {"verdict": level.verdict} for level in found.checked.levels
+            ],
         },
     }
 

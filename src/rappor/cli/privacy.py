@@ -9,6 +9,7 @@ from typing import Any
 from rappor.checks import plural
 from rappor.cli.arguments import UsageError, add_kind, add_params, count, params_from
 from rappor.cli.output import bar, percent, percent_up, say, say_json, table
+from rappor.cli.paths import path_of
 from rappor.mechanism import channel
 from rappor.params import Params
 from rappor.privacy import (
@@ -58,16 +59,36 @@ def run(args: argparse.Namespace) -> int:
     """Compute everything once, then print it."""
     params, preset_kind = params_from(args)
     if (args.reports is None) != (args.candidates is None):
-        raise UsageError("--reports and --candidates go together")
+        raise UsageError("--reports and --candidates go together: give both, or neither")
     facts = privacy_facts(
         params, args.kind or preset_kind, _reports_shown(args.n), args.reports, args.candidates
     )
     if args.json:
         say_json(facts)
     else:
-        for line in describe(facts, params):
+        for line in (*describe(facts, params), *_held_to(args.definition)):
             say(line)
     return 0
+
+
+def _held_to(definition: str | None) -> list[str]:
+    """What a client spends under the limits of a collection; nothing without one."""
+    if definition is None:
+        return []
+    from rappor.cli.collection_text import epsilon_rows
+    from rappor.collection import Collection
+    from rappor.collection.summary import summary
+
+    collection = Collection.read(path_of(definition))
+    rows = epsilon_rows(collection, summary(collection))
+    return [
+        "",
+        f"What {collection.name} v{collection.version} lets a client spend, rounded up:",
+        "",
+        *(f"  {line}" for line in table(rows)),
+        "",
+        f"What leaves, what is kept and how long: rappor collection show {definition}",
+    ]
 
 
 def privacy_facts(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rappor.cli.arguments import UsageError, count
 from rappor.cli.output import Ticker, note, say, say_json, table
-from rappor.cli.paths import output_folder
+from rappor.cli.paths import existing_folder, output_folder, path_of
 from rappor.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "verdict; index.html and summary.json cover all experiments. Without NAME, list the "
         "experiments.",
         epilog="Examples: rappor reproduce; rappor reproduce normal --output out; "
-        "rappor reproduce all --output out. Exit code 1 means that an experiment failed; the "
-        "files of the others are written.",
+        "rappor reproduce all --output out; rappor reproduce --new two-peaks --experiments mine. "
+        "Exit code 1 means that an experiment failed; the files of the others are written.",
         allow_abbrev=False,
     )
     parser.add_argument("name", nargs="*", metavar="NAME", help="names of experiments, or all")
@@ -44,6 +44,16 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         default=SEEDS,
         metavar="N",
         help="repetitions of each simulation, at least 2 (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--experiments",
+        metavar="DIR",
+        help="also experiments of your own: a folder in DIR for each, with an experiment.py",
+    )
+    parser.add_argument(
+        "--new",
+        metavar="NAME",
+        help="write the folder of a new experiment into --experiments DIR, to change",
     )
     parser.add_argument("--list", action="store_true", help="list the experiments and exit")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -66,35 +76,59 @@ def run(args: argparse.Namespace) -> int:
 
     if any(find_spec(package) is None for package in _NEEDED):
         raise MissingExtraError("reproduce", "analysis")
+    if args.new is not None:
+        return _new(args)
+    folder = _own_folder(args)
     if args.list or not args.name:
         if args.output is not None and not args.list:
             raise UsageError("give the NAME of an experiment, or all")
-        return _list(args.json)
-    names = _chosen(args.name)
+        return _list(args.json, folder)
+    names = _chosen(args.name, folder)
     directory = _directory(args.output)
-    return _reproduce(names, directory, args)
+    return _reproduce(names, directory, folder, args)
 
 
-def _chosen(given: list[str]) -> list[str]:
+def _new(args: argparse.Namespace) -> int:
+    """Write the template under a new name."""
+    from rappor.experiments import new_folder
+
+    if args.experiments is None:
+        raise UsageError("--new needs --experiments DIR, the folder to write it into")
+    file = new_folder(args.new, path_of(args.experiments))
+    say(str(file))
+    note(
+        f"wrote {file}; change it, then run: rappor reproduce {args.new} --experiments "
+        f"{args.experiments} --output out --seeds 2"
+    )
+    return 0
+
+
+def _own_folder(args: argparse.Namespace) -> Path | None:
+    if args.experiments is None:
+        return None
+    return existing_folder(args.experiments, "folder of experiments, which --new NAME makes")
+
+
+def _chosen(given: list[str], folder: Path | None) -> list[str]:
     """The names, each once, in the paper's order; `all` means every experiment."""
-    from rappor.experiments import NAMES, check_name
+    from rappor.experiments import check_name, names
 
     for name in given:
         if name != ALL:
-            check_name(name)
-    return [name for name in NAMES if name in given or ALL in given]
+            check_name(name, folder)
+    return [name for name in names(folder) if name in given or ALL in given]
 
 
 def _directory(given: str | None) -> Path:
     if given is None:
-        raise UsageError("--output DIR is required")
+        raise UsageError("--output DIR is required: give a folder for the files")
     return output_folder(given)
 
 
-def _list(as_json: bool) -> int:
-    from rappor.experiments import NAMES, load
+def _list(as_json: bool, folder: Path | None) -> int:
+    from rappor.experiments import load, names
 
-    experiments = [load(name) for name in NAMES]
+    experiments = [load(name, folder) for name in names(folder)]
     if as_json:
         say_json(
             {
@@ -119,7 +153,9 @@ def _list(as_json: bool) -> int:
     return 0
 
 
-def _reproduce(names: list[str], directory: Path, args: argparse.Namespace) -> int:
+def _reproduce(
+    names: list[str], directory: Path, folder: Path | None, args: argparse.Namespace
+) -> int:
     from rappor.experiments.reproduce import reproduce
     from rappor.experiments.summary import document, entry
 
@@ -128,7 +164,7 @@ def _reproduce(names: list[str], directory: Path, args: argparse.Namespace) -> i
         at = f"[{number}/{len(names)}] {name}"
         with Ticker() as ticker:
             tell: Progress = functools.partial(_tell, ticker, at)
-            done = reproduce(name, directory, args.seeds, tell)
+            done = reproduce(name, directory, args.seeds, tell, folder)
         state = "done" if done.failure is None else f"FAILED: {done.failure}"
         note(f"{at}: {state}, {done.seconds:.1f} s")
         if done.error is not None and args.debug:

@@ -61,10 +61,10 @@ def write(
                     file.writelines(csv_lines(columns(found, every, also)))
 
 
-def draw(found: Decoded, name: str) -> None:
-    """Write the chart in the format of the name's suffix."""
+def draw(found: Decoded, name: str, truth: Mapping[str, int] | None = None) -> None:
+    """Write the chart in the format of the name's suffix, with the truth if it is known."""
     with replacing(name) as path:
-        found.plot().save(path)
+        found.plot(truth).save(path)
 
 
 @contextmanager

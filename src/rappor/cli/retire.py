@@ -12,7 +12,7 @@ from rappor.checks import show
 from rappor.cli.arguments import count
 from rappor.cli.output import note, say, say_json
 from rappor.cli.paths import existing_folder, path_of
-from rappor.cli.store_options import add_data, open_data, saved, today
+from rappor.cli.store_options import add_data, open_data, saved, today, where
 from rappor.collection import Collection, Registry
 from rappor.collection.expiry import at_expiry
 from rappor.collection.fields import ON_EXPIRY
@@ -79,14 +79,14 @@ def add_retire(actions: Any) -> Any:
 def run_retire(args: argparse.Namespace) -> int:
     """Change the definitions, then let retention delete."""
     existing_folder(args.collections, "folder of collections")
-    with closing(open_data(args.data, read_only=args.dry_run)) as store:
+    with closing(open_data(where(args), read_only=args.dry_run)) as store:
         stored = [item for item in saved(store) if _is_meant(item, args)]
         files = _files(args)
         if not stored and not files:
             which = "" if args.version is None else f" v{args.version}"
             raise ParamsError(
                 f"neither the store nor {args.collections} has a collection "
-                f"{show(args.name)}{which}"
+                f"{show(args.name)}{which}; see `rappor status`"
             )
         ended = [retired(item, today(), args.on_expiry) for item in stored]
         before = _holding(store, ended)
@@ -128,7 +128,7 @@ def _retire(
     store: Store, args: argparse.Namespace, ended: list[Collection], files: list[_File]
 ) -> tuple[dict[str, _Holding], bool]:
     """Files first: if this stops half-way, the collector still learns that the collection ended."""
-    from rappor.cli.store import forget_results
+    from rappor.cli.retain import forget_results
 
     for file in files:
         write_text(file.path, file.text)
@@ -225,7 +225,7 @@ def _remind(args: argparse.Namespace) -> None:
         return
     from rappor.collector.folder_lock import is_locked
 
-    if is_locked(path_of(args.data)):
+    if args.data is None or is_locked(path_of(args.data)):
         note(
             "a collector runs: make it read its files (SIGHUP, systemctl reload rappor). Until "
             "then it accepts reports of this collection; at that moment it deletes them"

@@ -8,15 +8,18 @@ import sys
 from typing import Any
 
 from rappor.cli import dashboard
-from rappor.cli.arguments import port
+from rappor.cli.arguments import UsageError, count, port
 from rappor.cli.collect import add_options, check_options, options_again
 from rappor.cli.output import note, say
 from rappor.cli.paths import output_folder
 from rappor.errors import MissingExtraError
-from rappor.host import LOOPBACK, free_port, no_core_dumps
+from rappor.host import LOOPBACK, check_server_system, free_port, no_core_dumps
 
 _EXAMPLE = """example:
   rappor serve --data data --collections collections --port 8765 --dashboard-port 8766
+
+  rappor serve --data data --collections collections --store postgresql://db.example.org/rappor \\
+      --collectors 4
 
 The parent only watches: it restarts a process that ends with an error, at first immediately, then
 after growing pauses. SIGTERM stops all processes, SIGHUP makes them reload their files. The
@@ -43,6 +46,14 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "%(default)s)",
     )
     dashboard.add_options(parser)
+    parser.add_argument(
+        "--collectors",
+        type=count,
+        default=1,
+        metavar="N",
+        help="number of collectors that share the port; more than one needs --store (default: "
+        "%(default)s)",
+    )
     parser.add_argument("--no-dashboard", action="store_true", help="run only the collector")
     parser.set_defaults(run=run)
     return parser
@@ -50,7 +61,13 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Supervise until stopped."""
+    check_server_system()
+    if args.collectors > 1 and args.store is None:
+        raise UsageError("--collectors needs --store URL: a data folder has one collector")
+    args.share_port = args.share_port or args.collectors > 1
     check_options(args)
+    if args.data is None and not args.no_dashboard:
+        raise UsageError("the dashboard needs --data DIR for its own files; or give --no-dashboard")
     no_core_dumps()  # for this process and those that it starts
     with_dashboard = not args.no_dashboard and _has_packages()
     from rappor.collector import log
@@ -58,9 +75,12 @@ def run(args: argparse.Namespace) -> int:
     from rappor.collector.supervisor import Child, Supervisor
 
     log.set_up(args.log_level)
-    CollectorLock(args.data).close()  # raises StoreError if another process has claimed the folder
+    if args.store is None:
+        CollectorLock(args.data).close()  # raises StoreError if another process has the folder
     args.port = args.port or free_port(args.host)  # a restarted collector keeps its port
-    children = [Child("collector", _command("collect", *options_again(args)))]
+    command = _command("collect", *options_again(args))
+    names = ["collector", *(f"collector-{number}" for number in range(2, args.collectors + 1))]
+    children = [Child(name, command) for name in names]
     say(f"collector: {collector_address(args)}")
     if with_dashboard:
         chosen = args.dashboard_port or free_port(LOOPBACK)
@@ -90,7 +110,10 @@ def _command(verb: str, *options: str) -> tuple[str, ...]:
 def dashboard_options(args: argparse.Namespace, number: int) -> list[str]:
     """The dashboard's options as a command line."""
     options = ["--data", args.data, "--collections", args.collections, "--port", str(number)]
-    options += ["--collector", collector_address(args), "--log-level", args.log_level]
+    options += ["--log-level", args.log_level]
+    if args.collectors == 1:  # otherwise each question would be answered by another collector
+        options += ["--collector", collector_address(args)]
+    options += [] if args.store is None else ["--store", args.store]
     options += ["--url", args.url] if args.url is not None else []
     return [*options, "--simulated"] if args.simulated else options
 

@@ -185,7 +185,7 @@ def run(args: argparse.Namespace) -> int:
     if args.steps and (args.format != "google" or args.counts_only):
         raise UsageError("--steps goes with --format google and its reports.csv")
     if args.dialect is not None and kind != "string":
-        raise UsageError(f"--dialect does not go with kind {kind}")
+        raise UsageError(f"--dialect does not go with kind {kind}: leave it out")
     if kind == "boolean" and args.population in SHAPES:
         raise UsageError(
             "kind boolean needs a file for --population: a .csv with string,frequency, or text "
@@ -266,14 +266,14 @@ def population_from(args: argparse.Namespace) -> Population:
     shape = args.population
     given = {name for name in _NUMBERS if getattr(args, name) is not None}
     for name in given - set(SHAPES.get(shape, ())):
-        raise UsageError(f"--{name} does not go with --population {shape}")
+        raise UsageError(f"--{name} does not go with --population {shape}: leave it out")
     numbers = {name: getattr(args, name) for name in given}
     lists = {"absent": args.absent, "unlisted": args.unlisted}
     if shape in SHAPES:
         population: Population = getattr(simulate, shape)(args.strings or 100, **numbers, **lists)
         return population
     if args.strings is not None:
-        raise UsageError(f"--strings does not go with --population {shape}")
+        raise UsageError(f"--strings does not go with --population {shape}: leave it out")
     if not path_of(shape).exists():
         hint, shapes = did_you_mean(shape, SHAPES), ", ".join(SHAPES)
         raise ParamsError(f"--population must be {shapes} or a file; no file {shape}{hint}")

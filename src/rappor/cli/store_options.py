@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, date, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from rappor.checks import show
 from rappor.cli.arguments import UsageError, count, need_analysis
 from rappor.cli.paths import existing_folder, output_folder
 from rappor.collection import Collection, Registry, days_of
-from rappor.errors import ParamsError
+from rappor.errors import MissingExtraError, ParamsError
 
 if TYPE_CHECKING:
     from rappor.store import Store
@@ -28,13 +29,58 @@ def verb(verbs: Any, name: str, about: str, description: str, example: str) -> A
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """Add --data."""
+    """Add --data and --store; `where` says which of them was given."""
+    parser.add_argument("--data", metavar="DIR", help="the data folder of the collector")
+    add_store(parser)
+
+
+def add_store(parser: Any, dest: str = "store") -> None:
+    """Add --store."""
     parser.add_argument(
-        "--data",
-        required=True,
-        metavar="DIR",
-        help="the data folder of the collector",
+        "--store",
+        dest=dest,
+        metavar="URL",
+        type=_store_url,
+        help="a PostgreSQL database instead of the data folder, such as "
+        "postgresql://rappor@db.example.org/rappor; give the password in PGPASSWORD, a file "
+        "~/.pgpass or a service file",
     )
+
+
+def _store_url(text: str) -> str:
+    from rappor.store.url import check_url, is_url
+
+    if not is_url(text):
+        raise argparse.ArgumentTypeError("must be a URL, such as postgresql://db.example.org/name")
+    check_url(text)
+    return text
+
+
+def where(args: argparse.Namespace) -> str:
+    """The store that was asked for: the URL of a database, or a data folder."""
+    if args.store is None and args.data is None:
+        raise UsageError("missing: --data; give the folder, or --store and the URL of a database")
+    return str(args.data if args.store is None else args.store)
+
+
+def analysed(location: str) -> str | Path:
+    """The store of a workspace: a URL, or a folder that must have a store."""
+    return location if "://" in location else data_folder(location)
+
+
+def shown(location: str) -> str:
+    """The store as messages name it."""
+    from rappor.store.url import is_url, public_url
+
+    return public_url(location) if is_url(location) else location
+
+
+def link_store(args: argparse.Namespace) -> None:
+    """Write the URL of the store into the data folder, so that other verbs find it there."""
+    from rappor.store.link import write_link
+
+    if args.data is not None:
+        write_link(output_folder(args.data), args.store)
 
 
 def add_version(parser: argparse.ArgumentParser) -> None:
@@ -56,15 +102,17 @@ def open_data(
 
     if "://" not in name:
         output_folder(name) if create else data_folder(name)
+    elif find_spec("psycopg") is None:
+        raise MissingExtraError("store", "postgres")
     return open_store(name, read_only=read_only, accept_loss=accept_loss)
 
 
 def data_folder(name: str) -> Path:
     """A folder that has a store, or ParamsError."""
-    from rappor.store.open import FILE_NAME
+    from rappor.store.open import has_store
 
     folder = existing_folder(name, _FOLDER)
-    if not (folder / FILE_NAME).exists():
+    if not has_store(folder):
         raise ParamsError(f"{name}: there is no store in this folder; check the path")
     return folder
 
@@ -93,5 +141,10 @@ def day_range(text: str) -> tuple[date, date]:
     first, dots, last = text.partition("..")
     start, end = days_of(first)[0], days_of(last if dots else first)[1]
     if end < start:
-        raise UsageError(f"--period {text} ends before it begins")
+        raise UsageError(f"--period {text} ends before it begins: write the earlier one first")
     return start, end
+
+
+def definitions_in(name: str) -> Registry:
+    """The definitions in a folder."""
+    return Registry.open(existing_folder(name, "folder of collections"))

@@ -20,12 +20,22 @@ from rappor._version import __version__
 from rappor.cli.arguments import UsageError, need_analysis
 from rappor.cli.output import say, say_json, table
 from rappor.cli.paths import existing_file, existing_folder
-from rappor.cli.store_options import add_data, data_folder, today, verb
+from rappor.cli.store_options import (
+    add_data,
+    data_folder,
+    definitions_in,
+    open_data,
+    shown,
+    today,
+    verb,
+    where,
+)
 from rappor.collection import Collection, Registry, days_of, diff, lint_all
-from rappor.collection.lint import errors
+from rappor.collection.findings import errors
 from rappor.collection.registry import definition_files
 from rappor.collection.toml import renamed_fields
 from rappor.errors import RapporError, StoreError
+from rappor.host import actor
 from rappor.wire.protocol import ACCEPTANCE_DAYS
 
 if TYPE_CHECKING:
@@ -33,6 +43,7 @@ if TYPE_CHECKING:
 
 State = Literal["ok", "note", "do first"]
 DO_FIRST = 1  # the exit code if something has to be done
+NEWEST = -1  # in place of a number: the schema that this version writes
 _RECENT = timedelta(days=1)  # a backup that is older does not count
 _ROOM = 64 * 2**20  # bytes, besides three times the files: the backup, its draft, and the log
 
@@ -65,7 +76,9 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "Check a data folder with the new version before the old one stops: the store's schema, "
         "definitions, keys, free space, and the versions of collections that clients still send. "
         "One line each: ok, a note, or what to do first. Nothing is changed. Exit code 1 means "
-        "that something has to be done first. docs/upgrade.md is the guide.",
+        "that something has to be done first. docs/upgrade.md is the guide. With --store and "
+        "without --check, make or upgrade the tables of a database and save the definitions, for "
+        "collectors whose role may not.",
         "rappor upgrade --check --data data --collections collections --keys keys.json",
     )
     add_data(parser)
@@ -81,12 +94,14 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Print one line for each check."""
-    if not args.check:
+    if not args.check and args.store is None:
         raise UsageError(
             "give --check. There is nothing else to run: a new version upgrades the data folder at "
             "its first start (docs/upgrade.md)"
         )
     need_analysis("store", "numpy")
+    if not args.check:
+        return _upgrade_database(args)
     if args.collections is not None:
         existing_folder(args.collections, "folder of collections")
     if args.keys is not None:
@@ -103,24 +118,52 @@ def run(args: argparse.Namespace) -> int:
     return DO_FIRST if wrong else 0
 
 
+def _upgrade_database(args: argparse.Namespace) -> int:
+    """Make or upgrade the store in a database, and save definitions, as its operator.
+
+    Collectors whose role may do neither (docs/operate.md) start afterwards.
+    """
+    found = None if args.collections is None else definitions_in(args.collections)
+    with closing(open_data(args.store, read_only=False)) as store:
+        changed = [
+            f"{item.name} v{item.version}"
+            for item in found or ()
+            if store.save_definition(item.to_toml(), actor=actor())
+        ]
+        saved = len(store.definitions())
+    where_to = shown(args.store)
+    if args.json:
+        say_json({"store": where_to, "saved": changed, "definitions": saved})
+    else:
+        say(f"{where_to}: ready, {saved} definitions")
+        for name in changed:
+            say(f"  saved: {name}")
+    return 0
+
+
 def _checks(args: argparse.Namespace) -> Iterator[_Check]:
     import sqlite3  # here, because --help needs no database
 
+    from rappor.store.open import url_of
+
     python, sqlite = platform.python_version(), sqlite3.sqlite_version
     yield _Check("program", "ok", f"rappor {__version__}, Python {python}, SQLite {sqlite}")
-    path = data_folder(args.data)
+    url = args.store or url_of(data_folder(where(args)))
+    path = None if args.data is None else data_folder(args.data)
     try:
-        folder = _read(path)
+        folder = _read_database(url) if url is not None else _read(data_folder(args.data))
     except StoreError as error:
         yield _Check("store", "do first", str(error))
     else:
         yield _store(folder)
         yield from _definitions(folder, args.collections)
         yield _clients(folder, args.collections)
-    yield _dashboard(path)
+    if path is not None:
+        yield _dashboard(path)
     yield _keys(args.keys)
-    yield _space(path)
-    yield _process(path)
+    if path is not None and url is None:
+        yield _space(path)
+        yield _process(path)
 
 
 def _read(path: Path) -> _Folder:
@@ -143,6 +186,15 @@ def _read(path: Path) -> _Folder:
         return _Folder(
             path, version, store.definitions(), store.cells(), store.audit_log(), store.losses()
         )
+
+
+def _read_database(url: str) -> _Folder:
+    """Read a store in a database; StoreError if its schema is not that of this version."""
+    from rappor.store import open_store
+
+    with closing(open_store(url, read_only=True)) as store:
+        contents = (store.definitions(), store.cells(), store.audit_log(), store.losses())
+        return _Folder(Path(shown(url)), NEWEST, *contents)
 
 
 def _schema_of(file: Path, application_id: int) -> int:
@@ -178,6 +230,8 @@ def _store(folder: _Folder) -> _Check:
     from rappor.store.sqlite import schema
 
     newest = len(schema.MIGRATIONS)
+    if folder.schema == NEWEST:
+        return _Check("store", "ok", f"{folder.path}: the schema that this version writes")
     if folder.losses:
         return _Check(
             "store", "do first", f"{folder.losses[0]}: rappor status --data {folder.path}"

@@ -53,7 +53,11 @@ def _definitions(item: Any) -> Iterable[Collection]:
         folder = path.is_dir()
     except OSError as error:
         raise ParamsError(f"collections must be files that can be read: {error}") from None
-    return Registry.open(path).newest() if folder else (Collection.read(path),)
+    if folder:
+        return Registry.open(path).newest()
+    if path.suffix.lower() == ".json":
+        return (Collection.read_client_json(path),)
+    return (Collection.read(path),)
 
 
 def check_directory(directory: str | os.PathLike[str]) -> Path:

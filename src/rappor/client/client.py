@@ -102,7 +102,8 @@ class Client:
 
         Args:
             directory: where secret, ledger and outbox are kept; each person has their own.
-            collections: Collections, definition files, or folders of such files.
+            collections: Collections, definition files (TOML, or the JSON that `rappor collection
+                export` writes), or folders of TOML files.
             consent: whether the person agreed. Without it nothing is recorded or sent.
             upload_to: the collector's address; None keeps reports in the outbox.
             dimensions: values of the declared dimensions; sent in clear.

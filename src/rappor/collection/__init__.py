@@ -3,7 +3,8 @@
 from rappor.collection.change import Change, DefinitionDifference, diff
 from rappor.collection.definition import Collection, Phase
 from rappor.collection.expiry import ExpiryState, announcement, expiring, expiry_state
-from rappor.collection.lint import LintFinding, lint, lint_all
+from rappor.collection.findings import LintFinding
+from rappor.collection.lint import lint, lint_all
 from rappor.collection.periods import check_period, days_of, period_of
 from rappor.collection.registry import Registry
 

@@ -145,7 +145,10 @@ def diff(old: Collection, new: Collection) -> DefinitionDifference:
     'params changed: give it version 2'
     """
     if old.name != new.name:
-        raise ParamsError(f"{old.name} and {new.name} are two collections, not two versions of one")
+        raise ParamsError(
+            f"{old.name} and {new.name} are two collections, not two versions of one; compare "
+            "files of the same name"
+        )
     changes = tuple(_changes(old, new))
     refusal = _refusal(old, new, changes)
     same_memo = old.memo_digest == new.memo_digest and old.account_secret == new.account_secret

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rappor import formats
-from rappor.collection import fields, toml
+from rappor.collection import client_json, fields, toml
 from rappor.collection.periods import check_period
-from rappor.errors import ParamsError
+from rappor.errors import DefinitionError, ParamsError
 from rappor.mechanism import Encoder, Entropy, Ranges, memo_digest
 from rappor.mechanism.signal import signal_of
 from rappor.params import Params, check_params
@@ -143,7 +143,10 @@ class Collection:
             )
         for other in ("budget", "null_reports", "schedule"):
             if self.one_time and getattr(self, other):
-                raise ParamsError(f"one_time and {other} exclude each other: there is one report")
+                raise ParamsError(
+                    f"one_time and {other} exclude each other: there is one report; leave one of "
+                    "them out"
+                )
         for mode in ("one_time", "budget"):
             if getattr(self, mode) and self.reports_per_period != 1:
                 raise ParamsError(
@@ -245,3 +248,29 @@ class Collection:
     def to_toml(self) -> str:
         """The TOML of the collection; it reads back as an equal one."""
         return toml.text_of(self)
+
+    @classmethod
+    def from_client_json(cls, text: str) -> Collection:
+        """A collection from the JSON that clients read; what only others need has its default.
+
+        Raises:
+            DefinitionError: a client refuses it; the error has a code and the path of the field.
+        """
+        given = client_json.parse(text)
+        try:
+            return cls(**given)
+        except ParamsError as error:
+            raise DefinitionError("contradiction", "", str(error)) from None
+
+    @classmethod
+    def read_client_json(cls, path: str | PathLike[str]) -> Collection:
+        """A collection from the JSON file that clients read; errors name the file."""
+        text = formats.read_text(path)
+        try:
+            return cls.from_client_json(text)
+        except DefinitionError as error:
+            raise error.in_file(path) from None
+
+    def to_client_json(self) -> str:
+        """The fields that a client uses, as canonical JSON (docs/clients.md)."""
+        return client_json.text_of(self)

@@ -29,9 +29,12 @@ MAX_DIMENSION_VALUES = 256
 MAX_EDGE_BITS = 1024
 MAX_TEXT = 4096
 MAX_COUNT = 10**12
+MAX_REPORTS_PER_PERIOD = 10_000
+MAX_VALUES = 1_000_000
+MAX_CLIENTS_PER_PERSON = 10_000
 
 FieldCheck = Callable[[str, Any], Any]
-_GROUP = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+GROUP = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 
 
 def one_of(*allowed: str) -> FieldCheck:
@@ -189,17 +192,17 @@ CHECKS: dict[str, FieldCheck] = {
     "period": lambda _, value: check_period_kind(value),
     "dimensions": dimensions,
     "keep_reports_days": count(0, 3650),
-    "reports_per_period": count(1, 10_000),
-    "max_values": count(1, 1_000_000),
+    "reports_per_period": count(1, MAX_REPORTS_PER_PERIOD),
+    "max_values": count(1, MAX_VALUES),
     "max_epsilon": number_from_0,
-    "group": optional(matching(_GROUP, "1 to 63 of a-z, 0-9, _ and -, a letter first")),
+    "group": optional(matching(GROUP, "1 to 63 of a-z, 0-9, _ and -, a letter first")),
     "null_reports": truth,
     "one_time": truth,
     "budget": truth,
     "expected_reports": optional(count(1, MAX_COUNT)),
     "values": one_of(*VALUES),
     "shared": truth,
-    "clients_per_person": count(1, 10_000),
+    "clients_per_person": count(1, MAX_CLIENTS_PER_PERSON),
     "account_secret": truth,
     "upload": optional(some_text),
 }

@@ -57,7 +57,7 @@ def days_of(period: str) -> tuple[datetime.date, datetime.date]:
     except (ValueError, OverflowError):
         pass
     raise ParamsError(
-        f"a period is a day such as 2026-11-16 or a week such as 2026-W47, got {show(period)}"
+        f"a period must be a day such as 2026-11-16 or a week such as 2026-W47, got {show(period)}"
     )
 
 

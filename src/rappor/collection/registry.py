@@ -31,11 +31,14 @@ class Registry:
         found: dict[str, dict[int, Collection]] = {}
         for collection in collections:
             if not isinstance(collection, Collection):
-                raise ParamsError(f"a registry holds Collections, got {type(collection).__name__}")
+                raise ParamsError(
+                    f"a registry must hold Collections, got {type(collection).__name__}"
+                )
             versions = found.setdefault(collection.name, {})
             if versions.setdefault(collection.version, collection) is not collection:
                 raise ParamsError(
-                    f"collection {collection.name} has version {collection.version} twice"
+                    f"collection {collection.name} has version {collection.version} twice: remove "
+                    "one of its files, or give it the next number"
                 )
         self._found = {
             name: dict(sorted(versions.items())) for name, versions in sorted(found.items())
@@ -43,14 +46,15 @@ class Registry:
 
     @classmethod
     def open(cls, folder: str | PathLike[str]) -> Registry:
-        """The collections of every *.toml file in a folder, or ParamsError naming the file."""
+        """The collections of every `*.toml` file in a folder, or ParamsError naming the file."""
         return cls(Collection.read(path) for path in definition_files(folder))
 
     def get(self, name: str, version: int | None = None) -> Collection:
         """A collection, the newest version if none is named, or ParamsError."""
         versions = self._found.get(name) if isinstance(name, str) else None
         if versions is None:
-            raise ParamsError(f"there is no collection {show(name)}")
+            there = ", ".join(self._found) or "none"
+            raise ParamsError(f"there is no collection {show(name)}; there are: {there}")
         if version is None:
             return next(reversed(versions.values()))
         if version not in versions:
@@ -79,11 +83,13 @@ class Registry:
 
 
 def definition_files(folder: str | PathLike[str]) -> list[Path]:
-    """The *.toml files of a folder by name, or ParamsError if it cannot be read."""
+    """The `*.toml` files of a folder by name, or ParamsError if it cannot be read."""
     try:
         place = Path(folder).expanduser()
         if not place.is_dir():
-            raise ParamsError(f"{folder} is not a folder of collections")
+            raise ParamsError(
+                f"{folder} is not a folder of collections; name the one that has their *.toml files"
+            )
         return sorted(path for path in place.iterdir() if path.suffix == ".toml")
     except ParamsError:
         raise

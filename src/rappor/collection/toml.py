@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rappor import formats
-from rappor.checks import show
+from rappor.checks import did_you_mean, show
 from rappor.collection import fields
 from rappor.errors import ParamsError
 from rappor.mechanism import Ranges
@@ -39,7 +39,10 @@ def parse(text: str, folder: Path | None) -> dict[str, Any]:
     found = _with_current_names(_load(text))
     for key in found:
         if key not in KNOWN:
-            raise ParamsError(f"{_path(key)} is not a key of a collection")
+            raise ParamsError(
+                f"{_path(key)} is not a key of a collection{did_you_mean(key, KNOWN)}; rename or "
+                "remove it"
+            )
     for key in REQUIRED:
         if key not in found:
             raise ParamsError(f"{key} is missing: a collection has {', '.join(REQUIRED)}")
@@ -129,7 +132,7 @@ def read_plan(path: Path, choice: Any = 1) -> Params:
     try:
         plans = document["plans"]
         if not isinstance(plans, list) or not plans:
-            raise ParamsError(f"{where} holds no plans")
+            raise ParamsError(f"{where} holds no plans; make it with rappor plan --json")
     except (KeyError, TypeError):
         raise ParamsError(f"{where} is not what rappor plan --json writes") from None
     if isinstance(choice, bool) or not isinstance(choice, int) or not 1 <= choice <= len(plans):
@@ -182,7 +185,7 @@ def _schedule(given: Any) -> list[tuple[Any, Any, Any]]:
         table = _table(where, each, PHASE_KEYS)
         for key in PHASE_KEYS:
             if key not in table:
-                raise ParamsError(f"{where}.{key} is missing: a phase has from, p and q")
+                raise ParamsError(f"{where}.{key} is missing: a phase needs from, p and q")
         first = table["from"]
         if isinstance(first, datetime.date) and not isinstance(first, datetime.datetime):
             first = first.isoformat()
@@ -243,7 +246,10 @@ def literal(value: Any) -> str:
             return value.isoformat()
         case tuple() | list():
             return f"[{', '.join(map(literal, value))}]"
-    raise ParamsError(f"a {type(value).__name__} cannot be part of a definition")
+    raise ParamsError(
+        f"a {type(value).__name__} cannot be part of a definition; use text, numbers, dates and "
+        "lists"
+    )
 
 
 def _edge_text(edge: Fraction) -> str:

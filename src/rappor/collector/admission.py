@@ -17,7 +17,7 @@ from rappor.collection import Registry, days_of
 from rappor.collection.acceptance import check_shape, collection_of
 from rappor.collector.refusal import Refusal
 from rappor.store import CellKey
-from rappor.store.sqlite.token_rows import CLOCK_DAYS
+from rappor.store.token_window import CLOCK_DAYS
 from rappor.wire import Batch, decode_batch
 from rappor.wire.binary import split_batch
 from rappor.wire.packing import clear_padding

@@ -1,7 +1,8 @@
 """The ASGI application: one route that takes batches, and a few pages.
 
-It is written in plain ASGI: a framework would take as much time as everything else. A batch is
-checked, queued, committed to disk and only then acknowledged with 204.
+It is written in plain ASGI: a framework would take as much time as everything else. Reports whose
+requests arrive whole come without ASGI, through `App.take`. A batch is checked, queued, committed
+to disk and only then acknowledged with 204.
 """
 
 from __future__ import annotations
@@ -12,19 +13,28 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rappor.collection import expiry_state
 from rappor.collector import log, openapi
 from rappor.collector.admission import Admission, Admitted
+from rappor.collector.cors import Cors
 from rappor.collector.keys import Key, digest_of
 from rappor.collector.metrics import CONTENT_TYPE, Metrics
 from rappor.collector.openapi import Answer
 from rappor.collector.quota import KeyRateLimit, RateLimit
-from rappor.collector.refusal import Refusal
-from rappor.collector.request import Disconnected, Fields, Receive, fields_of, parse, read_body
+from rappor.collector.refusal import Headers, Refusal
+from rappor.collector.request import (
+    Disconnected,
+    Fields,
+    Receive,
+    fields_of,
+    parse,
+    read_body,
+    sized,
+)
 from rappor.collector.settings import CollectorSettings
-from rappor.collector.writer import Writer
+from rappor.collector.writer import Outcome, Writer
 from rappor.errors import WireError
 from rappor.host import LOOPBACK_ADDRESSES
 from rappor.wire import BINARY, MAX_REPORTS, REPORTS_PATH
@@ -35,6 +45,24 @@ _BINARY = BINARY.encode()
 _TOO_MANY_REPORTS = f"at most {MAX_REPORTS} reports in a batch without a gateway key"
 _STORED = {"type": "http.response.start", "status": 204, "headers": []}
 _NOTHING = {"type": "http.response.body", "body": b""}
+
+
+class _Sender(NamedTuple):
+    """Who sends a request.
+
+    Attributes:
+        fields: the header fields.
+        key: the key; None if it has none.
+        gateway: whether it is a gateway's key.
+        limit: the rate limit of its address; None if it has none.
+        address: the address.
+    """
+
+    fields: Fields
+    key: Key | None
+    gateway: bool
+    limit: RateLimit | None
+    address: str
 
 
 class App:
@@ -63,6 +91,7 @@ class App:
         self.metrics, self.keys = metrics, keys
         self._limit = RateLimit(settings.rate) if settings.rate else None
         self._key_limits: dict[Key, KeyRateLimit] = {}
+        self.cors = Cors(settings.allow_origins) if settings.allow_origins else None
         self._saw_proxy = False
         self._clock = clock
         self._pages: dict[str, Callable[[], Answer]] = {
@@ -78,12 +107,14 @@ class App:
         if scope["type"] != "http":
             return
         path = scope["path"]
+        if path == REPORTS_PATH and self.cors is not None:
+            send = _adding(self.cors.answer(scope["method"], scope["headers"]), send)
         try:
             if path == REPORTS_PATH and scope["method"] == "POST":
                 await self._take(scope, receive)
             else:
                 self._check_visitor(scope)
-                await _send(send, self._page(path, scope["method"]))
+                await _send(send, self._page(path, scope["method"], scope["headers"]))
                 return
         except Refusal as refusal:
             self.metrics.refuse(refusal.code)
@@ -99,11 +130,24 @@ class App:
             await send(_NOTHING)
 
     async def _take(self, scope: Any, receive: Receive) -> None:
-        """Take a batch; return when it is on disk.
+        """Take a batch; return when it is on disk."""
+        sender = self._charge(scope)
+        body = await read_body(sender.fields, receive)
+        outcome = await self.writer.submit(self._admit(sender, body))
+        if outcome is not None:
+            raise Refusal(outcome)
 
-        A request is charged to its sender as one report before its body is read. The other reports
-        of the batch are charged when their number is known.
+    def take(self, scope: Any, body: bytes, done: Callable[[Outcome], None]) -> None:
+        """Take the batch of a POST to the reports' path that has arrived whole, or Refusal.
+
+        `done` is called in the event loop when the batch is on disk or has failed. A request costs
+        half as much this way: it needs no task, no coroutines and no future.
         """
+        sender = self._charge(scope)
+        self.writer.enqueue(self._admit(sender, sized(body)), done)
+
+    def _charge(self, scope: Any) -> _Sender:
+        """Who sends a request; it is charged as one report before its body is read."""
         fields = fields_of(scope["headers"])
         key = None if self.keys is None else self._key(fields)
         gateway = key is not None and key.role == "gateway"
@@ -114,20 +158,22 @@ class App:
             _refuse_if_limited(limit.charge(address, self._clock()) if address else 0)
         if key is None and self._wants_key(fields):
             raise Refusal("unauthorized")
-        body = await read_body(fields, receive)
+        return _Sender(fields, key, gateway, limit if address else None, address)
+
+    def _admit(self, sender: _Sender, body: bytes) -> Admitted:
+        """The batch in a body; its other reports are charged, now that their number is known."""
+        fields, key, gateway, limit, address = sender
         batch = self._parse(fields, body)
         reports = batch.report_count
         if reports > MAX_REPORTS and not gateway:
             raise Refusal("too-many-reports", _TOO_MANY_REPORTS)
         if key is not None and not key.opens(batch.destination.cell.collection):
             raise Refusal("forbidden")
-        if limit is not None and address and reports > 1:
+        if limit is not None and reports > 1:
             _refuse_if_limited(limit.charge(address, self._clock(), reports - 1, paid=1))
         if key is not None and key.rate:
             _refuse_if_limited(self._limit_of(key).charge(reports, self._clock()))
-        outcome = await self.writer.submit(batch)
-        if outcome is not None:
-            raise Refusal(outcome)
+        return batch
 
     def _parse(self, fields: Fields, body: bytes) -> Admitted:
         """The batch in a body, or Refusal if it does not fit its collection."""
@@ -183,7 +229,9 @@ class App:
         if address := self._address(client, fields):
             _refuse_if_limited(self._limit.charge(address, self._clock()))
 
-    def _page(self, path: str, method: str) -> Answer:
+    def _page(self, path: str, method: str, request: Headers) -> Answer:
+        if path == REPORTS_PATH and self.cors and self.cors.is_preflight(method, request):
+            return 204, [], b""
         page = self._pages.get(path)
         if page is not None and method in ("GET", "HEAD"):
             return page()
@@ -200,6 +248,9 @@ class App:
     def _health(self) -> Answer:
         writer = self.writer
         state = "failed" if not writer.alive else "disk full" if writer.full else "ok"
+        if state == "ok" and writer.unreachable:
+            # Alive, and it reconnects by itself: a restart would not help. Not ready, though.
+            return _json(200, {"status": "database unreachable"})
         return _json(200 if state == "ok" else 503, {"status": state})
 
     def _ready(self) -> Answer:
@@ -218,7 +269,7 @@ class App:
             healthy=self.writer.healthy,
             queue_batches=self.writer.batches,
             queue_bytes=self.writer.bytes,
-            data=Path(self.settings.data).expanduser(),
+            data=None if self.settings.data is None else Path(self.settings.data).expanduser(),
             collections=self._expiry_states(),
         )
         return 200, openapi.headers(CONTENT_TYPE, body), body
@@ -237,6 +288,17 @@ def _refuse_if_limited(seconds: int) -> None:
 def _json(status: int, document: dict[str, str]) -> Answer:
     body = json.dumps(document).encode()
     return status, openapi.headers("application/json", body), body
+
+
+def _adding(headers: Headers, send: Send) -> Send:
+    """The same function, which adds header fields to the answer."""
+
+    async def add(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], *headers]}
+        await send(message)
+
+    return add
 
 
 async def _send(send: Send, answer: Answer) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rappor.aggregate import kernel_numpy
 from rappor.collector.admission import Admitted, Destination
 from rappor.store import Fold
-from rappor.store.sqlite.report_chunks import FULL
+from rappor.store.report_order import FULL
 from rappor.typing import ByteArray, IntArray
 
 _SMALL = 2048  # reports; up to here it is faster to sort and unpack them

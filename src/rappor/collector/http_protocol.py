@@ -5,6 +5,8 @@
 - A client must read its answer within 10 s, unless the answer fits the system's buffers.
 - One address prefix may use only a part of all connections. A TLS connection counts from before
   its handshake.
+- A report whose request arrives whole is taken at once, without the task, the coroutines and the
+  messages of ASGI: they take as much time as everything else. All other requests go through ASGI.
 - A client may send a few requests without waiting for answers. More could fill the memory, because
   everything that one read returns is parsed at once.
 
@@ -18,13 +20,18 @@ import asyncio
 import ssl
 from asyncio.sslproto import SSLProtocol
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn._types import ASGI3Application, HTTPScope
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from rappor.collector import log
+from rappor.collector.cors import Cors
 from rappor.collector.metrics import Metrics
 from rappor.collector.quota import prefix
-from rappor.collector.refusal import Refusal
+from rappor.collector.refusal import Headers, Refusal, header_lines
 from rappor.collector.settings import (
     ANSWER_SECONDS,
     BODY_SECONDS,
@@ -37,12 +44,40 @@ from rappor.collector.settings import (
     CollectorSettings,
 )
 from rappor.host import LOOPBACK_ADDRESSES
+from rappor.wire import REPORTS_PATH
 
 IN_HEADERS, IN_BODY, ARRIVED = 0, 1, 2
+_STORED = b"HTTP/1.1 204 No Content\r\n"
+_CLOSE = b"connection: close\r\n"
+
+Take = Callable[[HTTPScope, bytes, Callable[[str | None], None]], None]
 
 
 class _TooManyRequests(Exception):
     """Too many requests without waiting for an answer; stops the parser."""
+
+
+class StoredAnswer:
+    """The bytes that acknowledge a report, made again when the header fields of all answers change.
+
+    Those are the date, so they change once a second.
+    """
+
+    def __init__(self) -> None:
+        """Start without header fields."""
+        self._fields: Headers | None = None
+        self._stays = self._closes = b""
+
+    def text(self, fields: Headers, added: Headers, *, keep_alive: bool) -> bytes:
+        """The answer with the header fields of all answers, and those added to this one."""
+        if added:
+            head = _STORED + header_lines([*fields, *added])
+            return head + (b"" if keep_alive else _CLOSE) + b"\r\n"
+        if fields is not self._fields:
+            self._fields = fields
+            head = _STORED + header_lines(fields)
+            self._stays, self._closes = head + b"\r\n", head + _CLOSE + b"\r\n"
+        return self._stays if keep_alive else self._closes
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -50,6 +85,9 @@ class GuardedProtocol(HttpToolsProtocol):
 
     metrics: Metrics
     settings: CollectorSettings
+    take: Take | None  # `App.take`
+    cors: Cors | None  # which web pages may send reports; None: none
+    stored: StoredAnswer
     neighbours: ClassVar[Counter[bytes]]  # open connections by address prefix
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -61,6 +99,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self.url = b""
         self.unread_since: float | None = None  # when an answer that nobody reads was written
         self._network: bytes | None = None
+        self._receiving = False
+        self._unstarted: tuple[RequestResponseCycle, ASGI3Application] | None = None
 
     # Typed as in uvicorn; asyncio's stubs say BaseTransport.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -95,7 +135,14 @@ class GuardedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Parse the data; refuse a request that is too large."""
         self.taken += len(data)
+        self._receiving = True
         super().data_received(data)
+        self._receiving = False
+        if self._unstarted is not None:
+            cycle, app = self._unstarted
+            self._unstarted = None
+            if not self._takes(cycle):
+                super()._start_asgi_task(cycle, app)
         if self.phase == ARRIVED and not self.pipeline and self.timeout_keep_alive_task is None:
             self._restart_timer_if_idle()
         if self.taken > MAX_HEADER:
@@ -103,6 +150,63 @@ class GuardedProtocol(HttpToolsProtocol):
                 self.refuse("uri-too-long" if len(self.url) > MAX_URL else "headers-too-large")
             elif self.taken > MAX_MESSAGE:
                 self.refuse("body-too-large")
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Start a request's task, but not before everything that has arrived is parsed."""
+        if self._receiving:
+            self._unstarted = cycle, app
+        else:
+            super()._start_asgi_task(cycle, app)
+
+    def _takes(self, cycle: RequestResponseCycle) -> bool:
+        """Take a report whose request has arrived whole; False if ASGI has to answer."""
+        scope = cycle.scope
+        if (
+            self.take is None
+            or cycle.more_body
+            or cycle.waiting_for_100_continue
+            or self.flow.write_paused
+            or scope["path"] != REPORTS_PATH
+            or scope["method"] != "POST"
+        ):
+            return False
+        try:
+            self.take(scope, bytes(cycle.body), partial(self._answer, cycle))
+        except Refusal as refusal:
+            self._answer_refusal(cycle, refusal)
+        except Exception as error:
+            log.failure("request-failed", error)
+            self._answer_refusal(cycle, Refusal("internal-error"))
+        return True
+
+    def _answer(self, cycle: RequestResponseCycle, outcome: str | None) -> None:
+        """Answer a report that is on disk, or that could not be stored."""
+        if outcome is not None:
+            self._answer_refusal(cycle, Refusal(outcome))
+        else:
+            fields, added = self.server_state.default_headers, self._added(cycle)
+            self._write(cycle, self.stored.text(fields, added, keep_alive=cycle.keep_alive))
+
+    def _answer_refusal(self, cycle: RequestResponseCycle, refusal: Refusal) -> None:
+        self.metrics.refuse(refusal.code)
+        cycle.keep_alive = cycle.keep_alive and not refusal.close
+        refusal.close = not cycle.keep_alive
+        fields = self.server_state.default_headers
+        self._write(cycle, refusal.raw(fields, self._added(cycle)))
+
+    def _added(self, cycle: RequestResponseCycle) -> Headers:
+        """What the browser that sent a report is told in addition."""
+        return [] if self.cors is None else self.cors.answer("POST", cycle.scope["headers"])
+
+    def _write(self, cycle: RequestResponseCycle, answer: bytes) -> None:
+        """Write a whole answer and go on as uvicorn does after one."""
+        if cycle.response_complete or self.transport.is_closing():
+            return
+        cycle.response_started = cycle.response_complete = True
+        self.transport.write(answer)
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
 
     def on_message_begin(self) -> None:
         """Start the time of the headers."""
@@ -146,7 +250,7 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         self.metrics.refuse(code)
         if not self._answer_is_pending():
-            self.transport.write(Refusal(code).raw())
+            self.transport.write(Refusal(code, close=True).raw())
         self.transport.close()
 
     def _answer_is_pending(self) -> bool:
@@ -222,12 +326,20 @@ class GuardedTls(SSLProtocol):
             super().connection_lost(exc)
 
 
-def guarded(server_metrics: Metrics, server_settings: CollectorSettings) -> type[GuardedProtocol]:
-    """The protocol class of one server."""
+def guarded(
+    server_metrics: Metrics,
+    server_settings: CollectorSettings,
+    server_take: Take | None = None,
+    server_cors: Cors | None = None,
+) -> type[GuardedProtocol]:
+    """The protocol class of one server; `server_take` takes reports without ASGI."""
 
     class Guarded(GuardedProtocol):
         metrics = server_metrics
         settings = server_settings
+        stored = StoredAnswer()
+        take = None if server_take is None else staticmethod(server_take)
+        cors = server_cors
         neighbours: ClassVar[Counter[bytes]] = Counter()
 
     return Guarded

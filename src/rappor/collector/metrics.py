@@ -84,7 +84,7 @@ class Metrics:
         healthy: bool,
         queue_batches: int,
         queue_bytes: int,
-        data: Path,
+        data: Path | None,
         collections: Mapping[str, int] | None = None,
     ) -> bytes:
         """The counters and the present state, in Prometheus' text format.
@@ -122,8 +122,10 @@ class Metrics:
         return generate_latest(self.registry) + generate_latest(present)
 
 
-def _disk(data: Path) -> dict[str, tuple[str, float]]:
+def _disk(data: Path | None) -> dict[str, tuple[str, float]]:
     """Free space and the store's size, if the store is a folder."""
+    if data is None:
+        return {}
     try:
         free = shutil.disk_usage(data).free
         size = sum(file.stat().st_size for file in data.glob("store.sqlite*"))

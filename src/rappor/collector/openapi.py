@@ -13,6 +13,7 @@ import json
 from typing import Any
 
 from rappor._version import __version__
+from rappor.collector.cors import ALLOWED_HEADERS, EXPOSED_HEADERS
 from rappor.collector.refusal import SAFE, Headers
 from rappor.params import MAX_K
 from rappor.wire import (
@@ -37,7 +38,8 @@ _INGEST = (
     "too-many-reports",
     *("unsupported-media-type", "unsupported-encoding", "wrong-params", "wrong-dimensions"),
     *("wrong-period", "period-closed", "rate-limited", "headers-too-large", "internal-error"),
-    *("overloaded", "shutting-down", "store-failed", "store-full", "uri-too-long"),
+    *("overloaded", "shutting-down", "store-failed", "store-full", "store-unavailable"),
+    "uri-too-long",
 )
 _ANYWHERE = (
     *("bad-request", "method-not-allowed", "request-timeout", "uri-too-long"),
@@ -59,7 +61,7 @@ def document() -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": {
-            REPORTS_PATH: {"post": _reports()},
+            REPORTS_PATH: {"post": _reports(), "options": _preflight()},
             "/healthz": {
                 "get": _get(
                     "Can batches be stored?",
@@ -129,6 +131,32 @@ def _reports() -> dict[str, Any]:
         "responses": {
             "204": {"description": "The batch is on disk, now or since an earlier copy of it."},
             **_responses(_INGEST),
+        },
+    }
+
+
+def _preflight() -> dict[str, Any]:
+    fields = {
+        "Access-Control-Allow-Origin": "The origin of the page.",
+        "Access-Control-Allow-Methods": "POST.",
+        "Access-Control-Allow-Headers": f"{ALLOWED_HEADERS}.",
+        "Access-Control-Max-Age": "How many seconds a browser may remember this answer.",
+    }
+    return {
+        "operationId": "askWhetherAPageMaySend",
+        "summary": "A browser's question whether a page may send reports (CORS).",
+        "description": "Only the origins that the operator has listed may, and never with "
+        f"credentials. A page can read {EXPOSED_HEADERS} and the problem in an answer. For every "
+        "other origin, and if none is listed, the answer is 405.",
+        "responses": {
+            "204": {
+                "description": "The page may send reports.",
+                "headers": {
+                    name: {"description": about, "schema": {"type": "string"}}
+                    for name, about in fields.items()
+                },
+            },
+            **_responses(_ANYWHERE),
         },
     }
 
@@ -334,3 +362,7 @@ def _schema(schema: dict[str, Any]) -> str:
 
 def _text(value: object) -> str:
     return html.escape(str(value))
+
+
+if __name__ == "__main__":
+    print(json.dumps(document(), indent=2, ensure_ascii=False))

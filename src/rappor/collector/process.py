@@ -13,7 +13,6 @@ import datetime
 import gc
 import logging
 import math
-import os
 import signal
 import socket
 import threading
@@ -49,13 +48,12 @@ from rappor.collector.settings import (
     CollectorSettings,
 )
 from rappor.collector.writer import Writer
-from rappor.errors import ParamsError, RapporError, StoreBroken, StoreError
+from rappor.errors import ParamsError, RapporError, StoreBroken, StoreError, StoreRefused
 from rappor.host import bound
 from rappor.store import Store, open_store
 
 _TICK_SECONDS = 0.5
 _RETRY_SECONDS = 600.0  # after a reader has kept retention from finishing
-_PROBE = bytes(2**16)
 ACTOR = "collector"
 RETAINED = "retain-as-of"  # an audit entry: retention is about to run as of this day
 
@@ -91,7 +89,7 @@ class Collector(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 self.app,
-                http=guarded(self.metrics, settings),
+                http=guarded(self.metrics, settings, self.app.take, self.app.cors),
                 ws="none",
                 lifespan="off",
                 interface="asgi3",
@@ -222,7 +220,9 @@ class Collector(uvicorn.Server):
                 log.event("clock-leapt", logging.ERROR)
             else:
                 self.writer.ask("retention", self._retain)
-        if self.writer.full and not self._probing:
+        if self.store.retained is not None:  # another collector may have done it
+            self.app.admission.retain(self.store.retained)
+        if (self.writer.full or self.writer.unreachable) and not self._probing:
             self._probing = True
             self.writer.ask("probe", self._probe)
 
@@ -241,9 +241,15 @@ class Collector(uvicorn.Server):
         today, admission = self.app.admission.today(), self.app.admission
         if admission.retained is None or today > admission.retained:
             # First, because deleted tokens cannot be restored.
-            store.audit(ACTOR, RETAINED, today.isoformat())
+            with contextlib.suppress(StoreRefused):
+                store.audit(ACTOR, RETAINED, today.isoformat())
             admission.retain(today)
-        removed = store.retain(today, admission.registry)
+        try:
+            removed = store.retain(today, admission.registry)
+        except StoreRefused:  # with least privilege, an operator runs `rappor retain`
+            self._retry_at = math.inf
+            log.event("retention-not-permitted")
+            return
         if removed.settled:  # else a reader blocks it, and the bytes are still in the log
             self._retry_at = math.inf
         log.event(
@@ -255,21 +261,12 @@ class Collector(uvicorn.Server):
         for collection in expiring(admission.registry, today):
             log.event("expires-soon", logging.WARNING, text=announcement(collection, today))
 
-    def _probe(self, _: Store) -> None:
-        """Check for free space, so that the health check recovers without traffic."""
+    def _probe(self, store: Store) -> None:
+        """Try to write, so that the health check recovers without traffic."""
         self._probing = False
-        file = Path(self.settings.data).expanduser() / ".room"
-        try:
-            with file.open("wb") as handle:
-                handle.write(_PROBE)
-                handle.flush()
-                os.fsync(handle.fileno())
-            self.writer.full = False
-            log.event("disk-has-room")
-        except OSError:
-            return
-        finally:
-            file.unlink(missing_ok=True)
+        with contextlib.suppress(StoreError):
+            store.probe()
+            self.writer.recovered()
 
 
 def _check_in_place(store: Store) -> None:
@@ -283,12 +280,15 @@ def last_retention(store: Store) -> datetime.date | None:
     """The latest day of retention, by the clock of that time; None if there was none."""
     try:
         entries = store.audit_log()
+    except StoreRefused:
+        return store.retained
     except StoreError as error:  # `rappor status` says more; go on collecting
         log.failure("audit-damaged", error)
         return None
     days = [entry.when[:10] for entry in entries if entry.action == "retain"]
     days += [entry.detail for entry in entries if entry.action == RETAINED]
-    return max(map(datetime.date.fromisoformat, days), default=None)
+    known = [*map(datetime.date.fromisoformat, days), *filter(None, [store.retained])]
+    return max(known, default=None)
 
 
 def save_definitions(store: Store, registry: Registry) -> None:
@@ -357,14 +357,17 @@ def run(
     log.set_up(settings.log_level)
     registry = Registry.open(settings.collections)
     warn_of(registry, today())
-    lock = CollectorLock(settings.data)
-    store = opened(settings.data)
+    lock = None
+    if settings.store is None and settings.data is not None:
+        lock = CollectorLock(settings.data)
+    store = opened(settings.store or settings.data or "")
     save_definitions(store, registry)
     collector = Collector(settings, store, registry, today, writer, app)
-    address = bound(settings.host, settings.port)
+    address = bound(settings.host, settings.port, shared=settings.share_port)
     collector.run(sockets=[address])
     if collector.exit_code == 0:
         store.close()
-        lock.close()  # after a failure it is held until the process ends
+        if lock is not None:
+            lock.close()  # after a failure it is held until the process ends
     log.event("stopped", code=collector.exit_code)
     return collector.exit_code

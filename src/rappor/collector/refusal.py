@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from http import HTTPStatus
+
 from rappor.wire import PROBLEM_JSON, PROBLEMS, problem_json
 from rappor.wire.protocol import RETRY_SECONDS
 
@@ -26,8 +29,8 @@ class Refusal(Exception):
         super().__init__(code)
         self.code, self.detail, self.retry_after, self.close = code, detail, retry_after, close
 
-    def answer(self) -> tuple[int, Headers, bytes]:
-        """Status, headers and body."""
+    def answer(self, added: Iterable[tuple[bytes, bytes]] = ()) -> tuple[int, Headers, bytes]:
+        """Status, headers and body; `added` are further header fields."""
         problem = PROBLEMS[self.code]
         body = problem_json(self.code, self.detail)
         headers = [
@@ -40,13 +43,27 @@ class Refusal(Exception):
             headers.append((b"retry-after", b"%d" % seconds))
         if problem.status == 401:
             headers.append((b"www-authenticate", b"Bearer"))
+        headers.extend(added)
         if self.close:
             headers.append((b"connection", b"close"))
         return problem.status, headers, body
 
-    def raw(self) -> bytes:
-        """The whole answer as HTTP/1.1, for a connection without a complete request; it closes."""
-        self.close = True
-        status, headers, body = self.answer()
-        lines = b"".join(b"%s: %s\r\n" % header for header in headers)
-        return b"HTTP/1.1 %d \r\n%s\r\n%s" % (status, lines, body)
+    def raw(
+        self,
+        fields: Iterable[tuple[bytes, bytes]] = (),
+        added: Iterable[tuple[bytes, bytes]] = (),
+    ) -> bytes:
+        """The whole answer as HTTP/1.1; `fields` are those of all answers, `added` of this one."""
+        status, headers, body = self.answer(added)
+        lines = header_lines([*fields, *headers])
+        phrase = HTTPStatus(status).phrase.encode()
+        return b"HTTP/1.1 %d %s\r\n%s\r\n%s" % (status, phrase, lines, body)
+
+
+def header_lines(headers: Headers) -> bytes:
+    r"""Header fields as lines of HTTP/1.1.
+
+    >>> header_lines([(b"date", b"Mon"), (b"allow", b"GET")])
+    b'date: Mon\r\nallow: GET\r\n'
+    """
+    return b"".join(b"%s: %s\r\n" % header for header in headers)

@@ -59,9 +59,7 @@ async def read_body(fields: Fields, receive: Receive) -> bytes:
         raise Disconnected
     body: bytes = message["body"]
     if not message["more_body"]:
-        if len(body) > MAX_BODY:
-            raise Refusal("body-too-large", _LIMIT)
-        return body
+        return sized(body)
     parts, size = [body], len(body)
     while message["more_body"]:
         message = await receive()
@@ -72,6 +70,13 @@ async def read_body(fields: Fields, receive: Receive) -> bytes:
             raise Refusal("body-too-large", _LIMIT, close=True)
         parts.append(message["body"])
     return b"".join(parts)
+
+
+def sized(body: bytes) -> bytes:
+    """A body that has arrived whole, or Refusal if it is too large."""
+    if len(body) > MAX_BODY:
+        raise Refusal("body-too-large", _LIMIT)
+    return body
 
 
 async def _drain(length: int, receive: Receive) -> None:

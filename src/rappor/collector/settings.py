@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rappor import checks
+from rappor.collector.cors import check_origin
 from rappor.errors import ParamsError
 from rappor.wire import MAX_INFLATED
 
@@ -27,7 +28,7 @@ class CollectorSettings:
     """The settings of one collector. ParamsError names a wrong one.
 
     Attributes:
-        data: the data folder, or the URL of a store.
+        data: the data folder; None if the store is a database.
         collections: the folder of collection files.
         host: the address to listen on.
         port: the port; 0 takes a free one, which the log names.
@@ -45,10 +46,13 @@ class CollectorSettings:
         max_connections: the most open connections.
         max_prefix_connections: the most open connections from one address prefix. Does not apply to
             this machine, nor with `forwarded`, when all connections come from the proxy.
+        allow_origins: the web pages that may send reports, by origin (`rappor.collector.cors`).
         log_level: debug, info, warning or error.
+        store: the URL of a database that other collectors may use too; None for the data folder.
+        share_port: whether other collectors of this machine listen on the same port.
     """
 
-    data: str | Path
+    data: str | Path | None
     collections: str | Path
     host: str = "127.0.0.1"
     port: int = 8765
@@ -63,15 +67,22 @@ class CollectorSettings:
     group_batches: int = 1024
     max_connections: int = 1024
     max_prefix_connections: int = 128
+    allow_origins: tuple[str, ...] = ()
     log_level: str = "info"
+    store: str | None = None
+    share_port: bool = False
 
     def __post_init__(self) -> None:
+        if self.data is None and self.store is None:
+            raise ParamsError("data or store must be given")
         checks.whole("port", self.port, 0, 65535)
         checks.whole("queue_batches", self.queue_batches, 1)
         checks.whole("queue_bytes", self.queue_bytes, MAX_INFLATED)
         checks.whole("group_batches", self.group_batches, 1)
         checks.whole("max_connections", self.max_connections, 1)
         checks.whole("max_prefix_connections", self.max_prefix_connections, 1)
+        for origin in self.allow_origins:
+            check_origin(origin)
         if self.rate != 0:
             checks.positive("rate", self.rate)
         if self.keys_optional and self.keys is None:

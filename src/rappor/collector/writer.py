@@ -17,6 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from rappor.collector import log
@@ -25,7 +26,7 @@ from rappor.collector.fold import folds, rows_bytes
 from rappor.collector.metrics import Metrics
 from rappor.collector.refusal import Refusal
 from rappor.collector.settings import MIB, CollectorSettings
-from rappor.errors import StoreBroken, StoreBusy, StoreFull
+from rappor.errors import StoreBroken, StoreBusy, StoreFull, StoreUnavailable
 from rappor.store import Fold, Store
 
 _GROUP_BYTES = 16 * MIB  # of reports in one commit
@@ -52,14 +53,14 @@ class QueuedBatch(NamedTuple):
         size: its number of bytes.
         work: its bytes and those of the rows that are written because of it.
         opens: whether it is the first batch of its group.
-        done: the outcome, for the request that waits for it.
+        done: is called in the event loop with the outcome; a second call must do nothing.
     """
 
     batch: Admitted
     size: int
     work: int
     opens: bool
-    done: asyncio.Future[Outcome]
+    done: Callable[[Outcome], None]
 
 
 class StoreTask(NamedTuple):
@@ -103,7 +104,7 @@ class Writer:
         self._commit_seconds = 0.0  # average time of a recent small commit
         self._byte_seconds = _BYTE_SECONDS  # average time of a byte in recent large commits
         self._crowd = 0  # batches that were waiting or being written at the last commit
-        self.full = self.failed = self.stopping = False
+        self.full = self.failed = self.stopping = self.unreachable = False
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start the thread; outcomes go to `loop`."""
@@ -136,7 +137,8 @@ class Writer:
     @property
     def healthy(self) -> bool:
         """Whether batches can be stored."""
-        return not self.failed and not self.full and self._thread.is_alive()
+        blocked = self.failed or self.full or self.unreachable
+        return not blocked and self._thread.is_alive()
 
     @property
     def alive(self) -> bool:
@@ -145,17 +147,24 @@ class Writer:
 
     def submit(self, batch: Admitted) -> asyncio.Future[Outcome]:
         """Queue a batch, or Refusal. The future is done when the batch is on disk or has failed."""
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self.enqueue(batch, partial(_set_result, future))
+        return future
+
+    def enqueue(self, batch: Admitted, done: Callable[[Outcome], None]) -> None:
+        """Queue a batch, or Refusal. `done` is called when the batch is on disk or has failed."""
         size = len(batch.reports) + len(batch.cohorts)
         if self.failed or self._loop is None:
             raise Refusal("store-failed")
         if self.stopping:
             raise Refusal("shutting-down")
+        if self.unreachable:  # at once, so that no request waits for a database that is down
+            raise Refusal("store-unavailable")
         now = self._clock()
         if self.bytes + size > self._settings.queue_bytes or (
             self._arrivals and self._is_slow(now)
         ):
             raise Refusal("overloaded")
-        done: asyncio.Future[Outcome] = self._loop.create_future()
         self._arrivals.append(now)
         self.bytes += size
         rows = None
@@ -172,7 +181,6 @@ class Writer:
         if len(self._waiting) >= self._wanted:  # a thread that is at work looks for more itself
             self._wanted = _NEVER
             self._loop.call_soon(self._bell.put, None)  # after other requests that arrived together
-        return done
 
     def ask(self, name: str, call: Callable[[Store], None]) -> None:
         """Have the thread do another task with the store, in order."""
@@ -244,6 +252,8 @@ class Writer:
             raise
         except StoreFull:
             self._is_full()
+        except StoreUnavailable:
+            self._is_unreachable()
         except Exception as error:
             log.failure(f"{task.name}-failed", error)
 
@@ -258,6 +268,9 @@ class Writer:
             self._call(self._answer, group, "store-full")
         except StoreBusy:  # trying them one by one would take as long for each
             self._call(self._answer, group, "overloaded")
+        except StoreUnavailable:  # also if the connection was lost during the commit
+            self._is_unreachable()
+            self._call(self._answer, group, "store-unavailable")
         except StoreBroken:
             raise
         except Exception as error:
@@ -278,7 +291,7 @@ class Writer:
         return self._store.add([queued.batch.token for queued in group], fold, self._today())
 
     def _acknowledge(self, group: list[QueuedBatch], new: list[bool], seconds: float) -> None:
-        self.full = False
+        self.full = self.unreachable = False
         self._unsettled = True
         self._crowd = len(group) + len(self._waiting)
         self._learn(sum(queued.work for queued in group), seconds)
@@ -303,6 +316,19 @@ class Writer:
             log.event("disk-full", logging.ERROR)
         self.full = True
 
+    def _is_unreachable(self) -> None:
+        if not self.unreachable:
+            log.event("store-unreachable", logging.ERROR)
+        self.unreachable = True
+
+    def recovered(self) -> None:
+        """The store can be written to again: go on accepting."""
+        if self.full:
+            log.event("disk-has-room")
+        if self.unreachable:
+            log.event("store-reachable")
+        self.full = self.unreachable = False
+
     def _call(self, function: Callable[..., None], *arguments: object) -> None:
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed and nobody waits
@@ -316,8 +342,7 @@ class Writer:
             self.bytes -= queued.size
             self._work -= queued.work
             self._groups -= queued.opens
-            if not queued.done.done():
-                queued.done.set_result(outcome)
+            queued.done(outcome)
 
     def give_up(self, group: list[QueuedBatch]) -> None:
         """Fail all waiting batches and end the process: the thread is dead."""
@@ -327,8 +352,7 @@ class Writer:
         self._arrivals.clear()
         self.bytes = self._work = self._groups = 0
         for queued in left:
-            if not queued.done.done():  # in a group that was tried one by one, some are done
-                queued.done.set_result("store-failed")
+            queued.done("store-failed")  # in a group that was tried one by one, some are done
         self._on_failure()
 
 
@@ -357,6 +381,11 @@ class _Group:
         self.bytes += size
         self.rows += rows
         return rows
+
+
+def _set_result(future: asyncio.Future[Outcome], outcome: Outcome) -> None:
+    if not future.done():
+        future.set_result(outcome)
 
 
 def _token(queued: QueuedBatch) -> bytes:

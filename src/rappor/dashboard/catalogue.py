@@ -3,15 +3,16 @@
 The dashboard reads the store only here, and only released counts: those of periods that still
 accept reports go up in steps (`rappor.store.released`).
 
-The catalogue opens the store for each read and closes it again: an open store would keep a
-restarted collector from checking its log.
+The catalogue opens a store in a file for each read and closes it again: an open store would keep a
+restarted collector from checking its log. The connection to a database stays open.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Set
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,11 +32,11 @@ from rappor.dashboard.snapshot import (
 )
 from rappor.errors import ParamsError, StoreError
 from rappor.store import AuditEntry, CellCache, Store, StoredCounts, open_store
-from rappor.store.open import FILE_NAME
-from rappor.store.released import ReleasedCounts
+from rappor.store.open import FILE_NAME, has_store, open_database, url_of
 
 if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
+    from rappor.store.postgres.store import PostgresStore
 
 _LOG = logging.getLogger("rappor.dashboard")
 
@@ -70,8 +71,9 @@ class Catalogue:
         self.data, self.folder, self.today = data, collections, today
         self._stored, self._last_stored = stored, frozenset[VersionKey]()
         self._file = data / FILE_NAME
+        self._connecting = threading.Lock()
+        self._connected: PostgresStore | None = None
         self._builder, self._seen = SnapshotBuilder(), CellCache()
-        self._released = ReleasedCounts(data)
         self._snapshots = BackgroundCache(self._stamp, self._look)
         self._audit: tuple[Stamp, list[AuditEntry]] | None = None
 
@@ -171,7 +173,7 @@ class Catalogue:
     ) -> list[StoredCounts]:
         asked = set(dimensions)
         with self._opened() as store:
-            cells = self._released.counts(store, self.today(), name, version, periods)
+            cells = store.released.counts(store, self.today(), name, version, periods)
         return [cell for cell in cells if asked <= set(cell.cell.pairs)]
 
     def unreadable(self) -> tuple[UnreadableDefinition, ...]:
@@ -191,12 +193,13 @@ class Catalogue:
     @property
     def has_store(self) -> bool:
         """Whether the data folder has a store."""
-        return self._file.is_file()
+        return has_store(self.data)
 
     @property
     def stamp(self) -> Stamp:
-        """The stamp of the store's files; it differs after every change."""
-        return store_stamp(self._file)
+        """The stamp of the store; it differs after every change."""
+        database = self._database()
+        return store_stamp(self._file) if database is None else (database.stamp(),)
 
     # Reading the store.
 
@@ -220,7 +223,7 @@ class Catalogue:
             with self._opened() as store:
                 definitions = store.definitions()
                 live = store.cells(self._seen)
-                cells = self._released.cells(store, live, self.today())
+                cells = store.released.cells(store, live, self.today())
         except OSError as error:
             raise StoreError(f"{self.data}: cannot be read ({error.strerror})") from error
         self._tell({cell.cell[:2] for cell in live})
@@ -234,8 +237,28 @@ class Catalogue:
             except StoreError as error:  # no room on the disk: the next change tries again
                 _LOG.warning("results of deleted versions could not be deleted: %s", error)
 
-    def _opened(self) -> closing[Store]:
+    def store_bytes(self) -> int:
+        """The space that the store takes."""
+        if not self.has_store:
+            return 0
+        with self._opened() as store:
+            return store.size().used
+
+    def _opened(self) -> AbstractContextManager[Store]:
+        database = self._database()
+        if database is not None:
+            return nullcontext(database)
         return closing(open_store(self.data, read_only=True))
+
+    def _database(self) -> PostgresStore | None:
+        """The store if it is a database: its connection stays open. None if it is a file."""
+        url = url_of(self.data)
+        if url is None:
+            return None
+        with self._connecting:
+            if self._connected is None:
+                self._connected = open_database(url, read_only=True)
+            return self._connected
 
     def _stamp(self) -> Stamp:
         day = (

@@ -20,7 +20,8 @@ from rappor.collection import Collection
 from rappor.dashboard.auth.roles import Role, Visitor
 from rappor.dashboard.context import Context
 from rappor.dashboard.jobs.queue import CANCELLED, DONE, FAILED, Job
-from rappor.dashboard.page_query import PageQuery, list_size
+from rappor.dashboard.page_query import PageQuery
+from rappor.dashboard.query_reading import list_size
 from rappor.dashboard.state.saved import SavedResult
 from rappor.planning.reach import ReportReach, reach_of, values_tested
 
@@ -136,10 +137,10 @@ def page_state(
         return replace(state, status=PageStatus.NO_LIST)
     if work.sample is not None:
         candidates = candidates_of(context, query, work.collection)
-        state = replace(
-            state, reach=reach_of(work.collection, *work.sample, candidates, query.alpha)
-        )
-        if state.reach is not None and state.reach.too_few and not query.anyway:
+        reach = reach_of(work.collection, *work.sample, candidates, query.alpha)
+        state = replace(state, reach=reach)
+        too_few = reach.too_few_for_a_part if query.dimensions else reach.too_few
+        if too_few and not query.anyway:
             return replace(state, status=PageStatus.TOO_FEW)
     return _state_of_job(context, work, visitor, state, start)
 

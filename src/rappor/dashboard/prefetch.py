@@ -1,8 +1,8 @@
 """Prefetch: decode the newest period of each active collection before a visitor opens its page.
 
 The prefetcher waits until no report arrived for a moment, starts one decode at a time, only while
-no other job runs, and gives way to every job that a visitor starts. It decodes a period once;
-pages say how old a result is.
+no other job runs, and gives way to every job that a visitor starts. It decodes a period again when
+more reports came and none for a while, so that it computes for a small part of the time only.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from rappor.dashboard.auth.roles import Visitor
 from rappor.dashboard.context import Context
 from rappor.dashboard.jobs.queue import Job
-from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.page_state import PageStatus, begin, page_state
+from rappor.dashboard.query_reading import read_query
 from rappor.dashboard.results.page_context import decode_work
 from rappor.dashboard.snapshot import Entry, Standing
 from rappor.errors import RapporError
@@ -25,6 +25,8 @@ ACTOR = "dashboard"
 SWITCH = "RAPPOR_DECODE_AHEAD"  # in the environment; "off" turns prefetching off
 TICK_SECONDS = 2.0
 _WAIT_SECONDS = 0.5
+REST_SECONDS = 6.0  # without a report, after which a period is decoded again
+REST_PER_SECOND = 4.0  # seconds of rest for each second that the last decode took
 PATIENCE = 30  # looks after which a period is decoded even if reports still arrive
 _LOG = logging.getLogger("rappor.dashboard.prefetch")
 _NOBODY = Visitor()
@@ -44,12 +46,21 @@ class _Held:
         reports: their number at the last look.
         looks: their number since the period was first seen, or last tried.
         tried: the number of reports when it was last tried.
+        rested: looks since the last report.
+        seconds: how long its last decode took.
     """
 
     of: tuple[int, str]
     reports: int = -1
     looks: int = 0
     tried: int = -1
+    rested: int = 0
+    seconds: float = 0.0
+
+    @property
+    def is_rested(self) -> bool:
+        """Whether no report came for so long that another decode is worth its time."""
+        return self.rested * TICK_SECONDS >= max(REST_SECONDS, REST_PER_SECOND * self.seconds)
 
 
 class Prefetcher:
@@ -59,6 +70,7 @@ class Prefetcher:
         """Take the context; decode nothing before `start`."""
         self._desk = context
         self._held: dict[str, _Held] = {}
+        self._has_worker = False  # the first job takes the seconds that a process needs to start
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -88,19 +100,21 @@ class Prefetcher:
     def begin(self, name: str) -> Job | None:
         """Start the decode that the collection's page shows first.
 
-        Returns None if it is decoded, was tried, cannot be decoded, or if another job runs.
+        Returns None if it is decoded, was tried, cannot be decoded, if another job runs, or if
+        reports may still arrive for a period that was decoded before.
         """
         context = self._desk
         if any(not job.over for job in context.jobs.all()):
             return None
+        query = read_query({}, context.catalogue, context.state, name)
+        work = decode_work(context, query)
+        status = page_state(context, work, query, _NOBODY, start=False).status
         held = self._held.get(name)
+        if status is PageStatus.STALE and (held is None or not held.is_rested):
+            return None
         if held is not None:
             held.tried, held.looks = held.reports, 0
-        query = PageQuery.of({}, context.catalogue, context.state, name)
-        work = decode_work(context, query)
-        if page_state(context, work, query, _NOBODY, start=False).status != (
-            PageStatus.NO_PERMISSION
-        ):
+        if status not in (PageStatus.NO_PERMISSION, PageStatus.STALE):
             return None
         return begin(context, work, ACTOR, unasked=True)
 
@@ -111,6 +125,7 @@ class Prefetcher:
             held = self._held[entry.name] = _Held(of)
         at_rest, held.reports = held.reports == newest.reports, newest.reports
         held.looks += 1
+        held.rested = held.rested + 1 if at_rest else 0
         return held.tried != newest.reports and (at_rest or held.looks > PATIENCE)
 
     def _run(self) -> None:
@@ -120,6 +135,9 @@ class Prefetcher:
                     job = self.begin(name)
                     while job is not None and not job.over and not self._stop.is_set():
                         job = self._desk.jobs.wait(job.id, _WAIT_SECONDS)
+                    if job is not None and self._has_worker:
+                        self._held[name].seconds = job.seconds
+                    self._has_worker = self._has_worker or job is not None
             except RapporError as error:  # the page says it too
                 _LOG.warning("prefetch failed: %s", error)
             except Exception:

@@ -19,6 +19,7 @@ from rappor.charts.numbers import (
     DASH,
     show_count,
     show_epsilon,
+    show_epsilon_sum,
     show_finding,
     show_p,
     show_percent,
@@ -56,6 +57,7 @@ def environment() -> jinja2.Environment:
     )
     made.filters |= {
         "epsilon": show_epsilon,
+        "epsilon_sum": show_epsilon_sum,
         "percent": show_percent,
         "pvalue": show_p,
         "whole": lambda number: f"{number:,}",

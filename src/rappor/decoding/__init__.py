@@ -6,37 +6,45 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rappor.decoding.association import Association as Association
     from rappor.decoding.candidates import Candidates as Candidates
     from rappor.decoding.categories import decode_basic as decode_basic
-    from rappor.decoding.compare import Compared as Compared
     from rappor.decoding.decode import decode as decode
     from rappor.decoding.design import Design as Design
     from rappor.decoding.design import build_design as build_design
     from rappor.decoding.diagnosis import Diagnosis as Diagnosis
     from rappor.decoding.diagnosis import diagnose as diagnose
+    from rappor.decoding.differences import Compared as Compared
     from rappor.decoding.histogram import Histogram as Histogram
     from rappor.decoding.mapfile import read_map as read_map
     from rappor.decoding.options import Correction as Correction
     from rappor.decoding.options import Method as Method
     from rappor.decoding.ordinal import decode_ordinal as decode_ordinal
+    from rappor.decoding.own_decoder import Decoder as Decoder
+    from rappor.decoding.own_decoder import DecodeTask as DecodeTask
+    from rappor.decoding.own_decoder import Estimate as Estimate
     from rappor.decoding.quality import Check as Check
     from rappor.decoding.result import Decoded as Decoded
     from rappor.decoding.result import Row as Row
     from rappor.decoding.smoothing import project_simplex as project_simplex
     from rappor.decoding.smoothing import smooth as smooth
-    from rappor.decoding.strings import Decoder as Decoder
+    from rappor.decoding.strings import Finder as Finder
 
 # name -> the module that defines it; loaded when asked for, because `options` needs no numpy. A
 # module and a name in it must differ: `compare` is at `rappor.compare`.
 _HOMES = {
+    "Association": "association",
     "Candidates": "candidates",
     "Check": "quality",
-    "Compared": "compare",
+    "Compared": "differences",
     "Correction": "options",
     "Decoded": "result",
-    "Decoder": "strings",
+    "DecodeTask": "own_decoder",
+    "Decoder": "own_decoder",
     "Design": "design",
     "Diagnosis": "diagnosis",
+    "Estimate": "own_decoder",
+    "Finder": "strings",
     "Histogram": "histogram",
     "Method": "options",
     "Row": "result",

@@ -46,7 +46,7 @@ def decoded(data: bytes, path: str | PathLike[str]) -> str:
         data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-    raise DecodeError(f"{path}, line {line}: not UTF-8 text")
+    raise DecodeError(f"{path}, line {line}: not UTF-8 text; save the file as UTF-8")
 
 
 def from_lines(text: str) -> _Found:
@@ -86,7 +86,7 @@ def from_csv(text: str, path: str | PathLike[str]) -> _Found:
         elif row:
             raise DecodeError(
                 f"{path}, line {line}: {plural(len(row), 'column', 'columns')}, but candidates are "
-                f"in column {column + 1}"
+                f"in column {column + 1}: check the line"
             )
         skipped += 1
     return strings, _skipped(skipped, "blank line", "blank lines")
@@ -101,7 +101,9 @@ def csv_rows(text: str, path: str | PathLike[str]) -> Iterator[tuple[int, list[s
             yield line, row
             line = reader.line_num + 1
     except csv.Error as error:
-        raise DecodeError(f"{path}, line {line}: not CSV: {error}") from None
+        raise DecodeError(
+            f"{path}, line {line}: not CSV: {error}; check that it is the right file"
+        ) from None
 
 
 def _chain(
@@ -153,7 +155,9 @@ def from_parquet(handle: BinaryIO, path: str | PathLike[str]) -> _Found:
         try:
             text = (cell or b"").decode()
         except UnicodeDecodeError:
-            raise DecodeError(f"{path}, row {row}: not UTF-8 text") from None
+            raise DecodeError(
+                f"{path}, row {row}: not UTF-8 text; save the file as UTF-8"
+            ) from None
         if text and not text.isspace():
             strings.append(text)
     return strings, _skipped(len(cells) - len(strings), "empty row", "empty rows")

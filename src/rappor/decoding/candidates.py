@@ -77,12 +77,14 @@ def collected(texts: Sequence[str], notes: Sequence[str] = ()) -> Candidates:
     # Sorting by code points is sorting by UTF-8 bytes: UTF-8 was made that way.
     strings = sorted(set(texts))
     if not strings:
-        raise DecodeError("no candidates")
+        raise DecodeError("no candidates: give at least one string to look for")
     for text in strings:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise DecodeError(f"a candidate is half a surrogate pair: {show(text)}") from None
+            raise DecodeError(
+                f"a candidate is half a surrogate pair, {show(text)}: leave it out"
+            ) from None
     merged = len(texts) - len(strings)
     repeated = _repeated(texts) if merged else ()
     all_notes = list(notes)
@@ -122,7 +124,9 @@ def _text(number: int, given: object) -> str:
         try:
             return bytes(given).decode()
         except UnicodeDecodeError:
-            raise DecodeError(f"candidate {number} is not UTF-8 text") from None
+            raise DecodeError(
+                f"candidate {number} is not UTF-8 text; give it as UTF-8, or leave it out"
+            ) from None
     raise DecodeError(f"candidate {number} must be str or bytes, got {type(given).__name__}")
 
 

@@ -16,7 +16,7 @@ from rappor.checks import between_0_and_1
 from rappor.decoding.bit_law import BitLaw
 from rappor.decoding.closed_form import Bits, Overlap, as_groups, estimate_bits
 from rappor.decoding.forgery import forgery_of
-from rappor.decoding.intervals import TAIL, above_undetected, reach_of
+from rappor.decoding.intervals import TAIL, above_undetected, margins
 from rappor.decoding.options import Correction
 from rappor.decoding.quality import Check, check_result
 from rappor.decoding.repeats import total_repeats
@@ -135,16 +135,16 @@ def make_rows(
     at_end = np.isneginf(z)  # as few ones as there can be
     certain = np.isinf(z)  # no noise: absent values cannot show
     z[certain] = 0.0
-    reach = reach_of(z, detected & ~certain, critical)
-    up = np.where(at_end, above_undetected(_seen_or_less(law, share)), reach.high)
+    margin = margins(z, detected & ~certain, critical)
+    up = np.where(at_end, above_undetected(_seen_or_less(law, share)), margin.high)
     # Near all reports the lower limit is what the upper limit of the others leaves.
     others = law.mirrored.deviate(1 - share, np.zeros_like(share))
     others = np.where(np.isneginf(others), _seen_or_less(law.mirrored, 1 - share), others)
-    down = np.maximum(reach.low, above_undetected(others))
+    down = np.maximum(margin.low, above_undetected(others))
     low = np.where(detected, n * law.lower(share, down), 0.0)
     high = n * law.upper(share, up)
     raw = n * share
-    moved = np.where(detected & ~certain, raw - (z - reach.estimate) * error, raw)
+    moved = np.where(detected & ~certain, raw - (z - margin.estimate) * error, raw)
     # So far outside that the search for a limit ends at the edge: the tail is exponential there.
     outside = np.abs(raw - np.clip(raw, 0.0, n)) / np.maximum(error, 1e-300)
     width = np.minimum(-math.log(TAIL) * error / np.maximum(outside, 1.0), n)
@@ -258,10 +258,12 @@ def as_decoded(
 def _labels(kind: str, k: int, labels: Sequence[str] | None) -> list[str]:
     if kind == "boolean":
         if k != 1:
-            raise DecodeError(f"kind 'boolean' has one bit, got counts with k = {k}")
+            raise DecodeError(
+                f"kind 'boolean' has one bit, got counts with k = {k}: give the kind that they have"
+            )
         names = ["true", "false"] if labels is None else list(labels)
         if len(names) != 2:
-            raise DecodeError(f"a boolean has the two labels true and false, got {len(names)}")
+            raise DecodeError(f"a boolean needs the two labels true and false, got {len(names)}")
     elif labels is None:
         if kind == "category":
             raise DecodeError(
@@ -271,7 +273,10 @@ def _labels(kind: str, k: int, labels: Sequence[str] | None) -> list[str]:
     else:
         names = list(labels)
     if len(names) > (2 if kind == "boolean" else k):
-        raise DecodeError(f"{len(names)} labels do not fit the k = {k} bits of these counts")
+        raise DecodeError(
+            f"{len(names)} labels do not fit the k = {k} bits of these counts: give one for each, "
+            "in order"
+        )
     try:
         return list(category_index(names))
     except ParamsError as error:

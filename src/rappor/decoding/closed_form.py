@@ -74,7 +74,7 @@ def as_groups(counts: Counts | Sequence[Counts], kinds: Sequence[str]) -> list[C
         raise DecodeError("counts must be rappor.Counts, or a list of them with at least one")
     first = groups[0]
     if first.kind not in kinds:
-        raise DecodeError(f"this decodes kind {' or '.join(kinds)}, got kind {first.kind!r}")
+        raise DecodeError(f"the kind must be {' or '.join(kinds)}, got kind {first.kind!r}")
     for group in groups[1:]:
         if (group.kind, group.params.k) != (first.kind, first.params.k):
             raise DecodeError(
@@ -290,7 +290,7 @@ def combine(shares: ArrayLike, covariance: ArrayLike, weights: ArrayLike | None 
     c = np.asarray(covariance, dtype=np.float64)
     groups = x.shape[-1] if x.ndim else 0
     if not groups or c.shape[-2:] != (groups, groups):
-        raise DecodeError(f"shares {x.shape} and covariance {c.shape} do not fit each other")
+        raise DecodeError(f"shares {x.shape} and covariance {c.shape} must fit each other")
     c = np.broadcast_to(c, (*x.shape[:-1], groups, groups))
     w = best_weights(c) if weights is None else np.asarray(weights, dtype=np.float64)
     w = np.broadcast_to(w, x.shape)

@@ -14,9 +14,10 @@ from rappor.decoding.closed_form import Overlap
 from rappor.decoding.design import Design, build_design
 from rappor.decoding.mapfile import read_map
 from rappor.decoding.options import Correction, Method
+from rappor.decoding.own_decoder import Decoder, check_decoder
 from rappor.decoding.result import Decoded
 from rappor.decoding.significance import check_correction
-from rappor.decoding.strings import DECODERS, Decoder, decode_strings
+from rappor.decoding.strings import FINDERS, Finder, decode_strings
 from rappor.errors import DecodeError
 from rappor.mechanism.predicates import Ranges
 
@@ -31,7 +32,8 @@ def decode(
     dialect: str | None = None,
     correction: Correction = "fdr",
     alpha: float = 0.05,
-    method: Method | Decoder = "auto",
+    method: Method | Finder = "auto",
+    decoder: Decoder | None = None,
     overlap: Overlap = "bound",
     null_reports: bool = False,
     progress: Progress | None = None,
@@ -47,7 +49,10 @@ def decode(
         correction: "fdr", "bh", "holm", "bonferroni" or "none"; see `options.CORRECTIONS`.
         alpha: the error rate that the correction keeps.
         method: "auto", "lasso" for the paper's procedure, or an object with the methods of
-            `rappor.decoding.Decoder`. For strings only.
+            `rappor.decoding.Finder`. For strings only.
+        decoder: a decoder of your own, an object with a name and the method `decode` of
+            `rappor.decoding.Decoder`. Its estimates, intervals and p-values are checked for their
+            form only; p-values are corrected as usual. For strings only; see docs/decoder.md.
         overlap: for several Counts of one client population, how many clients reported in two of
             them: "bound" for the most there can be, None for none, or a symmetric table of report
             pairs. Strings need none: their residuals show it.
@@ -66,8 +71,11 @@ def decode(
         raise DecodeError(f"counts must be Counts, or a list of them; got {show(counts)}")
     check_correction(correction)
     between_0_and_1("alpha", alpha)
-    decoder = _decoder(method)
+    finder = _finder(method)
     kind = parts[0].kind
+    if decoder is not None:
+        check_decoder(decoder)
+        _check_alone(kind, method)
     if kind == "ordinal":
         from rappor.decoding.ordinal import decode_ordinal
 
@@ -94,26 +102,50 @@ def decode(
             null_reports=null_reports,
         )
     design, notes = _design(parts[0], candidates, dialect)
+    if decoder is not None:
+        from rappor.decoding.own_table import decode_with
+
+        return decode_with(
+            decoder,
+            parts,
+            design,
+            correction=correction,
+            alpha=alpha,
+            notes=notes,
+            null_reports=null_reports,
+        )
     return decode_strings(
         parts,
         design,
         correction=correction,
         alpha=alpha,
-        decoder=decoder,
+        finder=finder,
         notes=notes,
         null_reports=null_reports,
         progress=progress,
     )
 
 
-def _decoder(method: object) -> Decoder:
-    if isinstance(method, str) and method in DECODERS:
-        return DECODERS[method]
+def _finder(method: object) -> Finder:
+    if isinstance(method, str) and method in FINDERS:
+        return FINDERS[method]
     if not isinstance(method, str) and callable(getattr(method, "find", None)):
-        return cast(Decoder, method)
+        return cast(Finder, method)
+    hint = "; a Decoder goes into decoder=" if callable(getattr(method, "decode", None)) else ""
     raise DecodeError(
-        f"method must be one of {', '.join(DECODERS)}, or a Decoder; got {show(method)}"
+        f"method must be one of {', '.join(FINDERS)}, or a Finder; got {show(method)}{hint}"
     )
+
+
+def _check_alone(kind: str, method: object) -> None:
+    """DecodeError if a decoder of one's own has nothing to do, or comes with a method."""
+    if kind != "string":
+        raise DecodeError(
+            f"a decoder of your own is for strings; counts of kind {kind} have a closed form: "
+            "leave decoder out"
+        )
+    if method != "auto":
+        raise DecodeError("decoder and method exclude each other: leave one of them out")
 
 
 def _design(
@@ -128,10 +160,15 @@ def _design(
         for name in ("k", "h", "m"):
             mine, theirs = getattr(params, name), getattr(candidates.params, name)
             if mine != theirs:
-                raise DecodeError(f"the candidates' map has {name} = {theirs}, counts have {mine}")
+                raise DecodeError(
+                    f"the candidates' map has {name} = {theirs}, counts have {mine}: make the map "
+                    "with the params of the counts"
+                )
         return candidates, candidates.strings.notes
     if isinstance(candidates, Ranges):
-        raise DecodeError("ranges are for kind ordinal; strings are decoded against candidates")
+        raise DecodeError(
+            "ranges are for kind ordinal; give the candidates that strings are decoded against"
+        )
     if isinstance(candidates, (str, PathLike)):
         if _is_map(candidates):
             design = read_map(candidates, params)

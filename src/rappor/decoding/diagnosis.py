@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import chdtrc, ndtri
 
 from rappor.decoding.closed_form import Bits
+from rappor.decoding.own_decoder import OwnDetail
 from rappor.decoding.search import Detail
 from rappor.typing import FloatArray, IntArray
 
@@ -162,7 +163,7 @@ def diagnose(decoded: Decoded) -> Diagnosis:
         effects=_effects(decoded, detail) if detail else (),
         balance=balance_of(decoded),
         missing=missing_strings(decoded, detail) if detail else None,
-        detectable=reach_of(decoded),
+        detectable=detectable_shares(decoded),
         reports=decoded.reports,
         reports_for_one_percent=reports_for(0.01, decoded),
     )
@@ -173,13 +174,15 @@ def string_detail(decoded: Decoded) -> Detail | None:
     return decoded.detail if isinstance(decoded.detail, Detail) else None
 
 
-def reach_of(decoded: Decoded) -> tuple[Reach, ...]:
+def detectable_shares(decoded: Decoded) -> tuple[Reach, ...]:
     """The share detected with each power: threshold + Φ⁻¹(power) standard errors.
 
     The standard error is that of a candidate that is not fitted.
     """
     if isinstance(decoded.detail, Detail):
         error = math.sqrt(decoded.detail.fit.scale / decoded.detail.scores.typical)
+    elif isinstance(decoded.detail, OwnDetail):
+        error = decoded.detail.typical_error
     elif isinstance(decoded.detail, Bits) and decoded.reports:
         error = math.sqrt(float(decoded.detail.if_none.max(initial=0.0))) / decoded.reports
     else:
@@ -195,7 +198,7 @@ def reports_for(share: float, decoded: Decoded) -> float:
     the smallest detectable share falls with the root of the number of reports. The threshold is
     that of this table, its correction and the number of strings detected included.
     """
-    smallest = reach_of(decoded)[0].share
+    smallest = detectable_shares(decoded)[0].share
     return decoded.reports * (smallest / share) ** 2 if decoded.reports else math.inf
 
 
@@ -203,7 +206,7 @@ def balance_of(decoded: Decoded) -> Balance | None:
     """Cohort sizes and whether they are equal; None if the result does not know them."""
     if isinstance(decoded.detail, Detail):
         totals: ArrayLike | None = decoded.detail.search.seen.totals
-    elif isinstance(decoded.detail, Bits):
+    elif isinstance(decoded.detail, (Bits, OwnDetail)):
         totals = decoded.detail.totals
     else:
         totals = np.full(decoded.cohorts, decoded.reports) if not decoded.reports else None

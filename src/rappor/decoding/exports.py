@@ -19,7 +19,7 @@ from rappor.decoding.result import Decoded
 from rappor.errors import DecodeError
 
 if TYPE_CHECKING:
-    from rappor.decoding.compare import Compared
+    from rappor.decoding.differences import Compared
     from rappor.decoding.histogram import Histogram
     from rappor.decoding.smoothing import Shape
 
@@ -175,6 +175,9 @@ def write_parquet(table: dict[str, list[Any]], path: str | PathLike[str] | Binar
 
     types = {
         "string": pa.string(),
+        "first": pa.string(),
+        "second": pa.string(),
+        "associated": pa.bool_(),
         TRUTH: pa.int64(),
         "detected": pa.bool_(),
         "different": pa.bool_(),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rappor.charts.numbers import show_finding, show_p, show_percent, show_share
 from rappor.decoding.options import CORRECTIONS, Correction
 from rappor.decoding.result import Mass, Row, Rows
-from rappor.errors import RapporError
+from rappor.errors import RapporError, tested_releases
 
 _MAX_ROWS = 50
 
@@ -97,8 +97,7 @@ def _package(name: str, method: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise MissingPackageError(
-            f"{method}() needs {name}: pip install {name}; in a clone of rappor, pip install "
-            "--require-hashes -r constraints.txt installs the release that is tested",
+            f"{method}() needs {name}: pip install {name}; {tested_releases('constraints.txt')}",
             name=name,
         ) from None
 

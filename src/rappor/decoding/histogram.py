@@ -21,7 +21,7 @@ from rappor.errors import DecodeError
 from rappor.typing import FloatArray
 
 
-class Estimate(NamedTuple):
+class SummaryEstimate(NamedTuple):
     """A number with its standard error and 95 % interval.
 
     `value` is nan where nothing but an upper limit is known; `low_95` is 0 then.
@@ -60,7 +60,7 @@ class Quantile(NamedTuple):
     high_95: float | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Histogram:
     """Decoded counts of kind ordinal.
 
@@ -85,6 +85,15 @@ class Histogram:
     edges: FloatArray | None = field(repr=False)
     values: FloatArray | None = field(repr=False)
     discrete: bool
+
+    def __repr__(self) -> str:
+        return f"<Histogram {repr(self.decoded).removeprefix('<Decoded ')}"
+
+    def __str__(self) -> str:
+        """The table of the ranges, then mean and quantiles, as `rappor decode` prints them."""
+        from rappor.decoding.result_table import histogram_text
+
+        return histogram_text(self)
 
     @property
     def rows(self) -> Rows:
@@ -184,7 +193,7 @@ class Histogram:
             *self._numbers(middle, first, final, min(max(float(within), 0.0), 1.0)),
         )
 
-    def mean(self, values: Sequence[float] | None = None) -> Estimate:
+    def mean(self, values: Sequence[float] | None = None) -> SummaryEstimate:
         """Σ x_i share_i with its interval; the estimand is the realised mean of the x_i.
 
         x_i stands for all numbers in range i: its midpoint, or the given value. An open range has
@@ -199,9 +208,9 @@ class Histogram:
             min(max(found + side * Z_95 * error, float(x.min())), float(x.max()))
             for side in (0, -1, 1)
         )
-        return Estimate(value, error, low, high)
+        return SummaryEstimate(value, error, low, high)
 
-    def spread(self, values: Sequence[float] | None = None) -> Estimate:
+    def spread(self, values: Sequence[float] | None = None) -> SummaryEstimate:
         """The standard deviation √(Σ (x_i - mean)² share_i).
 
         Its square is estimated, and noise may carry that below 0. So the value is nan, and nothing
@@ -225,8 +234,8 @@ class Histogram:
         found = limits(np.array([square]), np.array([error]), shows, Z_95, largest)
         value, low, high = (math.sqrt(float(column[0])) for column in found)
         if not shows[0]:
-            return Estimate(math.nan, math.nan, 0.0, high)
-        return Estimate(value, error / (2 * value), low, high)
+            return SummaryEstimate(math.nan, math.nan, 0.0, high)
+        return SummaryEstimate(value, error / (2 * value), low, high)
 
     def to_arrow(self, *, detected_only: bool = False) -> Any:
         """The rows as a pyarrow Table."""
@@ -274,10 +283,13 @@ class Histogram:
 
     def _total(self) -> float:
         if not self.reports:
-            raise DecodeError("there are no reports to describe")
+            raise DecodeError("there are no reports to describe: choose counts that have some")
         total = float(self.share.sum())
         if total <= 0:
-            raise DecodeError("the ranges together hold no reports, as far as the noise shows")
+            raise DecodeError(
+                "the ranges together hold no reports, as far as the noise shows; collect more "
+                "reports"
+            )
         return total
 
     def _values(self, given: Sequence[float] | None) -> FloatArray:

@@ -58,10 +58,10 @@ def limits(
     """
     has_noise = std_error > 0
     z = np.divide(raw, std_error, out=np.zeros_like(raw), where=has_noise)
-    reach = reach_of(z, detected, threshold)
-    estimate = np.where(detected, reach.estimate * std_error, np.maximum(raw, 0.0))
-    low = np.where(detected, (z - reach.low) * std_error, 0.0)  # exactly 0 where only presence is
-    high = raw + reach.high * std_error
+    margin = margins(z, detected, threshold)
+    estimate = np.where(detected, margin.estimate * std_error, np.maximum(raw, 0.0))
+    low = np.where(detected, (z - margin.low) * std_error, 0.0)  # exactly 0 where only presence is
+    high = raw + margin.high * std_error
     # Near all reports the lower limit is what the upper limit of the others leaves.
     z_others = np.divide(most - raw, std_error, out=np.full_like(raw, np.inf), where=has_noise)
     near = has_noise & (z_others < _FAR)
@@ -73,7 +73,7 @@ def limits(
     return Limits(np.clip(estimate, low, high), low, high)
 
 
-class Reach(NamedTuple):
+class Margins(NamedTuple):
     """How many standard errors an interval reaches below and above z, and the adjusted z."""
 
     estimate: FloatArray
@@ -81,7 +81,7 @@ class Reach(NamedTuple):
     high: FloatArray
 
 
-def reach_of(z: FloatArray, detected: NDArray[np.bool_], threshold: FloatArray | float) -> Reach:
+def margins(z: FloatArray, detected: NDArray[np.bool_], threshold: FloatArray | float) -> Margins:
     """The intervals of `limits` in standard errors; `low` is meaningful for detected rows only."""
     estimate, low, high = z.copy(), np.full_like(z, Z_95), np.full_like(z, Z_95)
     cut = np.minimum(threshold, z)  # a test that is not z itself may pass what lies below
@@ -92,7 +92,7 @@ def reach_of(z: FloatArray, detected: NDArray[np.bool_], threshold: FloatArray |
         low[chosen] = here - selected_lower(here, above)
         high[chosen] = selected_upper(here, above) - here
     high[~detected] = above_undetected(z[~detected])
-    return Reach(estimate, low, high)
+    return Margins(estimate, low, high)
 
 
 def above_undetected(z: FloatArray) -> FloatArray:

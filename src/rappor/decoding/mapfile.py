@@ -83,7 +83,7 @@ def read_map(path: str | PathLike[str], params: Params) -> Design:
         if earlier != number and not _same_bits(placed[:, [earlier, number]], params):
             raise DecodeError(
                 f"{path}, line {lines[number]}: {show(text)} has other bits here than on line "
-                f"{lines[earlier]}"
+                f"{lines[earlier]}: keep one of the two"
             )
     order = [first[text] for text in candidates.strings]
     return design_of(candidates, np.ascontiguousarray(placed[:, order]), params, None)

@@ -10,6 +10,8 @@ from typing import Literal, NamedTuple, TypeAlias
 # Raised when the decoder's numbers change: results that were saved with another are made again.
 DECODER_VERSION = 3
 
+USEFUL = 0.05  # reports that cannot show strings of this share are too few
+
 Correction: TypeAlias = Literal["fdr", "bh", "holm", "bonferroni", "none"]
 Method: TypeAlias = Literal["auto", "lasso"]
 

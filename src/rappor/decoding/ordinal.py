@@ -13,7 +13,7 @@ from rappor.aggregate.counts import Counts
 from rappor.checks import between_0_and_1, is_real, show
 from rappor.decoding.categories import as_decoded, make_rows
 from rappor.decoding.closed_form import Overlap, as_groups, estimate_bits
-from rappor.decoding.histogram import Estimate, Histogram, Quantile, Share, range_values
+from rappor.decoding.histogram import Histogram, Quantile, Share, SummaryEstimate, range_values
 from rappor.decoding.options import Correction
 from rappor.decoding.quality import Check, check_sum
 from rappor.decoding.result import mass
@@ -21,7 +21,7 @@ from rappor.errors import DecodeError, ParamsError
 from rappor.mechanism.predicates import Ranges, category_index
 from rappor.typing import FloatArray
 
-__all__ = ["Estimate", "Histogram", "Quantile", "Share", "decode_ordinal"]
+__all__ = ["Histogram", "Quantile", "Share", "SummaryEstimate", "decode_ordinal"]
 
 
 def decode_ordinal(
@@ -122,7 +122,10 @@ def _axis(
     else:
         raise DecodeError(f"ranges must be Ranges or a list, got {show(ranges)}")
     if len(axis.labels) > k:
-        raise DecodeError(f"{len(axis.labels)} ranges do not fit the k = {k} bits of these counts")
+        raise DecodeError(
+            f"{len(axis.labels)} ranges do not fit the k = {k} bits of these counts: give one for "
+            "each, lowest first"
+        )
     if len(axis.labels) < min(2, k):
         raise DecodeError("an ordinal has at least two ranges; give them all, lowest first")
     if values is None:

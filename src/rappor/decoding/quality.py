@@ -22,13 +22,14 @@ from rappor.decoding.diagnosis import (
     MAX_LISTED,
     alien_cohorts,
     balance_p_value,
+    detectable_shares,
     missing_strings,
     percent,
-    reach_of,
     reports_for,
     rounded,
     upper_deviates,
 )
+from rappor.decoding.options import USEFUL
 from rappor.decoding.search import Detail
 from rappor.mechanism.channel import channel, expected_ones, ones_variance
 
@@ -131,8 +132,10 @@ def _check_reports(decoded: Decoded, parts: Sequence[Counts]) -> Check:
     strings = decoded.kind == "string"
     wanted = _WANTED_STRING if strings else _WANTED_VALUE
     needed = reports_for(wanted, decoded)
-    if needed > decoded.reports or rough:
-        smallest = reach_of(decoded)[0].share
+    smallest = detectable_shares(decoded)[0].share
+    # A table that shows strings is of use without the rare ones: that is no fault to mend.
+    enough = needed <= decoded.reports or (strings and decoded.detected and smallest <= USEFUL)
+    if rough or not enough:
         shown = "no share at all" if smallest > 1 else f"only shares above {percent(smallest)}"
         text = (
             f"Too few reports: a share of {percent(wanted)} needs about {rounded(needed)}; there "
@@ -140,8 +143,10 @@ def _check_reports(decoded: Decoded, parts: Sequence[Counts]) -> Check:
         )
         return Check("reports", False, text)
     noun = "strings" if strings else "values"
-    share = percent(reach_of(decoded)[1].share)
-    return Check("reports", True, f"{decoded.reports:,} reports show 8 in 10 {noun} of {share}.")
+    share = percent(detectable_shares(decoded)[1].share)
+    more = f"; {percent(wanted)} needs about {rounded(needed)}" if needed > decoded.reports else ""
+    text = f"{decoded.reports:,} reports show 8 in 10 {noun} of {share}{more}."
+    return Check("reports", True, text)
 
 
 def _min_noise(part: Counts) -> float:
@@ -300,7 +305,7 @@ def _holds_others(decoded: Decoded, detail: Detail) -> bool:
         return False
     noise = float(fit.variance[np.repeat(seen.live, seen.shares.shape[1])].mean())
     excess = fit.extra - (decoded.design_effect - 1) * noise
-    return excess > seen.expected * reach_of(decoded)[0].share / 2
+    return excess > seen.expected * detectable_shares(decoded)[0].share / 2
 
 
 def _check_cohorts(decoded: Decoded, odd: Sequence[int]) -> Check:

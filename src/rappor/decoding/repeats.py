@@ -126,7 +126,9 @@ def repeats(totals: ArrayLike, reports_per_client: int | Sequence[int] = 1) -> N
     each = [given.item()] * periods if given.ndim == 0 else list(given)
     most = [whole("reports_per_client", number, 1) for number in each]
     if len(most) != periods:
-        raise DecodeError(f"reports_per_client has {len(most)} numbers for {periods} periods")
+        raise DecodeError(
+            f"reports_per_client must have a number for each of {periods} periods, got {len(most)}"
+        )
     pairs = sum((most[t] - 1) * sent[t] for t in range(periods))
     for s in range(periods):
         for t in range(s):

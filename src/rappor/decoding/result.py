@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -243,6 +244,25 @@ class Decoded:
         return tuple(check.text for check in self.checks if not check.ok)
 
     @property
+    def threshold_band(self) -> tuple[float, float]:
+        """Where detected and undetected raw estimates separate, in reports: twice the same number.
+
+        Tests know more than the size of an estimate, so that both may overlap: then from the
+        smallest detected to the largest undetected one. Untestable candidates do not count.
+        """
+        raw, detected = self.rows.raw_estimate, self.rows.detected
+        tested = np.ones(len(raw), bool)
+        if self.untestable:
+            left_out = frozenset(self.untestable)
+            tested = np.array([text not in left_out for text in self.rows.strings])
+        low = float(raw[detected].min(initial=math.inf))
+        high = float(raw[tested & ~detected].max(initial=-math.inf))
+        if low <= high:
+            return low, high
+        between = min(max(self.threshold, high), low)
+        return between, between
+
+    @property
     def forged_to_detect(self) -> float:
         """How many forged reports would make a string detected that nobody holds."""
         return self.threshold / self.forgery.adds
@@ -262,7 +282,10 @@ class Decoded:
         try:
             return self.rows.row(self.rows.strings.index(string))
         except ValueError:
-            raise DecodeError(f"{show(string)} is not among the candidates") from None
+            raise DecodeError(
+                f"{show(string)} is not among the candidates; add it, and decode again: that "
+                "costs no ε"
+            ) from None
 
     def to_arrow(self, detected_only: bool = False) -> Any:
         """The rows as a pyarrow Table."""
@@ -282,13 +305,18 @@ class Decoded:
 
         return frames.to_polars(self.rows, detected_only=detected_only)
 
-    def plot(self) -> Chart:
+    def plot(self, truth: Mapping[str, int] | None = None) -> Chart:
         """Bars with intervals, the detection threshold and the undetected mass; `.save(path)`.
 
         A histogram for kind ordinal.
+
+        Args:
+            truth: of a simulation, the number of reports that hold each string; drawn next to the
+                bars, and left out of a histogram.
         """
-        drawn = charts.results(self) if self.histogram is None else charts.histogram(self.histogram)
-        return Chart(drawn)
+        if self.histogram is not None:
+            return Chart(charts.histogram(self.histogram))
+        return Chart(charts.results(self, truth=truth))
 
     def _repr_html_(self) -> str:
         from rappor.decoding import frames

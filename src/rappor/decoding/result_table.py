@@ -7,25 +7,25 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rappor.charts.numbers import (
     MINUS,
     NO_BREAK,
+    show_comparison,
     show_count,
-    show_difference,
     show_finding,
-    show_percent,
     show_share,
 )
 from rappor.checks import plural
 from rappor.decoding.exports import described, shows_all
-from rappor.decoding.options import CORRECTIONS
+from rappor.decoding.options import CORRECTIONS, METHODS
 from rappor.decoding.quality import too_few_reports
 from rappor.terminal import percent, showable, table
 
 if TYPE_CHECKING:
-    from rappor.decoding.compare import Compared
+    from rappor.decoding.differences import Compared
     from rappor.decoding.histogram import Histogram
     from rappor.decoding.result import Decoded, Row
     from rappor.decoding.smoothing import Shape
@@ -52,6 +52,11 @@ def whole_text(decoded: Decoded) -> str:
     said = (*decoded.notes, *(text for text in decoded.warnings if text != first))
     table_lines = lines(decoded, every=False, others=_PYTHON)
     return _joined(table_lines, summary(decoded), said)
+
+
+def histogram_text(histogram: Histogram) -> str:
+    """The text of a histogram: that of its table, with mean and quantiles."""
+    return whole_text(replace(histogram.decoded, histogram=histogram))
 
 
 def whole_difference_text(compared: Compared) -> str:
@@ -190,16 +195,15 @@ def difference_lines(compared: Compared, *, every: bool, others: str = COMMAND) 
     if not rows:
         return [f"No difference was found among {plural(compared.candidates, *tested)}."]
     shown = rows if every else rows[:MAX_ROWS]
-    fits = max(map(len, compared.names)) <= _HEAD_WIDTH
-    names = compared.names if fits else ("first", "second")
+    names = _what_differs(*compared.names)
+    names = names if max(map(len, names)) <= _HEAD_WIDTH else ("first", "second")
     head = (one, *names, "difference", "95 % interval", "p-value", "p (adjusted)")
     cells: list[tuple[str, ...]] = [(*head, "differs") if whole else head]
     for row in shown:
-        numbers = (
-            show_percent(row.share_one),
-            show_percent(row.share_two),
-            *show_difference(row.difference, row.low_95, row.high_95, row.different),
+        shares = show_comparison(
+            row.share_one, row.share_two, row.low_95, row.high_95, row.different
         )
+        numbers = (shares.one, shares.two, *shares.difference)
         cells.append(
             (
                 visible(row.string),
@@ -214,6 +218,20 @@ def difference_lines(compared: Compared, *, every: bool, others: str = COMMAND) 
         left = len(rows) - len(shown)
         drawn.append(f"… and {left:,} more rows ({others})")
     return drawn
+
+
+def _what_differs(one: str, two: str) -> tuple[str, str]:
+    """The names of both sides without the parts that they share.
+
+    >>> _what_differs("2026-11-18, country NZ", "2026-11-12, country NZ")
+    ('2026-11-18', '2026-11-12')
+    """
+    parts = [name.split(", ") for name in (one, two)]
+    kept = [
+        ", ".join(part for part in mine if part not in other)
+        for mine, other in (parts, parts[::-1])
+    ]
+    return (kept[0], kept[1]) if all(kept) else (one, two)
 
 
 def difference_summary(compared: Compared) -> str:
@@ -285,6 +303,6 @@ def summary(decoded: Decoded) -> str:
         facts.append(f"{_NONE_OF[decoded.kind]} {shown.replace(NO_BREAK, ' ')}")
     if not math.isnan(decoded.chi2_dof):
         path = f", robust path {'used' if decoded.robust else 'not needed'}"
-        path = path if decoded.kind == "string" else ""
+        path = path if decoded.kind == "string" and decoded.method in METHODS else ""
         facts.append(f"χ²/dof {decoded.chi2_dof:.2f}{path}")
     return "; ".join(facts)

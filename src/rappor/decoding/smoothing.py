@@ -61,9 +61,9 @@ def smooth(histogram: Histogram, strength: str | float = "auto") -> Shape:
     """
     share, variance = histogram.share, histogram.variance
     if not histogram.reports:
-        raise DecodeError("there are no reports to smooth")
+        raise DecodeError("there are no reports to smooth: choose counts that have some")
     if len(share) < 3:
-        raise DecodeError(f"smoothing needs at least 3 ranges, got {len(share)}")
+        raise DecodeError(f"smoothing needs at least 3 ranges, got {len(share)}: leave it out")
     if not (variance > 0).all():
         raise DecodeError("smoothing needs a variance above 0 in every range")
     weight = variance.mean() / variance

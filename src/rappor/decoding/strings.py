@@ -34,8 +34,11 @@ from rappor.typing import FloatArray
 _FEW_COHORTS = 1.6
 
 
-class Decoder(Protocol):
+class Finder(Protocol):
     """A way to find the strings that are there; `decode(..., method=...)` takes any.
+
+    What it finds is tested, corrected and given intervals as usual. A `Decoder` does all of that
+    itself.
 
     Attributes:
         name: what `Decoded.method` says.
@@ -61,7 +64,7 @@ class Stepwise:
     name = "auto"
 
     def find(self, search: Search, alpha: float, design_effect: float) -> tuple[Fit, Scores]:
-        """Fit and score; see `Decoder`."""
+        """Fit and score; see `Finder`."""
         fit, scores = search.grow((), alpha, robustly=False)
         if overdispersed(fit.chi2_dof, design_effect, search.seen.rows) and _heavy_tails(fit):
             fit, scores = search.grow(fit.active, alpha, robustly=True, before=scores)
@@ -75,14 +78,14 @@ class Lasso:
     name = "lasso"
 
     def find(self, search: Search, alpha: float, design_effect: float) -> tuple[Fit, Scores]:
-        """Fit and score; see `Decoder`. The penalty is chosen by prediction, not by alpha."""
+        """Fit and score; see `Finder`. The penalty is chosen by prediction, not by alpha."""
         del alpha, design_effect
         from rappor.decoding.lasso import lasso_search
 
         return lasso_search(search)
 
 
-DECODERS: dict[Method, Decoder] = {"auto": Stepwise(), "lasso": Lasso()}
+FINDERS: dict[Method, Finder] = {"auto": Stepwise(), "lasso": Lasso()}
 
 
 def decode_strings(
@@ -91,7 +94,7 @@ def decode_strings(
     *,
     correction: Correction,
     alpha: float,
-    decoder: Decoder,
+    finder: Finder,
     notes: Sequence[str] = (),
     null_reports: bool = False,
     progress: Callable[[str], None] | None = None,
@@ -111,15 +114,15 @@ def decode_strings(
         use_design=points > log(10 * len(design) / alpha),
         progress=progress or (lambda _: None),
     )
-    effect = _design_effect(parts)
+    effect = bound_on_repeats(parts)
     if not reports:
-        return _nothing(parts, design, correction, alpha, decoder, notes)
-    fit, scores = decoder.find(search, alpha, effect)
+        return empty_table(parts, design, correction, alpha, finder.name, notes)
+    fit, scores = finder.find(search, alpha, effect)
     if len(parts) > 1 and fit.active:  # weigh the tables by what each bit was found to hold
         about = (fit.intercept * fit.level + fit.columns @ fit.share).reshape(seen.shares.shape)
         seen = observe(parts, about)
         search = replace(search, seen=seen)
-        fit, scores = decoder.find(search, alpha, effect)
+        fit, scores = finder.find(search, alpha, effect)
     wider = 1 + _FEW_COHORTS / cohorts**3
     fit = replace(fit, scale=fit.scale * wider**2)
     p_value = scores.p_value
@@ -173,7 +176,7 @@ def decode_strings(
         dialect=design.dialect,
         correction=correction,
         alpha=alpha,
-        method=decoder.name,
+        method=finder.name,
         threshold=float(threshold * reports * np.sqrt(fit.scale / scores.typical)),
         forgery=forgery_of(parts),
         notes=tuple(notes),
@@ -195,7 +198,7 @@ def _heavy_tails(fit: Fit) -> bool:
     return kurtosis > max(1.0, 6 * sqrt(24 / int(live.sum())))
 
 
-def _design_effect(parts: Sequence[Counts]) -> float:
+def bound_on_repeats(parts: Sequence[Counts]) -> float:
     """The bound on over-dispersion from clients that report a value several times."""
     repeats = total_repeats(parts)
     return max(
@@ -243,12 +246,12 @@ def _undetected_mass(
     return mass(share * reports, error_of_sum * reports, reports)
 
 
-def _nothing(
+def empty_table(
     parts: Sequence[Counts],
     design: Design,
     correction: Correction,
     alpha: float,
-    decoder: Decoder,
+    method: str,
     notes: Sequence[str],
 ) -> Decoded:
     """The table of no reports: every estimate 0, nothing detected, and a failed check."""
@@ -274,7 +277,7 @@ def _nothing(
         dialect=design.dialect,
         correction=correction,
         alpha=alpha,
-        method=decoder.name,
+        method=method,
         threshold=float("inf"),
         forgery=forgery_of(parts),
         notes=tuple(notes),

@@ -19,7 +19,8 @@ from rappor.demo.definitions import HOMEPAGE, START, THEME
 from rappor.demo.population import HIJACKER, candidates
 from rappor.demo.truth import Truth
 from rappor.simulate.judge import Judgement, judge
-from rappor.workspace import ALL, StoredView, Workspace, decode_view
+from rappor.stored_view import ALL, StoredView, decode_view
+from rappor.workspace import Workspace
 
 
 class EstimateAndTruth(NamedTuple):
@@ -44,6 +45,7 @@ class DemoResults:
 
     Attributes:
         view: the homepage reports that a page shows first.
+        others: the reports of the other collections.
         homepages: their homepages.
         judged: how they compare with the truth.
         rows: every candidate that was detected or held, the largest first.
@@ -59,6 +61,7 @@ class DemoResults:
     """
 
     view: StoredView
+    others: tuple[StoredView, ...]
     homepages: Decoded
     judged: Judgement
     rows: tuple[EstimateAndTruth, ...]
@@ -71,6 +74,12 @@ class DemoResults:
     start_ranges: tuple[EstimateAndTruth, ...]
     too_few_themes: str | None
     too_few_starts: str | None
+
+    @property
+    def reports(self) -> dict[str, int]:
+        """The reports of the first page of each collection that has enough of them."""
+        views = (self.view, *self.others)
+        return {view.collection.name: view.reports for view in views if view.enough}
 
     @property
     def period(self) -> str:
@@ -99,6 +108,7 @@ def decode_and_compare(data: Path, truth: Truth) -> DemoResults:
         raise TypeError("a result of another kind than its collection")
     return DemoResults(
         view=view,
+        others=(theme, start),
         homepages=found,
         judged=judged,
         rows=_rows(found, held, judged),

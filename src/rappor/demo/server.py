@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
@@ -21,7 +22,7 @@ from rappor.demo.folder import DemoFolder
 from rappor.host import LOOPBACK, die_with_parent, free_port
 
 HOST = LOOPBACK
-START_SECONDS, STOP_SECONDS = 60.0, 15.0
+START_SECONDS, STOP_SECONDS, PAGES_SECONDS = 60.0, 15.0, 30.0
 _TICK_SECONDS = 0.05
 
 
@@ -52,16 +53,38 @@ class DemoServer:
                 process_group=0,  # Ctrl-C goes to the demo, which then stops the server
             )
 
-    def login_link(self) -> str:
-        """An address that logs one browser into the dashboard as an analyst, once."""
+    def login_links(self) -> dict[str, str]:
+        """For an analyst and an operator, an address that logs one browser in, once."""
         from rappor.dashboard.auth.roles import Role
         from rappor.dashboard.settings import STATE_FILE, login_link
         from rappor.dashboard.state import DashboardState
 
+        file, links = self._where.data / STATE_FILE, {}
+        with contextlib.closing(DashboardState(file, self._where.collections)) as state:
+            for role in (Role.ANALYST, Role.OPERATOR):
+                secret = state.new_link(f"demo-{role.value}", "rappor demo", role)
+                links[role.value] = login_link(self.dashboard_url, secret)
+        return links
+
+    def wait_for_pages(self, reports: Mapping[str, int]) -> None:
+        """Wait until pages show that many reports of each collection, but not for long.
+
+        The dashboard decodes again when no report came for a moment; a page that is opened before
+        says that it is out of date.
+        """
+        from rappor.dashboard.prefetch import is_enabled
+        from rappor.dashboard.settings import STATE_FILE
+        from rappor.dashboard.state import DashboardState
+
+        until = time.monotonic() + (PAGES_SECONDS if is_enabled() else 0.0)
         file = self._where.data / STATE_FILE
         with contextlib.closing(DashboardState(file, self._where.collections)) as state:
-            secret = state.new_link("demo", "rappor demo", Role.ANALYST)
-        return login_link(self.dashboard_url, secret)
+            while time.monotonic() < until:
+                shown = {name: meta.get("reports") for name, meta in state.latest_metas().items()}
+                if reports.items() <= shown.items():
+                    return
+                self.check()
+                time.sleep(_TICK_SECONDS)
 
     @property
     def url(self) -> str:

@@ -27,33 +27,36 @@ _TAKEN = ("index", "remarks", "verdicts")
 _STEM = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
-def run(name: str, seeds: int, progress: Progress) -> RunRecord:
+def run(name: str, seeds: int, progress: Progress, folder: Path | None = None) -> RunRecord:
     """Run one experiment; an error in it becomes part of the result."""
-    check_name(name)
+    check_name(name, folder)
     whole("seeds", seeds, FEWEST_SEEDS)
     began = time.monotonic()
     experiment: Experiment | None = None
     try:
-        experiment = load(name)
+        experiment = load(name, folder)
         outcome = experiment.run(seeds, progress)
     except Exception as error:  # the page says so, and other experiments go on
         return RunRecord(name, experiment, None, error, seeds, time.monotonic() - began)
     return RunRecord(name, experiment, outcome, None, seeds, time.monotonic() - began)
 
 
-def reproduce(name: str, directory: Path, seeds: int, progress: Progress) -> RunRecord:
+def reproduce(
+    name: str, directory: Path, seeds: int, progress: Progress, folder: Path | None = None
+) -> RunRecord:
     """Run one experiment, write DIRECTORY/NAME/ and bring index.html and summary.json up to date.
 
     Args:
-        name: one of `rappor.experiments.NAMES`.
+        name: one of `rappor.experiments.names(folder)`.
         directory: created if missing; other experiments in it are kept.
         seeds: how many, 2 or more; use 20 or more for reliable figures.
         progress: called with a line of text now and then.
+        folder: experiments of one's own, a folder for each.
     """
     new = [folder for folder in (directory, *directory.parents) if not folder.exists()]
     directory.mkdir(parents=True, exist_ok=True)  # before the work, because it may fail
     try:
-        done = run(name, seeds, progress)
+        done = run(name, seeds, progress, folder)
         progress("drawing")
         done = _written(done, directory)
         write_summary(directory, {name: entry(done)})

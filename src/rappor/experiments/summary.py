@@ -77,8 +77,8 @@ def entry(done: RunRecord) -> Document:
 
 
 def document(entries: Document) -> Document:
-    """The whole document, experiments in the paper's order."""
-    ordered = {name: entries[name] for name in NAMES if name in entries}
+    """The whole document, experiments in the paper's order, then those of one's own."""
+    ordered = {name: entries[name] for name in NAMES if name in entries} | entries
     return {"rappor": __version__, "experiments": ordered}
 
 

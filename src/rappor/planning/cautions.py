@@ -15,6 +15,7 @@ from rappor.privacy import (
     epsilon_one,
     identifying_bits,
 )
+from rappor.privacy.rounding import up
 
 _SOURCE = "§6.1"
 
@@ -92,7 +93,7 @@ def _several(code: str, number: int, what: str, total: float) -> Caution | None:
     return Caution(
         code,
         _SOURCE,
-        f"{number} {what} add up to ε = {_up(number * total)} together, if "
+        f"{number} {what} add up to ε = {up(number * total)} together, if "
         "they are about the same thing"
         + ("; one shared secret per account avoids it." if code == "several-devices" else "."),
     )
@@ -104,7 +105,7 @@ def _changing(request: PlanRequest, total: float) -> Caution | None:
     return Caution(
         "changing-values",
         _SOURCE,
-        f"Each value that a client has over time costs its own ε of up to {_up(total)}, and many "
+        f"Each value that a client has over time costs its own ε of up to {up(total)}, and many "
         "reports show that the value changed.",
     )
 
@@ -133,8 +134,3 @@ def _trackable(request: PlanRequest, params: Params, reports: int) -> Caution | 
         "with "
         "shared (--shared) for such a value.",
     )
-
-
-def _up(epsilon: float) -> str:
-    """ε with four decimals, never rounded down."""
-    return f"{math.ceil(1e4 * epsilon) / 1e4:.4f}"

@@ -27,6 +27,7 @@ from rappor.planning.request import PlanRequest, Progress
 from rappor.privacy import Detectable, epsilon_n
 from rappor.privacy import epsilon_infinity as infinity
 from rappor.privacy import epsilon_one as one
+from rappor.privacy.rounding import up
 from rappor.terminal import showable
 from rappor.typing import Kind
 
@@ -219,8 +220,8 @@ class Plans:
         words = [
             f"The rarest string that is detected with {100 * power:g} % chance among "
             f"{self.request.candidates:,} candidates, family-wise error "
-            f"{100 * self.request.alpha:g} %, at ε1 up to {goal.epsilon_one:g} and ε∞ up to "
-            f"{goal.epsilon_infinity:g}.",
+            f"{100 * self.request.alpha:g} %, at ε1 up to {up(goal.epsilon_one)} and ε∞ up to "
+            f"{up(goal.epsilon_infinity)}.",
             "The dot is the request with the best plan.",
         ]
         title = f"What {reports:,} reports reveal, and what more or fewer would"

@@ -12,6 +12,7 @@ from rappor.terminal import percent, percent_up, table
 
 if TYPE_CHECKING:
     from rappor.planning.plan import Plan, Plans
+    from rappor.planning.power_check import Checked, PlanCheck
 
 _WIDTH = 100
 
@@ -23,12 +24,12 @@ def describe(found: Plans) -> list[str]:
     ever = (
         "each client reports once"
         if goal.epsilon_infinity == math.inf
-        else (f"ε∞ up to {goal.epsilon_infinity:g}")
+        else (f"ε∞ up to {up(goal.epsilon_infinity)}")
     )
     solved_for = {"reports": "Reports needed", "epsilon": "Smallest ε1"}.get(solved)
-    answer = {"reports": f"{reports:,}", "epsilon": f"{goal.epsilon_one:g}"}.get(solved)
+    answer = {"reports": f"{reports:,}", "epsilon": up(goal.epsilon_one)}.get(solved)
     lines = [
-        f"Goal: ε1 up to {goal.epsilon_one:g}, {ever}; {reports:,} reports, "
+        f"Goal: ε1 up to {up(goal.epsilon_one)}, {ever}; {reports:,} reports, "
         f"{plural(request.candidates, 'candidate', 'candidates')} ({request.kind}).",
     ]
     if solved_for:
@@ -111,20 +112,47 @@ def _check_lines(found: Plans) -> list[str]:
     checked = found.checked
     if checked is None:
         return ["Not checked by simulation."]
-    agree = "agree" if checked.holds else "DISAGREE"
-    sentence = f"{checked.collections:,} simulated collections and the plan {agree}"
+    said = judgement(checked, 10 * found.request.check)
+    sentence = f"Checked with {checked.collections:,} simulated collections. {said}"
     if checked.corrected:
         sentence += (
-            ". They did not agree with the formula, so the plan shows the simulated frequencies"
+            " Earlier simulations did not agree with the formula, so the plan shows their "
+            "frequencies."
         )
-    lines = [*textwrap.wrap(f"{sentence}:", _WIDTH), ""]
-    rows = [("planned chance", "measured", "strings with this share")]
+    rows = [("planned chance", "measured", "which is", "strings with this share")]
     rows += [
         (
             percent(level.power),
             f"{percent(level.measured)} ± {100 * level.std_error:.1f}",
+            _standing(level),
             f"{level.strings:,}",
         )
         for level in checked.levels
     ]
-    return [*lines, *(f"  {line}" for line in table(rows, left=0))]
+    return [*textwrap.wrap(sentence, _WIDTH), "", *(f"  {line}" for line in table(rows, left=0))]
+
+
+def _standing(level: Checked) -> str:
+    """Where the measured power lies: "within 2 standard errors", "2.2 standard errors below"."""
+    if level.verdict == "within":
+        return "within 2 standard errors"
+    return f"{abs(level.deviation):.1f} standard errors {level.verdict}"
+
+
+def judgement(checked: PlanCheck, more: int) -> str:
+    """What the simulations say about the plan; `more` collections would say it more closely."""
+    apart = {
+        verdict: " and ".join(
+            percent(level.power) for level in checked.levels if level.verdict == verdict
+        )
+        for verdict in ("below", "above")
+    }
+    if not any(apart.values()):
+        return "Every measured chance is within 2 standard errors of the planned one."
+    said = " and ".join(
+        f"{verdict} the planned chance of {levels}" for verdict, levels in apart.items() if levels
+    )
+    text = f"They measured a chance {said}."
+    if not checked.holds:
+        return f"{text} That CONTRADICTS the plan: count on what was measured."
+    return f"{text} Chance alone can do that: --check {more} measures more closely."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.special import chdtri, ndtri
@@ -28,6 +28,12 @@ _SEED = 20_141_103
 Progress = Callable[[str], None]
 
 
+_WITHIN = 2.0  # standard errors that chance explains: 19 of 20 measurements are as near
+_TOLERATED, _POINTS = 3.0, 0.03  # standard errors, or an absolute difference, that are no failure
+
+PowerVerdict = Literal["within", "below", "above"]
+
+
 class Checked(NamedTuple):
     """Promised and measured power at one frequency, over a number of strings of that frequency."""
 
@@ -36,6 +42,22 @@ class Checked(NamedTuple):
     measured: float
     std_error: float
     strings: int
+
+    @property
+    def deviation(self) -> float:
+        """Measured minus promised, in standard errors."""
+        return (self.measured - self.power) / self.std_error
+
+    @property
+    def verdict(self) -> PowerVerdict:
+        """Whether the measured power is within 2 standard errors of the promise, or on which side.
+
+        >>> [Checked(0.5, 0.01, measured, 0.04, 160).verdict for measured in (0.412, 0.42, 0.6)]
+        ['below', 'within', 'above']
+        """
+        if abs(self.deviation) <= _WITHIN + 1e-9:  # 0.42 is 2 of them below 0.5, but for rounding
+            return "within"
+        return "below" if self.deviation < 0 else "above"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +77,12 @@ class PlanCheck:
 
     @property
     def holds(self) -> bool:
-        """Whether every measured power is within 3 standard errors (or 3 points) of the promise."""
+        """Whether no measured power contradicts its promise.
+
+        One that is more than 3 standard errors, and more than 3 points, away from it does.
+        """
         return all(
-            abs(level.measured - level.power) <= max(0.03, 3 * level.std_error)
+            abs(level.measured - level.power) <= max(_POINTS, _TOLERATED * level.std_error)
             for level in self.levels
         )
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from rappor.collection import Collection
+from rappor.decoding.options import USEFUL
 from rappor.params import Params
 from rappor.planning.power import detector
 from rappor.privacy import critical_value
 
 WANTED = 0.01  # the share that messages name as a goal
-USEFUL = 0.05  # reports that cannot show this share are decoded on request only
-MAX_USEFUL = 0.125  # the most that `useful` can be, for collections with few declared values
+MAX_USEFUL = 0.125  # the most that `useful` can be: for few declared values, or a chosen part
 NOUNS = {"string": "strings", "category": "categories", "ordinal": "ranges"}
 ALPHA = 0.05  # the error rate at which the default period is chosen
 _MAX_ALPHA = 0.49  # a single candidate has no critical value above it
@@ -41,6 +41,11 @@ class ReportReach(NamedTuple):
     def too_few(self) -> bool:
         """Whether a useful share is missed in more than half of all cases."""
         return self.smallest > self.useful
+
+    @property
+    def too_few_for_a_part(self) -> bool:
+        """The same for one country, which somebody chose: even a share of an eighth is missed."""
+        return self.smallest > MAX_USEFUL
 
 
 def reach_of(

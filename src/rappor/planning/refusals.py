@@ -15,6 +15,7 @@ from rappor.planning.expected_detections import ExpectedCrowd
 from rappor.planning.noise import Goal
 from rappor.planning.request import MAX_EPSILON, MAX_REPORTS, RATIO, PlanRequest, Progress
 from rappor.planning.solve import Solver
+from rappor.privacy.rounding import as_set
 
 _COMMON = 0.01  # the frequency to detect if a request gives none
 _EVERYBODY = 0.99
@@ -194,10 +195,10 @@ def _no_epsilon_enough(solver: Solver, reports: int, frequency: float) -> str:
 
 
 def _epsilons(goal: Goal) -> str:
-    said = f"epsilon_one = {goal.epsilon_one:g}"
+    said = f"epsilon_one = {as_set(goal.epsilon_one)}"
     if goal.epsilon_infinity == math.inf:
         return f"{said}, once"
-    return f"{said} and epsilon_infinity = {goal.epsilon_infinity:g}"
+    return f"{said} and epsilon_infinity = {as_set(goal.epsilon_infinity)}"
 
 
 def _count(number: float) -> str:

@@ -14,6 +14,7 @@ from rappor.checks import between_0_and_1, is_real, show, whole
 from rappor.errors import ParamsError
 from rappor.planning.noise import Goal
 from rappor.privacy import critical_value
+from rappor.privacy.rounding import as_set
 from rappor.simulate.populations import Population, exponential, uniform, zipf
 from rappor.typing import Kind
 
@@ -95,7 +96,7 @@ class PlanRequest:
         alpha = between_0_and_1("alpha", self.alpha)
         critical_value(candidates, alpha)
         if self.kind == "boolean" and candidates != 1:
-            raise ParamsError(f"kind boolean has 1 candidate, got {candidates}")
+            raise ParamsError(f"kind boolean needs 1 candidate, got {candidates}")
         if self.kind == "category" and candidates > 4096:
             raise ParamsError(
                 f"kind category has a bit for each of at most 4096 candidates, got "
@@ -135,8 +136,8 @@ class PlanRequest:
             once = min(ever / RATIO, MAX_EPSILON)
         if self.one_time and ever not in (None, math.inf):
             raise ParamsError(
-                f"epsilon_infinity = {ever:g} is about repeated reports, and a one-time collection "
-                "has none: leave it out, or leave one_time out"
+                f"epsilon_infinity = {as_set(ever)} is about repeated reports, and a one-time "
+                "collection has none: leave it out, or leave one_time out"
             )
         if self.one_time or ever == math.inf:
             return once, math.inf, True
@@ -144,8 +145,9 @@ class PlanRequest:
             ever = RATIO * once
         elif once is not None and ever is not None and once > ever:
             raise ParamsError(
-                f"epsilon_one = {once:g} above epsilon_infinity = {ever:g} is impossible: one "
-                f"report never tells more than all of them. The nearest is epsilon_one = {ever:g}"
+                f"epsilon_one = {as_set(once)} above epsilon_infinity = {as_set(ever)} is "
+                "impossible: one report never tells more than all of them. The nearest is "
+                f"epsilon_one = {as_set(ever)}"
             )
         return once, ever, False
 

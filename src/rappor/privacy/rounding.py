@@ -1,19 +1,38 @@
-"""ε as people read it: rounded up, never down."""
+"""ε as people read it: three decimals, rounded up, never down. The only place that rounds it.
+
+Commands, pages, charts and documents show ε through `up`. JSON keeps every digit.
+"""
 
 from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, Context, Decimal
 
+PLACES = 3
 _DIGITS = Context(prec=400)  # a float has up to 309 digits before the point
 
 
-def up(epsilon: float, places: int = 4) -> str:
-    """ε as text with a number of decimals, rounded up; ∞ as "∞".
+def up(epsilon: float) -> str:
+    """ε as text, rounded up to three decimals; ∞ as "∞".
 
-    >>> up(4.394449154672439), up(1.0743, 3), up(math.inf)
-    ('4.3945', '1.075', '∞')
+    A float stands for the decimal that it prints as: a limit set to 4.4 is shown as 4.400, though
+    the nearest float is a little above it.
+
+    >>> up(4.394449154672439), up(1.0743), up(4.4), up(math.inf)
+    ('4.395', '1.075', '4.400', '∞')
     """
     if epsilon == math.inf:
         return "∞"
-    return str(Decimal(epsilon).quantize(Decimal(1).scaleb(-places), ROUND_CEILING, _DIGITS))
+    exact = Decimal(repr(float(epsilon)))
+    return str(exact.quantize(Decimal(1).scaleb(-PLACES), ROUND_CEILING, _DIGITS))
+
+
+def as_set(epsilon: float) -> str:
+    """A limit that somebody set, in their digits: it is repeated to them, not computed.
+
+    >>> as_set(1.0743), as_set(4.0), as_set(0.0001), as_set(math.inf)
+    ('1.0743', '4', '0.0001', '∞')
+    """
+    if epsilon == math.inf:
+        return "∞"
+    return f"{Decimal(repr(float(epsilon))).normalize():f}"

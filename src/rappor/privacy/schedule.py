@@ -126,8 +126,9 @@ def solve_q(epsilon: Fraction | float, params: Params, kind: Kind = "string") ->
     while (middle := low + (high - low) / 2) not in (low, high):
         low, high = (middle, high) if fits(middle) else (low, middle)
     if low == params.p:
+        share = float(epsilon)  # often far below the three decimals of an ε that is shown
         raise ParamsError(
-            f"no q above p = {params.p!r} costs one report as little as ε = {float(epsilon):.3g}: "
+            f"no q above p = {params.p!r} costs one report as little as ε = {share:.3g}: "
             "give more ε, fewer periods or another p"
         )
     return low

@@ -3,6 +3,7 @@
 from rappor.simulate.drawn_counts import Simulated, counts, simulate
 from rappor.simulate.full_reports import Reports, reports
 from rappor.simulate.judge import Judgement, TruthRow, judge, judge_shares, read_truth
+from rappor.simulate.pairs import PairReports, pair_reports
 from rappor.simulate.population_files import read_population
 from rappor.simulate.populations import (
     GOOGLE_SHAPES,
@@ -18,6 +19,7 @@ from rappor.simulate.scenario import Scenario
 __all__ = [
     "GOOGLE_SHAPES",
     "Judgement",
+    "PairReports",
     "Population",
     "Reports",
     "Scenario",
@@ -29,6 +31,7 @@ __all__ = [
     "judge",
     "judge_shares",
     "normal",
+    "pair_reports",
     "read_population",
     "read_truth",
     "reports",

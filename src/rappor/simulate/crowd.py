@@ -122,20 +122,25 @@ def draw_crowd(scenario: Scenario) -> Crowd:
     params, kind, values = scenario.params, scenario.kind, scenario.values
     check_params(params)
     if check_kind(kind) == "bits":
-        raise ParamsError("kind bits has no list of values to draw from")
+        raise ParamsError("kind bits has no list of values to draw from: simulate another kind")
     clients, reports_each, one_more = scenario.workload()
     chance = scenario.chance_of_change()
     names, shares, bits, nobody = _members(scenario.population, kind)
     most = reports_each + (one_more > 0)
     if values == "distinct" and most > MAX_EACH:
-        raise ParamsError(f"a client has at most {MAX_EACH} distinct values, got {most}")
+        raise ParamsError(
+            f"a client has at most {MAX_EACH} distinct values, got {most}: choose fewer reports "
+            "of each client"
+        )
     if values == "distinct" and shares.max() * most > 1 + 1e-12:
         raise ParamsError(
             f"{names[int(shares.argmax())]!r} has a share of {shares.max():.4g}: clients with "
-            f"{most} different values cannot hold it that often (at most {1 / most:.4g})"
+            f"{most} different values cannot hold it that often: give it at most {1 / most:.4g}"
         )
     if bits is not None and len(bits) + len(nobody) > params.k:
-        raise ParamsError(f"{len(bits) + len(nobody)} values do not fit {params.k} bits")
+        raise ParamsError(
+            f"{len(bits) + len(nobody)} values do not fit {params.k} bits: raise k, or give fewer"
+        )
     filters = filters_of(names, bits, params, kind, scenario.dialect)
     generator = _generator(scenario.seed)
     sizes = _cohort_sizes(scenario.cohort_sizes, params.m, clients, generator)
@@ -187,7 +192,10 @@ def _members(
     if kind in ("category", "ordinal"):
         place = {name: bit for bit, name in enumerate(population.candidates)}
         if any(name not in place for name in held):
-            raise ParamsError(f"kind {kind} has a bit for each candidate: no string is unlisted")
+            raise ParamsError(
+                f"kind {kind} has a bit for each candidate: no string is unlisted; leave unlisted "
+                "ones out"
+            )
         bits = [place[name] for name in held]
     return tuple(held), np.array(list(held.values())), bits, population.absent
 

@@ -82,10 +82,14 @@ def filters_of(
         return Filters(params, place_all(values, params, dialect), hashed=True)
     if kind == "boolean":
         if params.k != 1 or set(names) - {"true", "false"}:
-            raise ParamsError('kind boolean has k = 1 and the values "true" and "false"')
+            raise ParamsError(
+                'kind boolean has k = 1 and the values "true" and "false": give these'
+            )
         own = [0 if name == "true" else _NO_BIT for name in names]
     else:
         own = list(range(len(names)) if bits is None else bits)
         if max(own) >= params.k:
-            raise ParamsError(f"{max(own) + 1} values do not fit {params.k} bits")
+            raise ParamsError(
+                f"{max(own) + 1} values do not fit {params.k} bits: raise k, or give fewer"
+            )
     return Filters(params, np.array([own], np.int64), hashed=False)

@@ -41,7 +41,7 @@ class Judgement:
         false_positives: detected though nobody holds them.
         missed: present candidates that were not detected.
         fdr: false positives among those detected.
-        l1: Σ |estimated - true share| over all strings; the estimate is 0 if not detected.
+        l1: Σ abs(estimated - true share) over all strings; the estimate is 0 if not detected.
         mass_found: the true share of all strings that were rightly detected.
         mass_estimated: the estimated share of all detected strings.
         covered: detected strings whose 95 % interval contains the truth.

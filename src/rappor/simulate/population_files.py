@@ -45,12 +45,12 @@ def read_population(
     else:
         weights = dict(Counter(line for line in content.splitlines() if line))
     if not weights:
-        raise ParamsError(f"{path}: no strings in it")
+        raise ParamsError(f"{path}: no strings in it: write one a line")
     if len(weights) > MAX_STRINGS:
-        raise ParamsError(f"{path}: more than {MAX_STRINGS:,} different strings")
+        raise ParamsError(f"{path}: more than {MAX_STRINGS:,} different strings: give fewer")
     ranked = sorted(weights, key=lambda string: (-weights[string], string))
     if not any(weights.values()):
-        raise ParamsError(f"{path}: all frequencies are 0")
+        raise ParamsError(f"{path}: all frequencies are 0: give at least one above 0")
     number = whole("absent", absent, 0, MAX_STRINGS)
     fresh = (text for i in itertools.count(1) if (text := f"{prefix}{i}") not in weights)
     nobody = list(itertools.islice(fresh, number))
@@ -75,11 +75,15 @@ def _rows(content: str, path: str) -> Iterator[tuple[str, float]]:
                 raise ParamsError(f"{where}: expected a string and a frequency, in two fields")
             text = original(cells[0])
             if text in seen:
-                raise ParamsError(f"{where}: {show(text)} is listed twice")
+                raise ParamsError(
+                    f"{where}: {show(text)} is listed twice: keep one line, with the sum"
+                )
             seen.add(text)
             yield text, _frequency(cells[1], where)
     except csv.Error as error:
-        raise ParamsError(f"{path}, line {lines.line_num}: not CSV: {error}") from None
+        raise ParamsError(
+            f"{path}, line {lines.line_num}: not CSV: {error}; check that it is the right file"
+        ) from None
 
 
 def _frequency(cell: str, where: str) -> float:

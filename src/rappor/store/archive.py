@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import sqlite3
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -68,9 +69,9 @@ class ArchivedFile:
 
 
 def write_archive(
-    store: Store, folder: Path, target: Path, companions: Iterable[Companion]
+    store: Store, folder: Path | None, target: Path, companions: Iterable[Companion]
 ) -> list[ArchivedFile]:
-    """Copy the store of a folder, which may be in use, and its companions to one file.
+    """Copy a store, which may be in use, and its companions in a folder to one file.
 
     The file's folder is made, for its owner only; it is removed again if the backup fails.
     Every copy is verified, and the archive is read back and synced, before it gets its name. An
@@ -79,13 +80,18 @@ def write_archive(
     Raises:
         StoreError: a file is damaged, or the target is a file that a store uses.
     """
-    sqlite_backup.check_target(folder / FILE_NAME, target)
+    if folder is None:
+        sqlite_backup.check_no_store(target)
+    else:
+        sqlite_backup.check_target(folder / FILE_NAME, target)
     with sqlite_backup.folder_of(target), _workspace(target.parent, target, target) as place:
-        files = [
-            _copy(companion, folder / companion.name, place / companion.name, target)
-            for companion in companions
-            if (folder / companion.name).exists()
-        ]
+        files = []
+        if folder is not None:
+            files = [
+                _copy(companion, folder / companion.name, place / companion.name, target)
+                for companion in companions
+                if (folder / companion.name).exists()
+            ]
         store.backup(place / FILE_NAME)
         files.append(ArchivedFile(FILE_NAME, (place / FILE_NAME).stat().st_size))
         archive = place / "archive"
@@ -97,15 +103,21 @@ def write_archive(
 
 
 def restore_archive(
-    source: Path, folder: Path, companions: Iterable[Companion], *, store_only: bool = False
+    source: Path,
+    folder: Path | None,
+    companions: Iterable[Companion],
+    *,
+    store_only: bool = False,
+    url: str | None = None,
 ) -> list[ArchivedFile]:
     """Verify a backup and put its files into a folder that has no store.
 
     Args:
         source: the backup.
-        folder: the data folder; made if missing.
+        folder: the data folder; made if missing. None: restore the store and nothing else.
         companions: the databases next to the store.
         store_only: restore the store and nothing else.
+        url: an empty database for the store; None if the folder says where it is.
 
     Returns:
         The files that were restored.
@@ -114,28 +126,31 @@ def restore_archive(
         StoreError: there is a store or a companion, or the backup is damaged. Nothing is changed
             then.
     """
+    target: str | Path = url or folder or ""
     if not zipfile.is_zipfile(source):  # a store alone, or no backup at all
-        restore_store(source, folder)
-        return [ArchivedFile(FILE_NAME, (folder / FILE_NAME).stat().st_size)]
-    known = {} if store_only else {companion.name: companion for companion in companions}
-    with sqlite_backup.folder_of(folder / FILE_NAME), _workspace(folder, folder, source) as place:
+        restore_store(source, target)
+        return [ArchivedFile(FILE_NAME, source.stat().st_size)]
+    known = {} if store_only or folder is None else {item.name: item for item in companions}
+    base = Path(tempfile.gettempdir()) if folder is None else folder
+    with sqlite_backup.folder_of(base / FILE_NAME), _workspace(base, base, source) as place:
         digests = _unpack(source, place, [FILE_NAME, *known])
         placed: list[Path] = []
         files: list[ArchivedFile] = []
+        size = (place / FILE_NAME).stat().st_size
         try:
             for name, companion in known.items():
-                if name not in digests or _stays(companion, folder / name):
+                if name not in digests or _stays(companion, base / name):
                     continue
                 files.append(_inspect(companion, place / name, source, sqlite_backup.ANOTHER))
-                _put(place / name, folder / name)
-                placed.append(folder / name)
-            restore_store(place / FILE_NAME, folder)
+                _put(place / name, base / name)
+                placed.append(base / name)
+            restore_store(place / FILE_NAME, target)
         except BaseException:
             for path in placed:
                 path.unlink(missing_ok=True)
             raise
-    sync_folder(folder)
-    return [*files, ArchivedFile(FILE_NAME, (folder / FILE_NAME).stat().st_size)]
+    sync_folder(base)
+    return [*files, ArchivedFile(FILE_NAME, size)]
 
 
 def _stays(companion: Companion, path: Path) -> bool:

@@ -13,6 +13,7 @@ from rappor.typing import IntArray
 
 if TYPE_CHECKING:
     from rappor.collection import Registry
+    from rappor.store.released import ReleasedCounts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +135,18 @@ class RetentionResult:
     settled: bool = False
 
 
+class StoreSize(NamedTuple):
+    """The space of a store.
+
+    Attributes:
+        used: bytes that it takes.
+        free: bytes that are free on its disk; None if that is another machine's.
+    """
+
+    used: int
+    free: int | None
+
+
 class Store(Protocol):
     """Durable counts, reports and tokens. Tested by tests/support/store_contract.py.
 
@@ -142,9 +155,12 @@ class Store(Protocol):
 
     Attributes:
         accepted: what was missing when the store was opened and the loss was accepted; else None.
+        retained: the latest day of retention by any process, as far as the store was told of it
+            outside the audit log; else None.
     """
 
     accepted: str | None
+    retained: date | None
 
     def add(
         self,
@@ -256,8 +272,21 @@ class Store(Protocol):
         """
         ...
 
+    def probe(self) -> None:
+        """Raise StoreError unless the store can be written to now."""
+        ...
+
     def check(self) -> list[str]:
         """Read everything and return what is wrong; an empty list if nothing is."""
+        ...
+
+    def size(self) -> StoreSize:
+        """The space that the store takes."""
+        ...
+
+    @property
+    def released(self) -> ReleasedCounts:
+        """What pages and commands may show of periods that still accept reports."""
         ...
 
     def losses(self) -> list[str]:

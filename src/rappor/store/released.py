@@ -17,17 +17,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from rappor.collection import days_of
-from rappor.errors import ParamsError, StoreBusy, StoreError, StoreFull
+from rappor.errors import ParamsError, StoreBusy, StoreError, StoreFull, StoreRefused
 from rappor.store.cell_key import CellKey, cell_id
+from rappor.store.checksums import checksum, typed
 from rappor.store.contract import CellSummary, Store, StoredCounts
 from rappor.store.sqlite import schema_upgrade
 from rappor.store.sqlite.connection import BUSY_MS, roll_back, translating
 from rappor.store.sqlite.schema_upgrade import Migration
-from rappor.store.sqlite.seals import checksum, typed
 from rappor.wire.protocol import ACCEPTANCE_DAYS
 
 STEP = 50  # reports between two releases of a cell
@@ -64,18 +65,40 @@ def is_closed(period: str, today: date) -> bool:
         return False
 
 
-class ReleasedCounts:
-    """The released counts of one data folder. Any number of processes may share them.
+class Snapshots(Protocol):
+    """Where the released states of cells are saved."""
 
-    The file is opened for each use. If the disk is full, the counts released before are shown.
+    def reports(self) -> dict[CellKey, int]:
+        """The number of reports in each snapshot."""
+        ...
+
+    def update(
+        self, store: Store, due: Sequence[CellKey], gone: Iterable[CellKey]
+    ) -> dict[CellKey, int]:
+        """Delete snapshots, replace those that are still due, and return `reports`."""
+        ...
+
+    def read(self, collection: str, version: int, periods: set[str]) -> list[StoredCounts]:
+        """The snapshots of some periods."""
+        ...
+
+    def forget(self, gone: Iterable[CellKey]) -> None:
+        """Delete snapshots."""
+        ...
+
+
+class ReleasedCounts:
+    """The released counts of one store. Any number of processes may share them.
+
+    If the disk is full, the counts released before are shown.
 
     Args:
-        folder: the data folder.
+        place: the data folder, which has a file for them; or another place for snapshots.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, place: Path | Snapshots) -> None:
         """Open nothing yet."""
-        self.path = folder / FILE_NAME
+        self._saved: Snapshots = FileSnapshots(place) if isinstance(place, Path) else place
 
     def cells(self, store: Store, live: Sequence[CellSummary], today: date) -> list[CellSummary]:
         """Release what is due, then return all cells as they may be shown, by key.
@@ -92,15 +115,15 @@ class ReleasedCounts:
             period: is_closed(period, today) for period in {cell.cell.period for cell in live}
         }
         opened = {cell.cell: cell for cell in live if not closed[cell.cell.period]}
-        released = self._released()
+        released = self._saved.reports()
         due = [key for key, cell in opened.items() if cell.reports - released.get(key, 0) >= STEP]
         old = today - timedelta(days=_FORGET_DAYS)
         gone = set(released) - {cell.cell for cell in live}
         gone |= {key for key in released if is_closed(key.period, old)}
         if due or gone:
             try:
-                released = self._update(store, due, gone)
-            except (StoreFull, StoreBusy) as error:
+                released = self._saved.update(store, due, gone)
+            except (StoreFull, StoreBusy, StoreRefused) as error:
                 _LOG.warning("nothing was released: %s", error)
         shown = []
         for cell in live:
@@ -124,7 +147,7 @@ class ReleasedCounts:
         wanted = set(periods)
         closed = {period for period in wanted if is_closed(period, today)}
         exact = store.counts(collection, version, periods=sorted(closed)) if closed else []
-        return sorted([*exact, *self._snapshots(collection, version, wanted - closed)], key=_key)
+        return sorted([*exact, *self._saved.read(collection, version, wanted - closed)], key=_key)
 
     def as_shown(
         self, store: Store, today: date, collection: str, version: int
@@ -136,7 +159,7 @@ class ReleasedCounts:
         Returns:
             The counts by cell, and how many stored reports of which cells they leave out.
         """
-        released = self._released()
+        released = self._saved.reports()
         exact: list[CellKey] = []
         waiting: dict[CellKey, int] = {}
         for cell in store.cells():
@@ -149,27 +172,42 @@ class ReleasedCounts:
             else:
                 waiting[key] = max(more, 0)
         periods = {key.period for key in waiting}
-        snapshots = self._snapshots(collection, version, periods)
+        snapshots = self._saved.read(collection, version, periods)
         shown = [counts for counts in snapshots if counts.cell in waiting]
         left_out = {key: more for key, more in waiting.items() if more}
         return sorted([*store.counts_of(exact), *shown], key=_key), left_out
 
     def forget(self, live: Iterable[CellKey]) -> None:
         """Delete the snapshots of all other cells: retention has removed those."""
-        if self.path.exists():
-            gone = set(self._released()) - set(live)
-            if gone:
-                with self._writing() as file:
-                    _delete(file, gone)
+        gone = set(self._saved.reports()) - set(live)
+        if gone:
+            self._saved.forget(gone)
 
-    def _released(self) -> dict[CellKey, int]:
+
+class FileSnapshots:
+    """Snapshots in a file of a data folder, which is opened for each use.
+
+    Args:
+        folder: the data folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Open nothing yet."""
+        self.path = folder / FILE_NAME
+
+    def reports(self) -> dict[CellKey, int]:
         """The number of reports in each snapshot."""
         if not self.path.exists():
             return {}
         with self._opened() as file:
             return _reports(file)
 
-    def _update(
+    def forget(self, gone: Iterable[CellKey]) -> None:
+        """Delete snapshots."""
+        with self._writing() as file:
+            _delete(file, gone)
+
+    def update(
         self, store: Store, due: Sequence[CellKey], gone: Iterable[CellKey]
     ) -> dict[CellKey, int]:
         """Replace snapshots that are still due: another process may have released them."""
@@ -181,7 +219,8 @@ class ReleasedCounts:
                     _save(file, counts)
             return _reports(file)
 
-    def _snapshots(self, collection: str, version: int, periods: set[str]) -> list[StoredCounts]:
+    def read(self, collection: str, version: int, periods: set[str]) -> list[StoredCounts]:
+        """The snapshots of some periods."""
         if not periods or not self.path.exists():
             return []
         with self._opened() as file:

@@ -72,6 +72,12 @@ _LISTED = (
     Problem("overloaded", 503, "The collector is busy: try again later.", True),
     Problem("shutting-down", 503, "The collector is stopping: try again later.", True),
     Problem("store-failed", 503, "The store failed; nothing was stored.", True),
+    Problem(
+        "store-unavailable",
+        503,
+        "The database cannot be reached; the batch may or may not be stored.",
+        True,
+    ),
     Problem("store-full", 507, "The disk is full; nothing was stored.", True),
 )
 PROBLEMS: dict[str, Problem] = {problem.code: problem for problem in _LISTED}

@@ -2,6 +2,8 @@
 
 import json
 import math
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +11,9 @@ import rappor
 from rappor import Params, ParamsError
 from rappor.attack import ATTACKS, AttackFigure, run
 from rappor.attack.result import Bound, max_belief, percent, share_figure
+from support.code_blocks import blocks
+
+DOCS = Path(__file__).parents[3] / "docs"
 
 NAMES = [
     "single",
@@ -33,6 +38,28 @@ CORNERS = {
     "two bits": Params(2, 1, 1, 0.5, 0.5, 0.75),
     "nearly all bits": Params(17, 16, 1, 0.5, 0.5, 0.75),
 }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_attack_has_a_section_and_a_proof(name: str) -> None:
+    assert f"\n## {name}\n" in (DOCS / "attacks.md").read_text(encoding="utf-8")
+    assert f"`{name}`" in (DOCS / "theory" / "attacks.md").read_text(encoding="utf-8")
+
+
+def test_the_attack_of_the_guide_is_one() -> None:
+    (block,) = (
+        block
+        for block in blocks(DOCS / "extend.md")
+        if block.marks.get("run by") == "tests/unit/attack/test_registry.py"
+    )
+    names: dict[str, Any] = {"__name__": "any_bit"}
+    exec(compile(block.code, "extend.md", "exec"), names)
+    found = names["attack"](Params.preset("windows"))
+    assert found.exact == pytest.approx(0.8897, abs=5e-5)
+    assert found.sigmas < 4
+    assert found.bound.holds(found.exact)
+    other = names["false_share"](Params.preset("chrome"), 0.1)
+    assert abs(found.simulated - other) > 4 * found.std_error
 
 
 def test_the_attacks_are_these() -> None:

@@ -33,7 +33,7 @@ def strings(detected, others=100, **more):
         "reports": 10**6,
         "kind": "string",
         "undetected_mass": mass,
-        "threshold": 6900.0,
+        "threshold_band": (6900.0, 6900.0),
         "alpha": 0.05,
         "correction": "fdr",
         "warnings": (),
@@ -69,6 +69,7 @@ EVERY = {
         decode_basic(Counts(Params(2, 1, 1, 0, 0.25, 0.75), [9], [[4, 5]], kind="bits")),
         theme=theme,
     ),
+    "truth": lambda theme: charts.results(strings(12), truth={"d0": 10**5}, theme=theme),
     "nothing detected": lambda theme: charts.results(strings(0), theme=theme),
     "no reports": lambda theme: charts.results(strings(0, reports=0), theme=theme),
     "no candidates": lambda theme: charts.results(strings(0, 0), theme=theme),
@@ -205,7 +206,18 @@ def test_presence_and_upper_limits_are_written_next_to_their_bars():
 
 def test_thresholds_off_the_chart_are_left_out():
     for threshold in (float("inf"), 5e6):
-        assert "threshold" not in json.dumps(charts.results(strings(3, threshold=threshold)))
+        found = strings(3, threshold_band=(threshold, threshold))
+        assert "threshold" not in json.dumps(charts.results(found))
+
+
+def test_a_threshold_is_a_band_where_detected_and_undetected_rows_overlap():
+    found = strings(3, threshold_band=(5900.0, 6900.0))
+    spec = charts.results(found)
+    marks = [layer["mark"] for layer in spec["vconcat"][0]["layer"]]
+    assert [mark["type"] for mark in marks if mark.get("opacity") == 0.12] == ["rect"]
+    assert "detection threshold: 0.59 – 0.69\u00a0%" in text_of(to_svg(spec))
+    plain = json.dumps(charts.results(strings(3)))
+    assert '"rect"' not in plain
 
 
 def test_a_boolean_says_its_larger_share():
@@ -266,3 +278,13 @@ def test_themes_are_two_complete_sets():
     assert colours("light").keys() == colours("dark").keys()
     with pytest.raises(ParamsError, match="theme"):
         colours("sepia")
+
+
+def test_the_truth_of_a_simulation_is_a_diamond_in_every_row_and_fits_the_axis():
+    spec = charts.results(strings(2, 1), truth={"d0": 900_000, "n0": 5})
+    layers = spec["vconcat"][0]["layer"]
+    points = {value["string"]: value["truth"] for value in layers[-1]["data"]["values"]}
+    assert points == {"d0": 0.9, "d1": 0.0, "n0": 5e-6}
+    assert layers[0]["encoding"]["x"]["scale"]["domain"][1] == 0.9
+    assert "Diamonds are the truth of the simulation." in spec["description"]
+    assert "Diamonds" not in charts.results(strings(2, 1))["description"]

@@ -1,13 +1,23 @@
 """Numbers as people read them."""
 
+import math
+import re
+from decimal import Decimal
+
+import numpy as np
 import pytest
 
 from rappor.charts.numbers import (
+    MINUS,
+    show_comparison,
     show_count,
     show_difference,
+    show_epsilon,
+    show_epsilon_sum,
     show_finding,
     show_p,
     show_percent,
+    show_rest,
     show_share,
 )
 
@@ -92,3 +102,27 @@ def test_p_values_are_never_zero(p, shown):
 
 def test_a_missing_p_value_is_a_dash():
     assert show_p(float("nan")) == "–"
+
+
+def test_parts_as_shown_add_up_to_the_whole_as_shown():
+    rng = np.random.default_rng(3)
+    for share, half in zip(rng.uniform(0, 1, 400), rng.uniform(1e-4, 0.2, 400), strict=True):
+        ends = (share, share - half, share + half)
+        shown, rest = show_share(*ends), show_rest(*ends)
+        assert number(shown.value) + number(rest.value) == 100
+        low, high = map(number, shown.interval.split(" – "))
+        assert tuple(map(number, rest.interval.split(" – "))) == (100 - high, 100 - low)
+        one, two = share, share * 0.3
+        shares = show_comparison(one, two, one - two - half, one - two + half, True)
+        gap = show_difference(one - two, one - two - half, one - two + half)
+        assert number(shares.one) - number(shares.two) == number(gap.value)
+    for epsilons in rng.uniform(0, 9, (50, 4)):
+        parts = sum(number(show_epsilon(epsilon)) for epsilon in epsilons)
+        assert number(show_epsilon_sum(epsilons)) == parts
+        assert parts >= Decimal(float(epsilons.sum()))
+    assert show_epsilon_sum([1.0, math.inf]) == show_epsilon(math.inf)
+
+
+def number(text):
+    """A shown number, exactly."""
+    return Decimal(re.sub(r"[^-.0-9]", "", text.replace(MINUS, "-")))

@@ -1,6 +1,7 @@
 """Charts of pages: the same as in files, as wide as the page, on either scale, in either unit."""
 
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ from rappor import Params, Ranges
 from rappor.aggregate import Counts
 from rappor.charts.comparison import Pair, comparison_panel
 from rappor.charts.distribution import cumulative_panel, histogram_panel
+from rappor.charts.ingest import rates
 from rappor.charts.render import VEGA_LITE, to_svg
 from rappor.charts.results import results, strip_panel
 from rappor.charts.rows import bars_panel, dots_panel, log_ticks
@@ -26,7 +28,7 @@ def decoded(detected=12, others=100):
         reports=10**6,
         kind="string",
         undetected_mass=SimpleNamespace(proportion=0.447, prop_low_95=0.42, prop_high_95=0.475),
-        threshold=6900.0,
+        threshold_band=(6900.0, 6900.0),
         alpha=0.05,
         correction="fdr",
         warnings=(),
@@ -235,3 +237,25 @@ def test_a_collection_without_undetected_mass_has_no_strip():
     found = decoded()
     found.kind = "boolean"
     assert strip_panel(found) is None
+
+
+def test_ranges_say_where_they_begin_on_a_phone_and_no_label_covers_another():
+    for panel in (histogram_panel, cumulative_panel):
+        for page in (True, False):
+            axis = panel(numbers(), page=page).parts["layer"][0]["encoding"]["x"]["axis"]
+            assert ("labelExpr" in axis) == page
+            assert axis["labelOverlap"] == "parity"
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 59])
+def test_each_tick_of_the_ingest_chart_is_another_minute(count):
+    minutes = [(60.0 * (1000 + minute), 12_500.0) for minute in range(count)]
+    axis = rates(minutes)["encoding"]["x"]["axis"]
+    ticks = axis["values"]
+    assert 1 <= len(ticks) <= 6
+    assert len({round(tick / 60_000) for tick in ticks}) == len(ticks)
+    assert ticks[-1] == 1000 * minutes[-1][0]
+    drawn = to_svg(rates(minutes) | {"width": 300})
+    assert "10,000" in drawn
+    shown = re.findall(r">(\d\d:\d\d)<", drawn)
+    assert len(set(shown)) == len(shown) >= min(count, 3)

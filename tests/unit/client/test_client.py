@@ -160,7 +160,7 @@ def test_forgetting_deletes_says_its_cost_and_keeps_counting_it(
     secret = (tmp_path / "client/secret").read_bytes()
     forgotten = client.forget()
     assert forgotten.epsilon == pytest.approx(spent, rel=1e-9)
-    assert "4.3945" in forgotten.text
+    assert "4.395" in forgotten.text
     assert client.status().state == "forgotten"
     left = {path.name for path in (tmp_path / "client").rglob("*") if path.is_file()}
     assert left <= {"forgotten", "lock", "sending.lock", "upload.lock"}

@@ -130,11 +130,11 @@ def test_a_status_prints_as_a_table(tmp_path: Path) -> None:
     assert shown.splitlines() == [
         "on: values are reported",
         "",
-        "collection   period      reports  values       ε  at most  state",
-        "homepage v1  2026-11-16        1  1 of 3  4.3945  13.1834  "
+        "collection   period      reports  values      ε  at most  state",
+        "homepage v1  2026-11-16        1  1 of 3  4.395   13.184  "
         "the reports of this period are made",
         "",
-        "ε of all collections together: 4.3945",
+        "ε of all collections together: 4.395",
         "reports: 0 waiting, 1 sent",
         "calls of report() in this process: 1 made, 1 the reports of this period are made",
     ]

@@ -9,7 +9,10 @@ from rappor.collection.change import FREE, REVIEW, RULES, VERSION
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "collections.md").read_text(encoding="utf-8")
-SOURCES = [*(ROOT / "src/rappor/collection").glob("*.py"), ROOT / "src/rappor/cli/collection.py"]
+SOURCES = [
+    *(ROOT / "src/rappor/collection").glob("*.py"),
+    *(ROOT / "src/rappor/cli").glob("collection*.py"),
+]
 
 
 def rows(heading: str) -> list[list[str]]:

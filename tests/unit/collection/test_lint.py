@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rappor.collection import Collection, LintFinding, Registry, lint, lint_all
-from rappor.collection.lint import errors, lint_text
+from rappor.collection.findings import errors
+from rappor.collection.lint import lint_text
 from rappor.collection.template import draft
 from rappor.mechanism import Ranges
 from rappor.params import Params
@@ -149,11 +150,11 @@ def test_the_joint_epsilon_of_a_group_is_shown_and_is_an_error_above_ten() -> No
     one, two = changed(group="search"), changed(name="start_page", group="search")
     (found,) = lint(one, [two], TODAY)
     assert (found.code, found.severity) == ("correlated-group", "warning")
-    assert "ε = 8.7889" in found.text  # 2 x 4.39445, rounded up
+    assert "ε = 8.789" in found.text  # 2 x 4.39445, rounded up
     third = changed(name="new_tab", group="search")
     (found,) = lint(one, [two, third], TODAY)
     assert (found.code, found.severity) == ("correlated-group", "error")
-    assert "ε = 13.1834" in found.text
+    assert "ε = 13.184" in found.text
     assert codes(one, changed(name="other", group="else")) == []
 
 
@@ -172,7 +173,7 @@ def test_one_client_has_one_ledger_over_all_collections() -> None:
     seventh = changed(name="c6")
     (found,) = lint(seventh, six, TODAY)
     assert (found.code, found.source) == ("too-much-in-total", "§6.1")
-    assert "all 7 collections may spend ε = 30.7612" in found.text
+    assert "all 7 collections may spend ε = 30.762" in found.text
     many = [changed(name=f"c{n}", max_epsilon=1.1) for n in range(21)]
     assert codes(*many[:20]) == []
     assert codes(*many) == ["too-much-in-total"]
@@ -299,7 +300,7 @@ def test_the_finding_says_what_happens_and_what_each_value_costs() -> None:
     (finding,) = lint_text(Collection.from_toml(MINIMAL), MINIMAL)
     assert finding.severity == "warning"
     assert finding.text.endswith("after a change it falls silent.")
-    assert finding.way_out.endswith("Each value costs ε = 4.3945.")
+    assert finding.way_out.endswith("Each value costs ε = 4.395.")
     text = MINIMAL + "null_reports = true"
     (finding,) = lint_text(Collection.from_toml(text), text)
     assert finding.text.endswith("after a change it sends null reports.")
@@ -308,3 +309,17 @@ def test_the_finding_says_what_happens_and_what_each_value_costs() -> None:
 def test_a_drafted_collection_states_how_its_values_change() -> None:
     text = draft("theme", owner="us").to_toml()
     assert list(lint_text(Collection.from_toml(text), text)) == []
+
+
+def test_a_web_collection_is_told_what_cleared_storage_costs() -> None:
+    """A year with a clearing a month, in ε; and for one-time reports, that they are repeated."""
+    (found,) = lint(changed(platform="web"), today=TODAY)
+    assert f"costs up to ε = {up(GOOD.max_epsilon)} again" in found.text
+    assert f"ε = {up(add_up([(GOOD.max_epsilon, 12)]))}." in found.text
+    assert "account_secret = true" in found.way_out
+    once = changed(
+        platform="web", one_time=True, params=Params(128, 2, 8, 0, 0.5, 0.75), max_epsilon=2.2
+    )
+    (found,) = lint(once, today=TODAY)
+    assert "reports again" in found.text
+    assert f"ε = {up(add_up([(2.2, 12)]))}." in found.text

@@ -201,5 +201,5 @@ def test_a_registry_refuses_one_version_twice_and_what_is_no_folder(tmp_path: Pa
         Registry.open(tmp_path)
     with pytest.raises(ParamsError, match="is not a folder"):
         Registry.open(tmp_path / "a.toml")
-    with pytest.raises(ParamsError, match="a registry holds Collections, got str"):
+    with pytest.raises(ParamsError, match="a registry must hold Collections, got str"):
         Registry(["homepage"])  # type: ignore[list-item]

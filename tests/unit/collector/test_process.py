@@ -41,6 +41,8 @@ def test_an_empty_folder_of_collections_is_said(capsys):
 class Untouched:
     """A store from which retention removes nothing."""
 
+    retained: datetime.date | None = None
+
     def retain(self, today: datetime.date, _: Registry) -> RetentionResult:
         return RetentionResult(today, settled=True)
 
@@ -96,6 +98,8 @@ def test_retention_that_a_reader_kept_from_finishing_is_tried_again(
     """The bytes are in the log until it is emptied: promised is that they are gone."""
 
     class Read:
+        retained: datetime.date | None = None
+
         def retain(self, today: datetime.date, registry: Registry) -> RetentionResult:
             return RetentionResult(today, reports=1, settled=settled)
 
@@ -128,6 +132,8 @@ def test_a_process_that_slept_holds_it_against_nobody(tmp_path: Path) -> None:
             self.checked += 1
 
     class Empty:
+        retained = None
+
         def audit_log(self) -> list[AuditEntry]:
             return []
 

@@ -43,7 +43,7 @@ class Bench:
         save_definitions(self.store, registry)
         made = CollectorSettings(data=folder / "data", collections=folder, **settings)
         self.now = 0.0
-        self.writer = Writer(self.store, made, Metrics(), lambda: DAY, lambda: None)
+        self.writer = Writer(self.store, made, Metrics(), lambda: DAY, lambda: None, clock=float)
         self.writer.start(asyncio.get_running_loop())
         admission = Admission(registry, lambda: DAY)
         self.app = App(made, admission, self.writer, self.writer._metrics, keys, lambda: self.now)

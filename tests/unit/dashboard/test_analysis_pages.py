@@ -9,7 +9,7 @@ import pytest
 from rappor import Params
 from rappor.collection import Collection
 from rappor.dashboard.auth.roles import Role
-from rappor.dashboard.page_query import PageQuery
+from rappor.dashboard.query_reading import read_query
 from rappor.dashboard.trends.trend import read_trend, trend_work
 from rappor.simulate import counts as simulated
 from rappor.store import CellKey
@@ -111,7 +111,7 @@ def test_reports_that_came_since_make_a_result_stale_and_it_stays_below(
 
 @pytest.mark.slow
 def test_a_job_that_fails_says_why_and_can_be_tried_again(context, analyst):
-    query = PageQuery.of({}, context.catalogue, context.state, "homepage")
+    query = read_query({}, context.catalogue, context.state, "homepage")
     work = trend_work(context, read_trend(context, query, {}))
     broken = {**work.arguments(), "data": "/nowhere/at/all"}
     job = context.jobs.start(work.kind, broken, work.key, label=work.label)
@@ -126,7 +126,7 @@ def test_a_job_that_fails_says_why_and_can_be_tried_again(context, analyst):
 
 
 def test_a_cancelled_job_is_not_begun_again_by_itself(context, analyst):
-    query = PageQuery.of({}, context.catalogue, context.state, "homepage")
+    query = read_query({}, context.catalogue, context.state, "homepage")
     work = trend_work(context, read_trend(context, query, {}))
     job = context.jobs.start(work.kind, work.arguments(), work.key, label=work.label)
     context.jobs.cancel(job.id)

@@ -3,7 +3,7 @@
 import pytest
 
 from rappor.dashboard.catalogue import Catalogue
-from rappor.dashboard.page_query import PageQuery
+from rappor.dashboard.query_reading import read_query
 from rappor.dashboard.state import DashboardState
 from rappor.dashboard.trends import trend
 from rappor.decoding import options
@@ -21,7 +21,7 @@ def stored(tmp_path_factory):
 
 
 def view(stored, name="homepage", **query):
-    return PageQuery.of(query, *stored, name)
+    return read_query(query, *stored, name)
 
 
 def test_the_usual_view_has_an_empty_address(stored):

@@ -13,9 +13,10 @@ from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.collections.overview import rows_of
 from rappor.dashboard.context import Context
 from rappor.dashboard.jobs.queue import DONE
-from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.prefetch import ACTOR, PATIENCE, SWITCH, Prefetcher, is_enabled
+from rappor.dashboard.query_reading import read_query
 from rappor.dashboard.snapshot import Entry, PeriodCount
+from support.dashboard import sample_folder, week
 from support.dashboard_context import Browser, made_context, until_over
 from support.waiting import wait_for
 
@@ -108,7 +109,7 @@ def test_a_job_at_work_is_not_disturbed(context: Context) -> None:
 
 
 def test_what_was_cancelled_or_failed_is_left_alone(context: Context) -> None:
-    view = PageQuery.of({}, context.catalogue, context.state, "homepage")
+    view = read_query({}, context.catalogue, context.state, "homepage")
     job = context.jobs.start("decode", {"data": "/nowhere"}, view.key)
     until_over(context.jobs, job)
     prefetcher = Prefetcher(context)
@@ -141,3 +142,28 @@ def test_the_thread_decodes_and_ends(context: Context, monkeypatch: pytest.Monke
         prefetcher.close()
         thread.join(300)
     assert not thread.is_alive()
+
+
+@pytest.mark.slow
+def test_a_period_that_got_more_reports_is_decoded_again_when_none_came_for_a_while(
+    tmp_path: Path,
+) -> None:
+    """Else the first page of the demo would show what had arrived when senders paused."""
+    sample = sample_folder(tmp_path)
+    with made_context(tmp_path, sample=sample) as context:
+        prefetcher = Prefetcher(context)
+        prefetcher.due()
+        assert all_begun(context, prefetcher) == DECODED
+        collection = context.catalogue.get("browser")
+        sample.add(collection, week(0), {"Chromium": 1.0}, 5_000, [])
+        sample.store()
+        before = context.catalogue.entry("browser").reports
+        assert prefetcher.due() == []  # they may still arrive
+        looks = 0
+        while all_begun(context, prefetcher) != ["browser"]:
+            looks += 1
+            assert looks < 10
+        assert (looks + 1) * module.TICK_SECONDS >= module.REST_SECONDS
+        meta = context.state.latest_metas()["browser"]
+        assert meta["reports"] == before
+        assert all_begun(context, prefetcher) == []

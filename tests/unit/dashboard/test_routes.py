@@ -1,11 +1,14 @@
 """Every route against every role: the matrix comes from the router, so none can be forgotten."""
 
+import re
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
+from html.parser import HTMLParser
+from urllib.parse import urlsplit
 
 import pytest
-from starlette.routing import Route
+from starlette.routing import Route, compile_path
 
 from rappor.dashboard.app import build
 from rappor.dashboard.auth.roles import EVERYONE, PUBLIC, Role
@@ -13,7 +16,9 @@ from rappor.dashboard.context import Context
 from rappor.dashboard.page_access import Page, lookup
 from rappor.dashboard.routes import NAMED, PAGES
 from rappor.errors import ParamsError
+from support.dashboard import week
 from support.dashboard_context import Browser, entered, made_context
+from support.waiting import wait_for
 
 NAME = "homepage"
 REDIRECT, FORBIDDEN = 303, 403
@@ -164,14 +169,91 @@ def test_unknown_pages_say_so_to_visitors_and_nothing_to_others(context: Context
     assert browser.get("/collections/nothing-like-it").status_code == 404
 
 
+class Targets(HTMLParser):
+    """The method and path of every link, form and button of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: set[tuple[str, str]] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag == "a" and given["href"].startswith("/"):
+            self.found.add(("GET", urlsplit(given["href"]).path))
+        elif tag == "form" and given.get("method") != "dialog":
+            self.found.add((given["method"].upper(), urlsplit(given["action"]).path))
+        assert "formaction" not in given, "this test does not follow it"
+
+
+def allowed(method: str, path: str) -> frozenset[Role]:
+    """The roles that may open an address, by the first route that matches."""
+    for page in PAGES:
+        if method in page.methods and compile_path(page.path)[0].match(path):
+            return page.roles
+    raise AssertionError(f"no route: {method} {path}")
+
+
+@pytest.fixture(scope="module")
+def decoded(context: Context, sessions: dict[Role, Browser]) -> tuple[str, ...]:
+    """Every page of three kinds of collections, with its results."""
+    paths = [
+        f"/collections/{name}{end}{query}"
+        for name in (NAME, "browser", "start-time")
+        for end in ("", "/trends", "/diagnostics")
+        for query in ("", "?country=NZ")
+    ]
+    paths += [f"/collections/{NAME}/candidates", f"/collections/{NAME}?vs={week(1)}"]
+    for path in paths:
+        sessions[Role.ANALYST].get(path)
+    wait_for(lambda: all(job.over for job in context.jobs.all()))
+    return (*paths, "/collections/extensions", "/collections/search-engine", "/", "/ingest")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("role", Role)
-def test_links_that_a_role_may_not_open_are_absent(context: Context, role: Role) -> None:
-    browser = Browser(context)
-    browser.log_in(role)
-    text = browser.get("/").text
-    assert ('href="/ingest"' in text) == (role in NAMED["ingest"].roles)
+def test_links_and_buttons_that_a_role_may_not_use_are_absent(
+    decoded: tuple[str, ...], sessions: dict[Role, Browser], role: Role
+) -> None:
+    browser, seen = sessions[role], set()
+    for path in decoded:
+        if role not in allowed("GET", urlsplit(path).path):
+            continue
+        answer = browser.get(path)
+        assert answer.status_code == 200, path
+        targets = Targets(answer.text).found
+        assert ("GET", "/ingest") in targets or role not in NAMED["ingest"].roles
+        for method, target in targets:
+            assert role in allowed(method, target) or allowed(method, target) is PUBLIC, (
+                path,
+                method,
+                target,
+            )
+        seen |= targets
+    saves = ("POST", f"/collections/{NAME}/candidates") in seen
+    zips = ("GET", f"/collections/{NAME}.google.zip") in seen
+    assert (saves, zips) == (role is Role.ANALYST,) * 2
     for href in browser.links("/"):
         assert browser.get(href).status_code == 200, href
+
+
+@pytest.mark.slow
+def test_addresses_with_the_former_name_of_undetected_mass_still_work(
+    decoded: tuple[str, ...], sessions: dict[Role, Browser]
+) -> None:
+    browser, home = sessions[Role.VIEWER], f"/collections/{NAME}"
+    assert decoded
+    for before, now in (
+        ("/?sort=-unlisted", "/?sort=-undetected_mass"),
+        (f"{home}/trends.svg?chart=unlisted", f"{home}/trends.svg?chart=undetected_mass"),
+        (f"{home}/charts/unlisted.svg", f"{home}/charts/undetected_mass.svg"),
+    ):
+        answers = [browser.get(path) for path in (before, now)]
+        assert [answer.status_code for answer in answers] == [200, 200]
+        sorted_by = [re.findall(r'aria-sort="\w+"><a href="([^"]+)', each.text) for each in answers]
+        assert sorted_by[0] == sorted_by[1]
+        if before.endswith(".svg") or "chart=" in before:
+            assert answers[0].text == answers[1].text
 
 
 @pytest.mark.parametrize(

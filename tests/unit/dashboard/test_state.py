@@ -88,6 +88,16 @@ def test_the_list_of_collections_takes_results_of_all_dimensions_together(
     assert len(state.latest_metas()["homepage"]["dimensions"]) == 0
 
 
+def test_the_list_of_collections_takes_the_period_that_pages_show_first(
+    state: DashboardState,
+) -> None:
+    """Not a sum of periods, nor an older period, that somebody looked at meanwhile."""
+    about = {"collection": "homepage", "dimensions": []}
+    for key, periods in (("k1", ["d2"]), ("k2", ["d1", "d2"]), ("k3", ["d1"])):
+        state.save_result(key, "decode", about | {"periods": periods}, None)
+    assert state.latest_metas()["homepage"]["periods"] == ["d2"]
+
+
 @pytest.mark.slow
 def test_old_results_and_jobs_are_forgotten(state: DashboardState) -> None:
     for number in range(MAX_RESULTS + 5):

@@ -71,5 +71,5 @@ def test_one_group_is_itself():
 
 
 def test_shapes_that_do_not_fit_are_refused():
-    with pytest.raises(DecodeError, match="do not fit"):
+    with pytest.raises(DecodeError, match="must fit each other"):
         combine([1.0, 2.0], [[1.0]])

@@ -141,7 +141,7 @@ def test_candidates_with_the_same_bits_stand_for_each_other():
         ({"params": Params(32, 2, 8, 0.5, 0.25, 0.75)}, "the same k: 64 and 32"),
         ({"params": Params(64, 1, 8, 0.5, 0.25, 0.75)}, "the same h: 2 and 1"),
         ({"params": Params(64, 2, 4, 0.5, 0.25, 0.75)}, "the same m: 8 and 4"),
-        ({"dialect": "google"}, "dialect cannot be compared: rappor-v1 and google"),
+        ({"dialect": "google"}, "dialect cannot be compared, rappor-v1 and google: choose two"),
         ({"reports": 0}, "the second of the two has no reports"),
     ],
 )
@@ -153,7 +153,7 @@ def test_counts_that_do_not_belong_together_are_refused_by_name(change, message)
 def test_other_mistakes_are_refused_by_name():
     with pytest.raises(DecodeError, match="the first of the two has no reports"):
         compare(counts(reports=0), counts(), NAMES)
-    with pytest.raises(DecodeError, match="kind cannot be compared: string and category"):
+    with pytest.raises(DecodeError, match="kind cannot be compared, string and category: choose"):
         compare(counts(), Counts(PARAMS, [0] * 8, np.zeros((8, 64), int), kind="category"), NAMES)
     with pytest.raises(DecodeError, match="correction must be one of"):
         compare(counts(), counts(), NAMES, correction="by")

@@ -8,7 +8,7 @@ from rappor.decoding.intervals import (
     Z_95,
     above_undetected,
     limits,
-    reach_of,
+    margins,
     selected_lower,
     selected_mean,
     selected_upper,
@@ -258,7 +258,7 @@ def test_an_error_of_0_is_a_point():
 def test_no_rows_are_no_trouble():
     nothing = np.zeros(0)
     assert [len(column) for column in limits(nothing, nothing, nothing > 0, 3.5, 10.0)] == [0] * 3
-    assert [len(column) for column in reach_of(nothing, nothing > 0, 3.5)] == [0] * 3
+    assert [len(column) for column in margins(nothing, nothing > 0, 3.5)] == [0] * 3
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Each fault that can be planted is named; data without one are called OK."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -283,3 +285,48 @@ def test_the_robust_fit_says_how_far_its_intervals_can_be_trusted(cohorts, repor
     check = verdicts(made, listed)["fit"]
     assert not check.ok
     assert says in check.text
+
+
+def found_among_many(reports, shares):
+    """A decode against 200 candidates: those that are held, then absent ones."""
+    params = Params(128, 2, 8, 0.5, 0.5, 0.75)
+    drawn = simulate.counts(shares, params, reports=reports, seed=2)
+    return decode(drawn, [*shares, *(f"absent-{number}" for number in range(200))][:200])
+
+
+def test_a_table_that_shows_strings_is_not_called_one_of_too_few_reports():
+    """One day of the demo: 1 % is out of reach, and eight strings are found."""
+    found = found_among_many(85_714, {f"site-{rank}": 1 / 8 for rank in range(8)})
+    assert len(found.detected) == 8
+    assert found.warnings == ()
+    (check,) = [check for check in found.checks if check.code == "reports"]
+    assert check.ok
+    assert re.fullmatch(
+        r"85,714 reports show 8 in 10 strings of [\d.]+ %; 1 % needs about [\d,]+\.", check.text
+    )
+
+
+def test_few_reports_that_show_no_string_or_only_half_of_all_are_said_to_be_too_few():
+    nothing = found_among_many(85_714, {f"site-{rank}": 0.001 for rank in range(1000)})
+    one = found_among_many(5_000, {"site-0": 0.9, "site-1": 0.1})
+    assert [len(found.detected) for found in (nothing, one)] == [0, 1]
+    for found in (nothing, one):
+        assert any(text.startswith("Too few reports: a share of 1 %") for text in found.warnings)
+
+
+def test_the_threshold_lies_where_detected_and_undetected_rows_separate():
+    """Or is the band in which they overlap: tests know more than the size of an estimate."""
+    found = found_among_many(85_714, {f"site-{rank}": 1 / 8 for rank in range(8)})
+    raw, detected = found.rows.raw_estimate, found.rows.detected
+    low, high = found.threshold_band
+    assert low == high
+    assert raw[~detected].max() <= low <= raw[detected].min()
+    swapped = detected.copy()
+    border = np.flatnonzero(detected)[-1]
+    swapped[[border, border + 1]] = swapped[[border + 1, border]]
+    mixed = replace(found, rows=replace(found.rows, detected=swapped))
+    assert mixed.threshold_band == (raw[border + 1], raw[border])
+    without = replace(mixed, untestable=(mixed.rows.strings[border],))
+    assert without.threshold_band[0] == without.threshold_band[1]
+    none = replace(found, rows=replace(found.rows, detected=np.zeros_like(detected)))
+    assert none.threshold_band[0] >= max(raw.max(), found.threshold)

@@ -221,7 +221,7 @@ def test_a_heavy_missing_string_is_taken_out():
 
 
 class OnlyTheFirst:
-    """A decoder that fits one candidate, whatever the counts say."""
+    """A finder that fits one candidate, whatever the counts say."""
 
     name = "only the first"
 
@@ -231,14 +231,14 @@ class OnlyTheFirst:
         return fit, search.score(fit)
 
 
-def test_a_decoder_of_ones_own_is_used(drawn):
+def test_a_finder_of_ones_own_is_used(drawn):
     decoded = rappor.decode(drawn.counts, CANDIDATES, method=OnlyTheFirst())
     assert decoded.method == "only the first"
     assert decoded.detail.fit.active == (0,)
     assert len(decoded.rows) == len(CANDIDATES)
 
 
-def test_a_method_that_is_no_decoder_is_refused(drawn):
+def test_a_method_that_is_no_finder_is_refused(drawn):
     for method in ("best", object(), None):
-        with pytest.raises(DecodeError, match="method must be one of auto, lasso, or a Decoder"):
+        with pytest.raises(DecodeError, match="method must be one of auto, lasso, or a Finder"):
             rappor.decode(drawn.counts, CANDIDATES, method=method)

@@ -26,9 +26,9 @@ def test_the_interval_of_the_mean_covers_50(outcome: Outcome) -> None:
 
 
 def test_an_interval_that_misses_is_noticed() -> None:
-    from rappor.decoding.histogram import Estimate
+    from rappor.decoding.histogram import SummaryEstimate
 
-    missed = module._coverage([Estimate(48.0, 0.6, 46.8, 49.2)] * 100)
+    missed = module._coverage([SummaryEstimate(48.0, 0.6, 46.8, 49.2)] * 100)
     assert missed.verdict == "differs"
 
 

@@ -200,7 +200,7 @@ def test_the_nearest_that_is_named_is_possible():
         ({"power": 1}, "power must be a number above 0 and below 1"),
         ({"alpha": 0}, "alpha must be"),
         ({"kind": "bits"}, "kind must be one of string, category, boolean"),
-        ({"kind": "boolean"}, "kind boolean has 1 candidate"),
+        ({"kind": "boolean"}, "kind boolean needs 1 candidate"),
         ({"kind": "category", "candidates": 5000}, "plan kind string"),
         ({"epsilon_one": float("nan")}, "epsilon_one must be a number above 0"),
         ({"epsilon_one": 100, "epsilon_infinity": 400}, "promises nothing"),
@@ -248,7 +248,7 @@ def test_sums_of_epsilon_are_never_rounded_down():
     best = plan(**PAPER, reports=10**6, devices=3).best
     (text,) = [each.text for each in best.cautions if each.code == "several-devices"]
     stated = float(text.split("ε = ")[1].split(" ")[0])
-    assert 3 * best.epsilon_infinity <= stated <= 3 * best.epsilon_infinity + 1e-4
+    assert 3 * best.epsilon_infinity <= stated <= 3 * best.epsilon_infinity + 1e-3
 
 
 @pytest.mark.slow

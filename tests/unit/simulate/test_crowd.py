@@ -17,18 +17,18 @@ MACHINES = zipf(500, power=1.6, shift=15, absent=500)
 
 @pytest.mark.slow
 def test_windows_machines_report_each_name_at_most_once():
-    """R53: 10,133 machines, 186,792 reports; some have 18, some 19, and none repeats itself."""
+    """R53, at a tenth of its size: some machines have 18, some 19, and none repeats itself."""
     made = reports(
-        MACHINES, Params.preset("windows"), 186_792, seed=1, values="distinct", clients=10_133
+        MACHINES, Params.preset("windows"), 18_679, seed=1, values="distinct", clients=1_013
     )
-    assert len(made) == 186_792
+    assert len(made) == 18_679
     assert made.reports_per_client == made.count().reports_per_client == 1
     each = np.bincount(made.clients)
-    assert len(each) == 10_133
+    assert len(each) == 1_013
     assert set(each.tolist()) == {18, 19}
     pairs = made.clients * 500 + made.values
     assert len(np.unique(pairs)) == len(pairs)
-    for client in (0, 5_000, 10_132):
+    for client in (0, 500, 1_012):
         assert len(set(made.cohorts[made.clients == client])) == 1
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rappor.store.sqlite import connection, recent_tokens, session
+from support.postgres import Server, a_server
 
 MEMORY = Path("/dev/shm")
 ROOM = 2**28  # bytes that must be free there
@@ -59,3 +60,10 @@ def no_clock() -> Iterator[None]:
         for module in (connection, session):
             patch.setattr(module, "BUSY_MS", WRITERS_WAIT_MS)
         yield
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A server for all tests of this process."""
+    with a_server() as server:
+        yield server

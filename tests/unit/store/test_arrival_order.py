@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rappor.store import open_store
+from rappor.store import open_store, report_order
+from rappor.store.checksums import checksum, xor
 from rappor.store.sqlite import cell_rows, page_layout, report_chunks, session
-from rappor.store.sqlite.seals import checksum, xor
 from rappor.store.sqlite.store import SqliteStore
 from support import store_samples as samples
 from support.store_samples import DAY, PERIOD, always, cell, collection, fold, token
@@ -73,11 +73,11 @@ def test_small_batches_are_mixed_into_one_chunk(tmp_path: Path) -> None:
     writer = store._session._writer
     sizes = [row[0] for row in writer.execute("SELECT size FROM reports")]
     assert sizes == [30]
-    big = fold(cell(), 0, [7] * report_chunks.FULL, keep=True)
+    big = fold(cell(), 0, [7] * report_order.FULL, keep=True)
     store.add([token(100)], always([big]), DAY)
     store.add([token(101)], always([fold(cell(), 0, [8], keep=True)]), DAY)
     sizes = sorted(row[0] for row in writer.execute("SELECT size FROM reports"))
-    assert sizes == [31, report_chunks.FULL]
+    assert sizes == [31, report_order.FULL]
     store.close()
 
 

@@ -324,5 +324,5 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> Non
     with pytest.raises(StoreError, match="there is no store"):
         open_store(tmp_path / "missing", read_only=True)
     assert not (tmp_path / "missing").exists()
-    with pytest.raises(StoreError, match="postgresql:// is not supported"):
-        open_store("postgresql://localhost/x")
+    with pytest.raises(StoreError, match="mysql:// is not supported"):
+        open_store("mysql://localhost/x")

@@ -129,10 +129,10 @@ def test_a_dashboard_deletes_snapshots_of_cells_that_are_gone_or_long_closed(
     arrive(store, cell(), STEP)
     shown(tmp_path, store)
     ReleasedCounts(tmp_path).cells(store, [], DAY)
-    assert ReleasedCounts(tmp_path)._released() == {}
+    assert ReleasedCounts(tmp_path)._saved.reports() == {}
     shown(tmp_path, store)
     shown(tmp_path, store, CLOSED + datetime.timedelta(days=3))
-    assert ReleasedCounts(tmp_path)._released() == {}
+    assert ReleasedCounts(tmp_path)._saved.reports() == {}
 
 
 def test_a_damaged_snapshot_is_an_error_and_never_a_number(tmp_path: Path, store: Store) -> None:

@@ -27,7 +27,7 @@ from rappor.dashboard.context import Context
 from rappor.dashboard.forms import FORM_BYTES, LIST_BYTES
 from rappor.dashboard.page_access import Endpoint, Page
 from rappor.dashboard.page_messages import message_of
-from rappor.dashboard.page_query import Answer, PageQuery, with_query
+from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.page_state import (
     DECODERS,
     Freshness,
@@ -37,6 +37,7 @@ from rappor.dashboard.page_state import (
     task_arguments,
 )
 from rappor.dashboard.problems import problem, refusal
+from rappor.dashboard.query_reading import Answer, with_query
 from rappor.dashboard.tables import csv_response, json_response
 from rappor.errors import ParamsError
 

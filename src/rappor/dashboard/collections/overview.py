@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any
 
 from rappor.collection import Collection, period_of
+from rappor.dashboard.query_reading import current_name
 from rappor.dashboard.snapshot import Entry, Standing
 from rappor.decoding.exports import mass_in
 from rappor.planning.reach import ALPHA, about, default_period, reach_of, values_tested
@@ -243,7 +244,8 @@ def _searched(row: CollectionRow) -> str:
 def known_sort(text: str) -> str:
     """A sort order, or the default if it is unknown.
 
-    >>> known_sort("-reports"), known_sort("nonsense")
-    ('-reports', 'name')
+    >>> known_sort("-reports"), known_sort("nonsense"), known_sort("unlisted")
+    ('-reports', 'name', 'undetected_mass')
     """
+    text = current_name(text)
     return text if text.removeprefix("-") in _SORTS else DEFAULT_SORT

@@ -23,16 +23,17 @@ from rappor.dashboard.page_access import Page
 from rappor.dashboard.snapshot import Standing
 from rappor.dashboard.tables import csv_response, json_response, paged
 
-# The key to sort by, the word, the class, and whether large ones come first.
+# The key to sort by, the word, the class, and whether large ones come first. What was found and
+# when it ends come first: a phone shows the first columns, and the others scroll.
 _COLUMNS = (
     ("name", "Collection", "", False),
-    ("owner", "Owner", "", False),
+    ("detected", "Detected", "num", True),
+    ("expires", "Expires", "", False),
+    ("reports", "Reports this period", "num", True),
+    ("undetected_mass", "Undetected mass", "num", True),
     ("state", "State", "", False),
     ("epsilon", "ε₁ / ε∞", "num", True),
-    ("reports", "Reports this period", "num", True),
-    ("detected", "Detected", "num", True),
-    ("undetected_mass", "Undetected mass", "num", True),
-    ("expires", "Expires", "", False),
+    ("owner", "Owner", "", False),
 )
 
 
@@ -78,6 +79,7 @@ def collections(context: Context, request: Request, visitor: Visitor) -> Respons
         every=len(every),
         active=len(active(every)),
         epsilon=total_epsilon(every),
+        epsilons=[row.ever for row in active(every)],
         sheet=paged(rows, asked.page),
         columns=_COLUMNS,
         sort_link=lambda sort: asked.address(sort=sort),

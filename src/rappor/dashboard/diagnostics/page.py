@@ -21,8 +21,9 @@ from rappor.dashboard.diagnostics.heat_map import (
 )
 from rappor.dashboard.diagnostics.serialization import StoredDiagnosis, lit_cells, unpack
 from rappor.dashboard.page_access import Endpoint, Page
+from rappor.dashboard.page_choices import choices
 from rappor.dashboard.page_messages import message_of
-from rappor.dashboard.page_query import Answer, PageQuery, choices, one_of, with_query
+from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.page_state import (
     DECODERS,
     Freshness,
@@ -34,6 +35,7 @@ from rappor.dashboard.page_state import (
     task_arguments,
 )
 from rappor.dashboard.problems import problem
+from rappor.dashboard.query_reading import Answer, one_of, with_query
 from rappor.dashboard.tables import csv_response, json_response
 from rappor.decoding.quality import FALSE_ALARMS
 

@@ -230,7 +230,7 @@ def disk_of(context: Context) -> DiskSpace:
     data = context.settings.data
     return DiskSpace(
         shutil.disk_usage(data).free // _GRAIN * _GRAIN,
-        _size_of(data.glob("store.sqlite*")),
+        -(-context.catalogue.store_bytes() // _GRAIN) * _GRAIN,
         _size_of([*data.glob("dashboard.sqlite*"), *data.glob("released.sqlite*")]),
     )
 

@@ -33,7 +33,7 @@ def decode_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
     """
     from rappor.dashboard.results.serialization import pack
 
-    work = DecodeTask(arguments, progress)
+    work = DecodeWork(arguments, progress)
     counts = work.counts(arguments["periods"], arguments["dimensions"])
     return pack(work.decode(counts), _about(arguments))
 
@@ -46,7 +46,7 @@ def compare_view(arguments: dict[str, Any], progress: Progress) -> JobResult:
     from rappor.dashboard.results.serialization import pack
     from rappor.decoding.compare import compare
 
-    work = DecodeTask(arguments, progress, parts=3)
+    work = DecodeWork(arguments, progress, parts=3)
     shown = (arguments, arguments["against"])
     sides = [work.counts(side["periods"], side["dimensions"]) for side in shown]
     pair = [single(counts) for counts in sides]
@@ -72,7 +72,7 @@ def google_files(arguments: dict[str, Any], progress: Progress) -> JobResult:
     """google/rappor's counts.csv, params.csv and map.csv in a zip file."""
     from rappor.dashboard.results.downloads import zipped
 
-    work = DecodeTask(arguments, progress)
+    work = DecodeWork(arguments, progress)
     counts = work.counts(arguments["periods"], arguments["dimensions"])
     return JobResult(_about(arguments), zipped(counts, work.looked_for(counts), work.collection))
 
@@ -94,7 +94,7 @@ def catalogue_of(arguments: dict[str, Any]) -> Catalogue:
     return Catalogue(data, today=lambda: today)
 
 
-class DecodeTask:
+class DecodeWork:
     """A decode: what it reads, and its progress."""
 
     def __init__(self, arguments: dict[str, Any], progress: Progress, parts: int = 1) -> None:
@@ -289,7 +289,7 @@ def diagnose(arguments: dict[str, Any], progress: Progress) -> JobResult:
     from rappor.decoding.diagnosis import bit_table
     from rappor.decoding.diagnosis import diagnose as diagnosis_of
 
-    work = DecodeTask(arguments, progress)
+    work = DecodeWork(arguments, progress)
     counts = work.counts(arguments["periods"], arguments["dimensions"])
     table = work.decode(counts)
     names = ("collection", "version", "periods", "dimensions", "list")
@@ -314,7 +314,7 @@ def explain(arguments: dict[str, Any], progress: Progress) -> JobResult:
             found[name] = None
             continue
         part = _half(progress, number, arguments["before"] is not None)
-        work = DecodeTask({**arguments, "strings": strings}, part)
+        work = DecodeWork({**arguments, "strings": strings}, part)
         counts = work.counts(arguments["periods"], arguments["dimensions"])
         table = work.decode(counts)
         detected[name] = {row.string for row in table.detected}

@@ -20,8 +20,8 @@ from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.results.serialization import StoredDecode
 from rappor.dashboard.results.table import matching
 from rappor.decoding import exports
-from rappor.decoding.compare import Differences
 from rappor.decoding.design import Design
+from rappor.decoding.differences import Differences
 from rappor.decoding.mapfile import map_lines
 from rappor.decoding.result import Decoded, Rows
 from rappor.params import FIELDS, Params

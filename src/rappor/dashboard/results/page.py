@@ -15,9 +15,10 @@ from rappor.dashboard.auth.roles import EVERYONE, Visitor
 from rappor.dashboard.context import Context
 from rappor.dashboard.jobs.queue import DONE, TooManyJobs
 from rappor.dashboard.page_access import Page
-from rappor.dashboard.page_query import Answer, PageQuery, with_query
+from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.page_state import DECODERS, begin, page_state, task_arguments
 from rappor.dashboard.problems import problem
+from rappor.dashboard.query_reading import Answer, current_name, with_query
 from rappor.dashboard.results import downloads
 from rappor.dashboard.results.downloads import python_code
 from rappor.dashboard.results.page_context import decode_work, drawn, page_context, read_result
@@ -89,6 +90,7 @@ def as_parquet(
 def picture(_desk: Context, request: Request, query: PageQuery, result: StoredDecode) -> Response:
     """One chart as SVG or PNG; theme=dark uses dark colours."""
     name, _, ending = request.path_params["file"].rpartition(".")
+    name = current_name(name)
     theme = "dark" if request.query_params.get("theme") == "dark" else "light"
     panels = drawn(result, query, theme, page=False) if result.decoded.reports else {}
     if name not in panels or ending not in _PICTURES:

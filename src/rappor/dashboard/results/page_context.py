@@ -13,15 +13,9 @@ from rappor.charts.results import split_of, strip_panel
 from rappor.charts.rows import PAGE_ROWS, bars_panel, dots_panel
 from rappor.dashboard.auth.roles import Visitor
 from rappor.dashboard.context import Context
+from rappor.dashboard.page_choices import choices
 from rappor.dashboard.page_messages import message_of
-from rappor.dashboard.page_query import (
-    SCALES,
-    UNITS,
-    PageQuery,
-    Selection,
-    between,
-    choices,
-)
+from rappor.dashboard.page_query import SCALES, UNITS, PageQuery, Selection, between
 from rappor.dashboard.page_state import (
     DECODERS,
     Freshness,
@@ -284,8 +278,10 @@ def drawn(
     if result.other is not None and query.against is not None:
         found["compared"] = _compared(result, query, theme, page)
     elif (hist := result.main.histogram) is not None:
-        found["histogram"] = histogram_panel(hist, theme=theme, unit=query.unit)
-        found["cumulative"] = cumulative_panel(hist, theme=theme, height=_CUMULATIVE_HEIGHT)
+        found["histogram"] = histogram_panel(hist, theme=theme, unit=query.unit, page=page)
+        found["cumulative"] = cumulative_panel(
+            hist, theme=theme, height=_CUMULATIVE_HEIGHT, page=page
+        )
     elif query.scale == "log":
         found["results"] = dots_panel(result.decoded, theme=theme, unit=query.unit, page=page)
     else:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rappor.dashboard.jobs.queue import JobResult
-from rappor.decoding.compare import Compared, Differences
+from rappor.decoding.differences import Compared, Differences
 from rappor.decoding.exports import document, mass_in, without_nan
 from rappor.decoding.forgery import Forgery
 from rappor.decoding.histogram import Histogram

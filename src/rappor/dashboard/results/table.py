@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rappor.charts.rows import NOT_DETECTED, chosen
 from rappor.dashboard.page_query import DEFAULT_SORT, PAGE_ROWS, PageQuery
 from rappor.dashboard.results.serialization import StoredDecode
-from rappor.decoding.compare import Difference
+from rappor.decoding.differences import Difference
 from rappor.decoding.result import Row
 
 Order = NDArray[np.intp]

@@ -123,13 +123,20 @@ def _result(row: Any) -> SavedResult:
 
 
 def latest_metas(connection: sqlite3.Connection, kind: str) -> dict[str, dict[str, Any]]:
-    """The facts of each collection's newest result over all dimensions."""
+    """The facts of one result of each collection over all dimensions.
+
+    That of the newest single period, which pages show first; else the result that was made last.
+    """
     rows = connection.execute(
-        "SELECT collection, meta, max(number) FROM results WHERE kind=? AND "
-        "coalesce(json_extract(meta, '$.dimensions'), '[]') IN ('[]', '{}') GROUP BY collection",
+        "SELECT collection, meta FROM (SELECT collection, meta, row_number() OVER ("
+        "PARTITION BY collection ORDER BY single DESC, iif(single, period, '') DESC, number DESC) "
+        "AS place FROM (SELECT collection, meta, number, json_extract(meta, '$.periods[0]') AS "
+        "period, coalesce(json_array_length(meta, '$.periods'), 0) = 1 AS single FROM results "
+        "WHERE kind=? AND coalesce(json_extract(meta, '$.dimensions'), '[]') IN ('[]', '{}'))) "
+        "WHERE place = 1",
         (kind,),
     )
-    return {collection: json.loads(meta) for collection, meta, _ in rows}
+    return {collection: json.loads(meta) for collection, meta in rows}
 
 
 def save_job(connection: sqlite3.Connection, job: SavedJob) -> None:

@@ -273,7 +273,7 @@ class DashboardState:
             return saved.latest_result(file, collection, kind)
 
     def latest_metas(self, kind: str = DECODE) -> dict[str, dict[str, Any]]:
-        """The facts of each collection's newest result."""
+        """The facts of the result that each collection's page shows first, if there is one."""
         with self._file.reading() as file:
             return saved.latest_metas(file, kind)
 

@@ -23,10 +23,12 @@ from rappor.charts.trends import (
 from rappor.dashboard.auth.roles import EVERYONE, Visitor
 from rappor.dashboard.context import Context
 from rappor.dashboard.page_access import Endpoint, Page
+from rappor.dashboard.page_choices import choices
 from rappor.dashboard.page_messages import message_of
-from rappor.dashboard.page_query import Answer, PageQuery, choices, one_of, with_query
+from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.page_state import DECODERS, PageState, begin, page_state
 from rappor.dashboard.problems import problem
+from rappor.dashboard.query_reading import Answer, current_name, one_of, with_query
 from rappor.dashboard.tables import csv_response, json_response, paged
 from rappor.dashboard.trends.period_results import PeriodResult, TrendCell
 from rappor.dashboard.trends.trend import (
@@ -145,7 +147,8 @@ def as_csv(context: Context, request: Request, visitor: Visitor, query: PageQuer
 def as_picture(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
     """One chart of the page as an SVG or PNG file."""
     trend, _, known = _look(context, request, visitor, query)
-    wanted = one_of(request.query_params, "chart", CHARTS)
+    asked = {"chart": current_name(request.query_params.get("chart", ""))}
+    wanted = one_of(asked, "chart", CHARTS)
     spec = _file(context, trend, known, wanted)
     if spec is None:
         text = "Nothing is decoded yet."

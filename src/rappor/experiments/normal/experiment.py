@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rappor.decoding.histogram import Estimate, Histogram
+from rappor.decoding.histogram import Histogram, SummaryEstimate
 from rappor.decoding.ordinal import decode_ordinal
 from rappor.decoding.smoothing import smooth
 from rappor.experiments.experiment import Comparison, Experiment, Outcome, Table, extra
@@ -39,7 +39,7 @@ class NormalRun(NamedTuple):
     distance: float  # total variation, half the sum of absolute errors
     signal: float  # squared correlation of estimated and true shares
     tail: float  # root mean square of the estimates in the empty tails, in reports
-    mean: Estimate
+    mean: SummaryEstimate
 
 
 def population() -> Population:
@@ -77,7 +77,7 @@ def one_seed(reports: int, seed: int) -> NormalRun:
     )
 
 
-def mean_of(seed: int) -> Estimate:
+def mean_of(seed: int) -> SummaryEstimate:
     """The estimated mean of the largest collection, with its interval."""
     return collect(SIZES[-1], seed)[0].mean()
 
@@ -143,7 +143,7 @@ def _tails(runs: dict[int, list[NormalRun]]) -> Comparison:
     )
 
 
-def _coverage(means: list[Estimate]) -> Comparison:
+def _coverage(means: list[SummaryEstimate]) -> Comparison:
     covered = [mean.low_95 <= MEAN <= mean.high_95 for mean in means]
     return Comparison(
         f"95 % interval of the mean at {SIZES[-1]:,} reports",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from rappor.errors import StoreError
+from rappor.store.checksums import NONE, checksum, typed
 from rappor.store.contract import AuditEntry
 from rappor.store.sqlite.connection import Connection
-from rappor.store.sqlite.seals import NONE, checksum, read_seal, typed, write_seal
+from rappor.store.sqlite.seals import read_seal, write_seal
 
 
 def append(connection: Connection, entry: AuditEntry) -> None:

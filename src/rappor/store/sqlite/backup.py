@@ -75,12 +75,12 @@ def check_target(source: Path, target: Path) -> None:
     """StoreError if a backup cannot have that name."""
     if target.exists() and not target.is_file():
         raise StoreError(f"{target}: not a file")
-    if target.exists() and os.path.samefile(source, target):
+    if target.exists() and source.exists() and os.path.samefile(source, target):
         raise StoreError(f"{target}: that is the store itself")
-    _check_no_store(target)
+    check_no_store(target)
 
 
-def _check_no_store(target: Path) -> None:
+def check_no_store(target: Path) -> None:
     """StoreError if a copy of that name would replace a file that a store uses."""
     ends = ("-wal", "-shm", "-journal", commits.ENDING)
     used = target.name.endswith((*ends, ".lock")) or target.with_suffix(".lock").exists()

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from rappor.errors import StoreError
 from rappor.store.cell_key import COHORT_BITS, CellKey, cell_id, key_bytes
+from rappor.store.checksums import NONE, checksum, typed
 from rappor.store.contract import CellCache, CellSummary
 from rappor.store.sqlite.connection import Connection
-from rappor.store.sqlite.seals import NONE, check_seal, checksum, reseal, typed
+from rappor.store.sqlite.seals import check_seal, reseal
 
 _COLUMNS = (
     "id, collection, version, period, dimensions, params_digest, k, m, reports, cohorts, parity, "

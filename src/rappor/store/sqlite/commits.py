@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rappor.errors import StoreBroken, StoreError, StoreFull
+from rappor.store.checksums import SIZE, checksum, typed
 from rappor.store.sqlite.connection import Connection
-from rappor.store.sqlite.seals import SIZE, checksum, typed
 
 ENDING = "-commits"
 SYNC_SECONDS = 5.0  # the shortest time between two syncs of the record

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import NamedTuple
-
-from rappor.collection import Collection, check_period
-from rappor.errors import ParamsError, StoreError
+from rappor.collection import Collection
+from rappor.errors import StoreError
 from rappor.store.cell_key import CellKey
+from rappor.store.checksums import checksum, typed
 from rappor.store.contract import Definition
+from rappor.store.definition_rules import ExpectedParams, check_change, expected_params, parse
 from rappor.store.sqlite.connection import Connection
-from rappor.store.sqlite.seals import check_seal, checksum, reseal, typed
-
-
-class ExpectedParams(NamedTuple):
-    """The parameters of a cell's reports by its definition."""
-
-    params_digest: str
-    k: int
-    m: int
+from rappor.store.sqlite.seals import check_seal, reseal
 
 
 def read(connection: Connection) -> list[Definition]:
@@ -33,19 +24,6 @@ def read(connection: Connection) -> list[Definition]:
         sealed.append(seal)
     check_seal(connection, "definitions", sealed)
     return sorted(saved)
-
-
-def parse(toml: str) -> Collection:
-    """The collection in a TOML text, or StoreError."""
-    try:
-        return _parsed(toml)
-    except ParamsError as error:
-        raise StoreError(f"not a collection's definition: {error}") from None
-
-
-@lru_cache(maxsize=256)
-def _parsed(toml: str) -> Collection:
-    return Collection.from_toml(toml)
 
 
 def one(connection: Connection, collection: str, version: int) -> Collection:
@@ -75,7 +53,7 @@ def save(connection: Connection, toml: str) -> Collection | None:
         return None
     seal = checksum("definitions", new.name, new.version, toml)
     if old is not None:
-        _check_change(parse(old), new)
+        check_change(parse(old), new)
         gone = checksum("definitions", new.name, new.version, old)
         connection.execute(
             "UPDATE definitions SET toml=?, checksum=? WHERE collection=? AND version=?",
@@ -90,26 +68,6 @@ def save(connection: Connection, toml: str) -> Collection | None:
     return new
 
 
-def _check_change(old: Collection, new: Collection) -> None:
-    """StoreError unless the change is allowed within a version: others need a new version."""
-    from rappor.collection import diff
-
-    change = diff(old, new)
-    if not change.allowed:
-        raise StoreError(
-            f"{new.name} v{new.version} is in use with another definition, and the change needs a "
-            f"new version: {change.cost}"
-        )
-
-
 def expected(connection: Connection, key: CellKey) -> ExpectedParams:
     """The parameters of a cell by its definition, or StoreError if it does not allow the cell."""
-    definition = one(connection, key.collection, key.version)
-    try:
-        check_period(definition.period, key.period)
-    except ParamsError as error:
-        raise StoreError(f"{key}: {error}") from None
-    if definition.cell(dict(key.pairs)) != key.pairs:
-        raise StoreError(f"{key}: dimensions that its definition does not declare")
-    params = definition.params_for(key.period)
-    return ExpectedParams(params.digest, params.k, params.m)
+    return expected_params(one(connection, key.collection, key.version), key)

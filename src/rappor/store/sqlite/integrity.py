@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from rappor.errors import StoreError
+from rappor.store.definition_rules import parse
 from rappor.store.sqlite import (
     audit,
     cell_rows,
@@ -55,7 +56,7 @@ def _sqlite(connection: Connection) -> list[str]:
 
 def _definitions(connection: Connection) -> None:
     for saved in definitions.read(connection):
-        parsed = definitions.parse(saved.toml)
+        parsed = parse(saved.toml)
         if (parsed.name, parsed.version) != (saved.collection, saved.version):
             raise StoreError(f"the definition of {saved.collection} v{saved.version} is another's")
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from rappor.errors import StoreError
+from rappor.store.checksums import checksum, typed
 from rappor.store.sqlite.connection import Connection
 from rappor.store.sqlite.row_ids import new_id
-from rappor.store.sqlite.seals import checksum, typed
 from rappor.wire.protocol import TOKEN_BYTES
 
 FULL = 192  # tokens in a full row

@@ -9,7 +9,6 @@ chunk, so at most two chunks for each report.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
@@ -17,46 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.errors import StoreError
+from rappor.store.checksums import NONE, checksum, typed, xor
 from rappor.store.contract import Fold
+from rappor.store.report_order import FULL, places, shuffled, width
 from rappor.store.sqlite import cell_rows, definitions, page_layout
 from rappor.store.sqlite.cell_rows import CellRow
 from rappor.store.sqlite.connection import Connection
 from rappor.store.sqlite.row_ids import new_id
-from rappor.store.sqlite.seals import NONE, checksum, typed, xor
 
-FULL = 1024  # reports in a full chunk
-
-_Places = NDArray[np.uint64]
 _COLUMNS = "id, slot, size, data, checksum"
-
-
-def width(k: int) -> int:
-    """The number of bytes of a packed report."""
-    return (k + 7) // 8
-
-
-def shuffled(reports: bytes, size: int) -> bytes:
-    """The reports in a random order, from the operating system's randomness."""
-    table = np.frombuffer(reports, np.uint8).reshape(-1, size)
-    return table[places(len(table), len(table)).astype(np.intp)].tobytes()
-
-
-def places(total: int, wanted: int) -> _Places:
-    """`wanted` different numbers below `total`; each such sequence is equally likely."""
-    if 2 * wanted >= total:
-        return np.argsort(_words(total)).astype(np.uint64)[:wanted]
-    limit = 2**64 - 2**64 % total  # larger words would make some remainders more likely
-    chosen: dict[int, None] = {}
-    while len(chosen) < wanted:
-        drawn = _words(wanted - len(chosen))
-        if limit < 2**64:
-            drawn = drawn[drawn < np.uint64(limit)]
-        chosen.update(dict.fromkeys((drawn % np.uint64(total)).tolist()))
-    return np.array(list(chosen), np.uint64)
-
-
-def _words(count: int) -> _Places:
-    return np.frombuffer(os.urandom(8 * count), np.uint64)
 
 
 def add(connection: Connection, cell: CellRow, folds: Iterable[Fold]) -> None:
@@ -70,7 +38,12 @@ def add(connection: Connection, cell: CellRow, folds: Iterable[Fold]) -> None:
     if not definitions.one(connection, cell.key.collection, cell.key.version).keep_reports_days:
         raise StoreError(f"{cell.key}: its definition keeps no reports")
     for cohort, parts in given.items():
-        _mix(connection, cell, cell.slot(cohort), b"".join(parts))
+        put(connection, cell, cohort, b"".join(parts))
+
+
+def put(connection: Connection, cell: CellRow, cohort: int, reports: bytes) -> None:
+    """Mix packed reports into those of their cohort; the caller saves the cell."""
+    _mix(connection, cell, cell.slot(cohort), reports)
 
 
 def _mix(connection: Connection, cell: CellRow, slot: int, reports: bytes) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date
 from typing import NamedTuple
 
-from rappor.collection import Collection, Registry, days_of
-from rappor.errors import ParamsError
-from rappor.store.cell_key import CellKey
+from rappor.collection import Registry
 from rappor.store.contract import RetentionResult
+from rappor.store.retention_rules import RetentionRules
 from rappor.store.sqlite import (
     cell_rows,
     count_rows,
@@ -33,47 +32,18 @@ class RetentionPlan(NamedTuple):
 
 def plan(connection: Connection, today: date, registry: Registry | None) -> RetentionPlan:
     """What is too old today, by the registry or else by the saved definitions."""
-    saved = {
-        (definition.collection, definition.version): definitions.parse(definition.toml)
-        for definition in definitions.read(connection)
-    }
-    collections = [*saved.values(), *(() if registry is None else registry)]
-    weekly = any(collection.period == "week" for collection in collections)
-    planned = RetentionPlan([], [], [], token_rows.expired(connection, today, weekly), weekly)
+    rules = RetentionRules(definitions.read(connection), registry, today)
+    expired = token_rows.expired(connection, today, rules.weekly)
+    planned = RetentionPlan([], [], [], expired, rules.weekly)
     for cell in cell_rows.read(connection):
-        definition = _definition(cell.key, registry, saved)
-        if definition is None:
-            planned.unknown.append(f"{cell.key.collection} v{cell.key.version}")
-        elif _has_expired(definition, today) and definition.on_expiry == "delete":
-            planned.counts.append(cell)
-        elif cell.kept and _reports_end(cell.key, definition, today):
-            planned.reports.append(cell)
+        match rules.verdict(cell.key, cell.kept):
+            case "unknown":
+                planned.unknown.append(f"{cell.key.collection} v{cell.key.version}")
+            case "counts":
+                planned.counts.append(cell)
+            case "reports":
+                planned.reports.append(cell)
     return planned
-
-
-def _definition(
-    key: CellKey, registry: Registry | None, saved: dict[tuple[str, int], Collection]
-) -> Collection | None:
-    if registry is not None:
-        try:
-            return registry.get(key.collection, key.version)
-        except ParamsError:
-            pass
-    return saved.get((key.collection, key.version))
-
-
-def _has_expired(definition: Collection, today: date) -> bool:
-    return definition.expires is not None and definition.expires <= today
-
-
-def _reports_end(key: CellKey, definition: Collection, today: date) -> bool:
-    """Whether the single reports of a cell are too old, or their collection has expired."""
-    return _has_expired(definition, today) or _last_day(key, definition) < today
-
-
-def _last_day(key: CellKey, definition: Collection) -> date:
-    """The last day on which reports are kept: `keep_reports_days` after the period's end."""
-    return days_of(key.period)[1] + timedelta(days=definition.keep_reports_days)
 
 
 def summary(planned: RetentionPlan, today: date, dry_run: bool) -> RetentionResult:

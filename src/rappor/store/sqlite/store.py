@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -11,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from rappor.collection import Registry
-from rappor.errors import StoreError
+from rappor.errors import StoreError, StoreFull
 from rappor.store.cell_key import CellKey
 from rappor.store.contract import (
     AuditEntry,
@@ -21,8 +23,10 @@ from rappor.store.contract import (
     Fold,
     RetentionResult,
     StoredCounts,
+    StoreSize,
 )
 from rappor.store.released import ReleasedCounts
+from rappor.store.retention_rules import retention_detail
 from rappor.store.sqlite import (
     audit,
     backup,
@@ -39,8 +43,10 @@ from rappor.store.sqlite.connection import Connect, Connection, connect
 from rappor.store.sqlite.recent_tokens import RecentTokens
 from rappor.store.sqlite.row_cache import RowCache
 from rappor.store.sqlite.session import Session
+from rappor.store.token_window import check_tokens
 
 POSSIBLE_LOSS, ACCEPT_LOSS = "possible-loss", "accept-loss"  # in the audit log
+_PROBE = bytes(2**16)
 _PATIENCE_MS = 2_000  # to wait for readers before retention gives up emptying the log
 
 
@@ -74,6 +80,7 @@ class SqliteStore:
         self._recent_tokens, self._row_cache = RecentTokens(), RowCache()
         self._as_of: tuple[int, int] | None = None  # the state of the file that these two describe
         self.accepted: str | None = None
+        self.retained: date | None = None  # one collector alone: the audit log says it
         if read_only:
             return
         finding = self._session.finding
@@ -95,7 +102,7 @@ class SqliteStore:
     ) -> list[bool]:
         """Count batches exactly once; see `Store.add`."""
         given = list(tokens)
-        token_rows.check_tokens(given)
+        check_tokens(given)
         with self._session.writing() as connection:
             self._catch_up(connection)
             new = token_rows.insert(connection, self._recent_tokens, given, day)
@@ -219,8 +226,8 @@ class SqliteStore:
             self._recent_tokens.merge(connection)
             retention.execute(connection, found, today)
             self._row_cache.forget()
-            audit.append(connection, self._entry(actor, "retain", _retention_detail(done)))
-        ReleasedCounts(self.path.parent).forget(cell.cell for cell in self.cells())
+            audit.append(connection, self._entry(actor, "retain", retention_detail(done)))
+        self.released.forget(cell.cell for cell in self.cells())
         return replace(done, settled=self._session.settle(_PATIENCE_MS))
 
     def settle(self) -> None:
@@ -235,6 +242,19 @@ class SqliteStore:
             if not self._recent_tokens.merge(connection):
                 connection.execute("ROLLBACK")
 
+    def probe(self) -> None:
+        """Check for free space, which a full disk has again when something was deleted."""
+        file = self.path.with_name(".room")
+        try:
+            with file.open("wb") as handle:
+                handle.write(_PROBE)
+                handle.flush()
+                os.fsync(handle.fileno())
+        except OSError as error:
+            raise StoreFull(f"{self.path}: no room on the disk ({error.strerror})") from None
+        finally:
+            file.unlink(missing_ok=True)
+
     def check(self) -> list[str]:
         """Read everything and return what is wrong; an empty list if nothing is."""
         with self._session.reading() as connection:
@@ -242,6 +262,17 @@ class SqliteStore:
         with suppress(StoreError):  # a damaged audit log is in the list already
             found += self.losses()
         return found
+
+    def size(self) -> StoreSize:
+        """The size of the files, and the free space next to them."""
+        files = self.path.parent.glob(f"{self.path.name}*")
+        used = sum(file.stat().st_size for file in files)
+        return StoreSize(used, shutil.disk_usage(self.path.parent).free)
+
+    @property
+    def released(self) -> ReleasedCounts:
+        """Snapshots in a file next to the store."""
+        return ReleasedCounts(self.path.parent)
 
     def losses(self) -> list[str]:
         """Possible losses that nobody has accepted yet."""
@@ -282,10 +313,3 @@ class SqliteStore:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _retention_detail(done: RetentionResult) -> str:
-    return (
-        f"{done.reports} kept reports, {len(done.count_cells)} cells of expired collections with "
-        f"{done.counted} counted reports, {done.tokens} tokens"
-    )

@@ -5,28 +5,20 @@ The number and the XOR of a day's tokens are kept too, so that a changed or lost
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import compress
 
 import numpy as np
 
 from rappor.errors import StoreError
+from rappor.store.checksums import NONE, typed, xor
+from rappor.store.sqlite import recent_tokens
 from rappor.store.sqlite.connection import Connection
-from rappor.store.sqlite.recent_tokens import EACH, RecentTokens, read, split
-from rappor.store.sqlite.seals import NONE, typed, xor
-from rappor.wire.protocol import ACCEPTANCE_DAYS, SKEW_DAYS, TOKEN_BYTES
+from rappor.store.sqlite.recent_tokens import EACH, RecentTokens, split
+from rappor.store.token_window import check_tokens, first_kept
 
-WEEK_DAYS = 6  # a week is accepted until its last day is too old
-CLOCK_DAYS = 3  # two for a clock that was ahead, one for a commit after midnight
 _AT_ONCE = 100_000
-
-
-def check_tokens(tokens: Sequence[bytes]) -> None:
-    """StoreError unless each token is 16 bytes."""
-    for token in tokens:
-        if not isinstance(token, bytes) or len(token) != TOKEN_BYTES:
-            raise StoreError(f"a token must be {TOKEN_BYTES} bytes")
 
 
 def insert(
@@ -44,15 +36,29 @@ def insert(
     added = list(compress(tokens, new))
     if added:
         number = day.toordinal()
-        query = "SELECT tokens, parity FROM token_days WHERE day=?"
-        row = connection.execute(query, (number,)).fetchone()
-        known, parity = (0, NONE) if row is None else typed(row, "ib", f"the tokens of {day}")
-        connection.execute(
-            "INSERT OR REPLACE INTO token_days (day, tokens, parity) VALUES (?, ?, ?)",
-            (number, known + len(added), xor(parity, _parity(added))),
-        )
+        _count(connection, added, number)
         recent.add(connection, added, number)
     return new
+
+
+def _count(connection: Connection, added: Sequence[bytes], number: int) -> None:
+    """Add tokens to the number and the XOR of their day."""
+    query = "SELECT tokens, parity FROM token_days WHERE day=?"
+    row = connection.execute(query, (number,)).fetchone()
+    what = f"the tokens of {date.fromordinal(number)}"
+    known, parity = (0, NONE) if row is None else typed(row, "ib", what)
+    connection.execute(
+        "INSERT OR REPLACE INTO token_days (day, tokens, parity) VALUES (?, ?, ?)",
+        (number, known + len(added), xor(parity, _parity(added))),
+    )
+
+
+def load(connection: Connection, tokens: Sequence[bytes], number: int) -> None:
+    """Add tokens of a day, given as an ordinal, of which none is there yet."""
+    check_tokens(tokens)
+    _count(connection, tokens, number)
+    rows = [(token, number) for token in tokens]
+    connection.executemany("INSERT INTO tokens (token, day) VALUES (?, ?)", rows)
 
 
 def _seen(connection: Connection, tokens: Sequence[bytes]) -> set[bytes]:
@@ -69,47 +75,45 @@ def _parity(tokens: Sequence[bytes]) -> bytes:
 def expired(connection: Connection, today: date, weekly: bool) -> int:
     """The number of tokens that are too old to matter; `weekly` if a collection has weeks."""
     query = "SELECT coalesce(sum(tokens), 0) FROM token_days WHERE day < ?"
-    row = connection.execute(query, (_first_kept(today, weekly),)).fetchone()
+    row = connection.execute(query, (first_kept(today, weekly),)).fetchone()
     (number,) = typed(row, "i", "the days of tokens")
     return int(number)
 
 
 def forget(connection: Connection, today: date, weekly: bool) -> None:
     """Delete tokens that are too old to matter."""
-    first = _first_kept(today, weekly)
+    first = first_kept(today, weekly)
     for table in ("tokens", "token_days"):
         connection.execute(f"DELETE FROM {table} WHERE day < ?", (first,))  # noqa: S608 - our own names
 
 
-def _first_kept(today: date, weekly: bool) -> int:
-    """The first day whose tokens are kept: batches of that day may still be sent again."""
-    window = ACCEPTANCE_DAYS + SKEW_DAYS + (WEEK_DAYS if weekly else 0)
-    return today.toordinal() - window - CLOCK_DAYS
-
-
-def problems(connection: Connection) -> list[str]:
-    """Days whose tokens are not those that were written."""
-    found: dict[int, tuple[int, bytes]] = {}
+def read(connection: Connection) -> Iterator[tuple[int, list[bytes]]]:
+    """All tokens by day, some at a time."""
     rows: dict[int, list[bytes]] = {}
-
-    def settle() -> None:
-        for day, tokens in rows.items():
-            known, parity = found.get(day, (0, NONE))
-            found[day] = known + len(tokens), xor(parity, _parity(tokens))
-        rows.clear()
-
-    for recent_row in read(connection):
+    for recent_row in recent_tokens.read(connection):
         rows.setdefault(recent_row.day, []).extend(split(recent_row.data))
     for number, row in enumerate(connection.execute("SELECT token, day FROM tokens"), 1):
         try:
             token, day = typed(row, "bi", "a token")
             check_tokens([token])
         except StoreError:
-            return ["tokens: damaged (one is not what was written there)"]
+            raise StoreError("tokens: damaged (one is not what was written there)") from None
         rows.setdefault(day, []).append(token)
         if number % _AT_ONCE == 0:
-            settle()
-    settle()
+            yield from rows.items()
+            rows = {}
+    yield from rows.items()
+
+
+def problems(connection: Connection) -> list[str]:
+    """Days whose tokens are not those that were written."""
+    found: dict[int, tuple[int, bytes]] = {}
+    try:
+        for day, tokens in read(connection):
+            known, parity = found.get(day, (0, NONE))
+            found[day] = known + len(tokens), xor(parity, _parity(tokens))
+    except StoreError as error:
+        return [str(error)]
     said = {
         day: (tokens, parity)
         for day, tokens, parity in connection.execute("SELECT day, tokens, parity FROM token_days")

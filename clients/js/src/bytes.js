@@ -1,0 +1,84 @@
+/** Byte strings: text, hex, numbers, joining; and packed bits, in which bit i is bit i % 8 of byte i >> 3. */
+
+import { RapporError, sentence } from "./errors.js";
+
+const encoder = new TextEncoder();
+
+/**
+ * Whether UTF-8 can encode a text: it has no half of a surrogate pair.
+ * @param {string} text
+ */
+export const encodable = (text) => !/\p{Surrogate}/u.test(text);
+
+/**
+ * The UTF-8 of a text, without normalisation.
+ * @param {string} text
+ * @returns {Uint8Array}
+ */
+export function utf8(text) {
+  if (!encodable(text)) {
+    throw new RapporError("value", sentence`value is not Unicode text: it holds half a surrogate pair`);
+  }
+  return encoder.encode(text);
+}
+
+/**
+ * @param {Uint8Array} data
+ * @returns {string}
+ */
+export const hex = (data) => Array.from(data, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/**
+ * The bytes of a text of hex digits, or null if it is not one.
+ * @param {string} text
+ * @returns {Uint8Array | null}
+ */
+export const fromHex = (text) =>
+  /^([0-9a-f]{2})*$/i.test(text)
+    ? Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16))
+    : null;
+
+/**
+ * A number in four bytes, the highest first.
+ * @param {number} value
+ * @returns {Uint8Array}
+ */
+export const be32 = (value) =>
+  Uint8Array.of(value >>> 24, (value >>> 16) & 255, (value >>> 8) & 255, value & 255);
+
+/**
+ * @param {...Uint8Array} parts
+ * @returns {Uint8Array}
+ */
+export function join(...parts) {
+  const joined = new Uint8Array(parts.reduce((total, part) => total + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    joined.set(part, at);
+    at += part.length;
+  }
+  return joined;
+}
+
+/**
+ * Parts joined, each after BE32(length): two different lists never give the same bytes.
+ * @param {...Uint8Array} parts
+ * @returns {Uint8Array}
+ */
+export const frame = (...parts) => join(...parts.flatMap((part) => [be32(part.length), part]));
+
+/**
+ * Whether two byte strings are equal; not in constant time.
+ * @param {Uint8Array | null | undefined} one
+ * @param {Uint8Array | null | undefined} other
+ */
+export const same = (one, other) =>
+  !!one && !!other && one.length === other.length && one.every((byte, at) => byte === other[at]);
+
+/**
+ * The SHA-256 of some bytes.
+ * @param {Uint8Array} data
+ * @returns {Promise<Uint8Array>}
+ */
+export const sha256 = async (data) =>
+  new Uint8Array(await crypto.subtle.digest("SHA-256", /** @type {BufferSource} */ (data)));

@@ -1,0 +1,353 @@
+/**
+ * Client: report values from an application without disturbing it.
+ *
+ * `report()` puts the call into a queue and returns; the rest happens later, in the background. Only
+ * `open()` throws, and only for wrong arguments; `forget()` throws if not everything was deleted.
+ */
+
+import { FULL, groupLimits, spent } from "./charging.js";
+import { checkCollection } from "./collection.js";
+import { clearOutbox, epochOf, LOCK, mark, marked, PATIENCE, SENDING_LOCK } from "./consent.js";
+import { addUp } from "./epsilon.js";
+import { paramsError, sentence } from "./errors.js";
+import { findLedger, wasUsed } from "./identity.js";
+import { makeOutbox } from "./outbox.js";
+import { dayOf, latest, periodOf } from "./periods.js";
+import { makeRecorder } from "./recorder.js";
+import { httpTransport, makeSender } from "./sender.js";
+import { makePreview, makeStatus } from "./status.js";
+import { readJson, writeJson } from "./storage.js";
+
+/** @typedef {import("../types/index.js").ClientOptions} ClientOptions */
+/** @typedef {import("./collection.js").Collection} Collection */
+/** @typedef {import("./storage.js").Storage} Storage */
+
+/**
+ * What the platform gives a client.
+ * @typedef {object} Platform
+ * @property {(options: ClientOptions) => Promise<Storage>} openStorage never rejects
+ * @property {() => boolean} doNotTrack
+ * @property {import("./storage.js").Problem | null} problem why this platform cannot report at all
+ * @property {(timer: any) => void} release let the process end although the timer runs
+ */
+
+const QUEUE_LIMIT = 1000;
+const MAX_VALUE_SIZE = 2 ** 20; // characters, bytes or bits; encoding more would take long
+const TICK = 30000; // ms between checks for periods that have ended
+
+/**
+ * The address of the collector, with its path.
+ * @param {unknown} given
+ * @returns {string}
+ */
+function checkAddress(given) {
+  let url;
+  try {
+    url = new URL(String(given));
+  } catch {
+    throw paramsError(sentence`uploadTo must be an address such as https://reports.example.org`);
+  }
+  const { protocol, hostname, username, password, search, hash } = url;
+  if (username || password || search || hash) {
+    throw paramsError(sentence`uploadTo must hold no user, password, query or fragment`);
+  }
+  const local = /^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname);
+  if (protocol !== "https:" && !(protocol === "http:" && local)) {
+    throw paramsError(
+      sentence`uploadTo must be https, so that reports are encrypted in transit; http is for localhost only`,
+    );
+  }
+  if (!url.pathname.replaceAll("/", "")) url.pathname = "/v1/reports";
+  return url.href;
+}
+
+/** @param {string} name @param {unknown} value @param {number} low @param {number} high @returns {number} */
+function number(name, value, low, high) {
+  if (typeof value === "number" && value >= low && value <= high) return value;
+  throw paramsError(sentence`${name} must be a number from ${low} to ${high}`);
+}
+
+/** @param {any} given @param {import("./signal.js").Dialects} [dialects] @returns {Promise<Map<string, Collection>>} */
+async function gather(given, dialects) {
+  if (!Array.isArray(given) || !given.length)
+    throw paramsError(sentence`collections must be a list of at least one definition`);
+  const found = new Map();
+  for (const definition of given) {
+    const collection = await checkCollection(definition, dialects);
+    if (found.has(collection.name)) {
+      throw paramsError(sentence`collections must have distinct names: ${collection.name} twice`);
+    }
+    found.set(collection.name, collection);
+  }
+  return found;
+}
+
+/** @param {any} given @param {Map<string, Collection>} collections @returns {Record<string, string>} */
+function checkDimensions(given, collections) {
+  const declared = [...collections.values()].flatMap(({ dimensions }) => Object.keys(dimensions));
+  for (const [name, value] of Object.entries(given)) {
+    if (!declared.includes(name) || typeof value !== "string") {
+      throw paramsError(sentence`dimensions must be texts that a collection declares, got ${name}`);
+    }
+  }
+  return given;
+}
+
+/**
+ * A copy of what the application could change after the call; null: too large.
+ * @param {any} value
+ */
+function snapshot(value) {
+  if (value?.length > MAX_VALUE_SIZE) return null;
+  return { value: Array.isArray(value) || value instanceof Uint8Array ? value.slice() : value };
+}
+
+/**
+ * @param {ClientOptions} options
+ * @param {Platform} platform
+ * @returns {Promise<import("../types/index.js").Client>}
+ */
+export async function openClient(options, platform) {
+  const { consent, accountSecret, ingestKey, maxEpsilon = Infinity, dialects, now = Date.now } = options;
+  if (typeof consent !== "boolean") throw paramsError(sentence`consent must be true or false`);
+  if (accountSecret && !(accountSecret instanceof Uint8Array && accountSecret.length >= 16)) {
+    throw paramsError(sentence`accountSecret must be at least 16 random bytes; newSecret() makes 32`);
+  }
+  if (ingestKey !== undefined && !/^[!-~]+$/.test(ingestKey)) {
+    throw paramsError(sentence`ingestKey must be a text of visible ASCII characters`);
+  }
+  // An insecure context has no hash functions to check a definition with.
+  const collections = platform.problem ? new Map() : await gather(options.collections, dialects);
+  const dimensions = platform.problem ? {} : checkDimensions(options.dimensions ?? {}, collections);
+  const uploadTo = options.uploadTo === undefined ? null : checkAddress(options.uploadTo);
+  const total = number("maxEpsilon", maxEpsilon, 0, Infinity);
+  const jitter = number("jitter", options.jitter ?? 300, 0, 86400);
+  const limit = number("outboxLimit", options.outboxLimit ?? 100, 1, 1e5);
+  const storage = await platform.openStorage(options);
+  const outbox = makeOutbox(storage, limit);
+  const caps = { total, shared: !!accountSecret, groups: groupLimits(collections.values()) };
+  const recorder = makeRecorder({
+    storage,
+    outbox,
+    collections,
+    dimensions,
+    accountSecret,
+    caps,
+    dialects,
+    now,
+  });
+  const transport = options.transport ?? (uploadTo && httpTransport(uploadTo, ingestKey));
+  const sender = transport ? makeSender({ storage, outbox, transport, jitter, now }) : null;
+
+  /** @type {import("./status.js").State | null} */
+  let refusal = null;
+  /** @type {[string, unknown, number, number][]} */
+  let queue = [];
+  /** @type {Promise<void>} */
+  let recording = Promise.resolve();
+  let busy = false;
+  /** @type {any} */
+  let timer;
+
+  const drain = async () => {
+    while (queue.length)
+      await recorder.record(.../** @type {[string, unknown, number, number]} */ (queue.shift()));
+    busy = false;
+    schedule(50);
+  };
+  /** @param {number} wait ms */
+  const schedule = (wait) => {
+    clearTimeout(timer);
+    if (refusal) return;
+    timer = setTimeout(work, wait);
+    platform.release(timer);
+  };
+  let ticked = -Infinity;
+  const work = async () => {
+    try {
+      if (performance.now() - ticked >= TICK) {
+        ticked = performance.now();
+        await recorder.tick();
+      }
+      if (!refusal) await sender?.send(false, 60000);
+    } catch (error) {
+      console.warn(`rappor: ${/** @type {Error} */ (error).name}`);
+    }
+    schedule(Math.min((await sender?.nextMoment()) ?? TICK, TICK));
+  };
+  const interrupt = () => {
+    queue = [];
+    sender?.interrupt();
+  };
+  const halt = (/** @type {import("./status.js").State} */ state) => {
+    refusal = state;
+    recorder.stopped = true;
+    interrupt();
+    if (sender) sender.stopped = true;
+    recorder.closed.clear();
+    clearTimeout(timer);
+  };
+  const resume = async () => {
+    recorder.epoch = await epochOf(storage).catch(() => recorder.epoch);
+    recorder.stopped = false;
+    if (sender) sender.stopped = false;
+    refusal = null;
+    schedule(0);
+  };
+  /** Wait until nothing is being sent any more. */
+  const nothingSends = () => storage.lock(SENDING_LOCK, PATIENCE, async () => {});
+
+  const client = {
+    report(/** @type {string} */ name, /** @type {unknown} */ value) {
+      try {
+        if (refusal) return;
+        const day = dayOf(now());
+        if (recorder.isClosed(name, day)) return recorder.count(FULL);
+        const copy = snapshot(value);
+        if (!copy) return recorder.count(sentence`value refused`);
+        if (queue.length >= QUEUE_LIMIT) return recorder.count(sentence`queue full`);
+        queue.push([name, copy.value, day, recorder.epoch]);
+        if (!busy) {
+          busy = true;
+          recording = Promise.resolve().then(drain);
+        }
+      } catch {
+        recorder.count(sentence`not made`);
+      }
+    },
+    status: () =>
+      makeStatus({
+        storage,
+        collections: [...collections.values()],
+        refusal,
+        problem: platform.problem ?? recorder.problem,
+        calls: { ...recorder.counts },
+        sender,
+        accountSecret,
+        now: now(),
+      }),
+    preview: () =>
+      makePreview({
+        storage,
+        collections: [...collections.values()],
+        dimensions,
+        uploadTo,
+        withKey: !!ingestKey,
+      }),
+    async flush(timeout = 2000) {
+      if (refusal) return false;
+      const ends = performance.now() + timeout;
+      const late = new Promise((resolve) => platform.release(setTimeout(resolve, timeout, false)));
+      const sent = recording.then(async () => {
+        await recorder.tick();
+        const done = (await sender?.send(true, Math.max(0, ends - performance.now()))) ?? true;
+        return done && !recorder.problem;
+      });
+      return Promise.race([sent, late]);
+    },
+    async optOut() {
+      halt("opted out");
+      storage.sayStop();
+      try {
+        await mark(storage, "opted-out");
+        const cleared = await clearOutbox(storage, outbox);
+        await nothingSends();
+        return cleared;
+      } catch {
+        return false;
+      }
+    },
+    async optIn() {
+      if (refusal && refusal !== "opted out" && refusal !== "no consent") return false;
+      if (platform.problem) return false;
+      try {
+        // First: nothing that was recorded before the opt-out is ever sent.
+        await mark(storage, "clearing");
+        await mark(storage, "paused");
+        await storage.remove("opted-out");
+      } catch {
+        return false;
+      }
+      await clearOutbox(storage, outbox);
+      await resume();
+      return true;
+    },
+    async forget() {
+      halt("forgotten");
+      storage.sayStop();
+      return storage.lock(SENDING_LOCK, PATIENCE, () =>
+        storage.lock(LOCK, PATIENCE, () => forget(storage, collections, dayOf(now()))),
+      );
+    },
+    async close(timeout = 1000) {
+      if (refusal === "closed") return true;
+      const done = refusal ? true : await client.flush(timeout);
+      halt("closed");
+      return done;
+    },
+  };
+
+  storage.onStop(interrupt);
+  recorder.epoch = await epochOf(storage).catch(() => 0);
+  if (platform.problem) halt("stopped");
+  else if (await marked(storage, "opted-out").catch(() => false)) halt("opted out");
+  else if (consent && !platform.doNotTrack()) schedule(0);
+  else {
+    halt(consent ? "do not track" : "no consent");
+    const used = await wasUsed(storage).catch(() => false);
+    if (used && (await clearOutbox(storage, outbox))) await mark(storage, "paused").catch(() => {});
+  }
+  return Object.freeze(client);
+}
+
+/**
+ * Delete everything but the ε that it cost, and the last reported period of each collection: a new
+ * secret gives a second look at the same values. Call it while holding the lock.
+ * @param {Storage} storage
+ * @param {Map<string, Collection>} collections
+ * @param {number} today
+ * @returns {Promise<import("../types/index.js").Forgotten>}
+ */
+async function forget(storage, collections, today) {
+  let ledger;
+  let complete = true;
+  try {
+    ledger = await findLedger(storage);
+  } catch {
+    complete = false; // lost or too old: assume that every limit was reached
+    const empty = /** @type {any} */ ({ carried: {}, accounts: [], used: {}, groups: {}, floors: {} });
+    ledger = await readJson(storage, "ledger", await readJson(storage, "forgotten", empty));
+    ledger = { ...empty, ...ledger };
+  }
+  /** @type {Record<string, number>} */
+  const carried = {};
+  const { groups, floors } = ledger;
+  const names = new Set([
+    ...ledger.accounts.map((/** @type {any} */ { collection }) => collection),
+    ...Object.keys(ledger.carried),
+  ]);
+  for (const name of names) carried[name] = spent(ledger, (other) => other === name);
+  for (const [name, used] of Object.entries(ledger.used)) {
+    const periods = [...Object.keys(/** @type {object} */ (used)), ...(floors[name] ? [floors[name]] : [])];
+    if (periods.length) floors[name] = latest(periods);
+  }
+  for (const [name, collection] of complete ? [] : collections) {
+    carried[name] = Math.max(carried[name] ?? 0, collection.max_epsilon);
+    if (collection.group) groups[name] = collection.group;
+    const period = periodOf(collection.period, today);
+    floors[name] = latest([floors[name] ?? period, period]);
+  }
+  await writeJson(storage, "forgotten", { carried, groups, floors });
+  for (const folder of ["outbox", "sent", "once"]) {
+    for (const name of await storage.names(folder)) await storage.remove(name);
+  }
+  // The ledger goes last: until then, forget() can be repeated.
+  for (const name of ["counts", "retry", "secret", "used"]) await storage.remove(name);
+  storage.witness(false);
+  await storage.remove("ledger");
+  const epsilon = addUp(Object.values(carried).map((loss) => [loss, 1]));
+  return {
+    epsilon,
+    text: sentence`The secret, the ledger and all reports stored here are deleted. Reports that were sent cannot be recalled, and the ε = ${Math.ceil(epsilon * 1000) / 1000} they cost stays spent. A new secret gives a second look at the same values: its ε adds to this one, and the limits of the collections count both.`,
+  };
+}

@@ -1,0 +1,79 @@
+/**
+ * Randomness: the platform's cryptographic generator, and a stream that a client's secret keys.
+ * There is no weaker substitute: if the generator fails, there is no report.
+ */
+
+import { blake2b, keyedBlake2b } from "./blake2.js";
+import { be32, frame, join, utf8 } from "./bytes.js";
+import { RapporError, sentence } from "./errors.js";
+
+/** @typedef {(count: number) => Uint8Array} Entropy gives that many random bytes, new in every call */
+
+/** @type {Entropy} */
+export function randomBytes(count) {
+  try {
+    return crypto.getRandomValues(new Uint8Array(count));
+  } catch {
+    throw new RapporError(
+      "entropy",
+      sentence`the platform gave no randomness, and there is no safe substitute`,
+    );
+  }
+}
+
+/**
+ * The same source, with a check: too few bytes would leave bits without noise.
+ * @param {Entropy} entropy
+ * @returns {Entropy}
+ */
+export const checked = (entropy) => (count) => {
+  const data = entropy(count);
+  if (!(data instanceof Uint8Array) || data.length !== count) {
+    throw new RapporError("entropy", sentence`the source of randomness gave the wrong number of bytes`);
+  }
+  return data;
+};
+
+/**
+ * The root of everything that is derived from a secret: HMAC-SHA-512("rappor-v1 secret", secret).
+ * @param {Uint8Array} secret
+ * @returns {Promise<Uint8Array>}
+ */
+export async function rootOf(secret) {
+  const algorithm = { name: "HMAC", hash: "SHA-512" };
+  const label = /** @type {BufferSource} */ (utf8("rappor-v1 secret"));
+  const key = await crypto.subtle.importKey("raw", label, algorithm, false, ["sign"]);
+  return new Uint8Array(await crypto.subtle.sign("HMAC", key, /** @type {BufferSource} */ (secret)));
+}
+
+/**
+ * A 64-byte key for one purpose.
+ * @param {Uint8Array} root
+ * @param {...(Uint8Array | string)} labels
+ * @returns {Uint8Array}
+ */
+export const derive = (root, ...labels) =>
+  blake2b(frame(...labels.map((label) => (typeof label === "string" ? utf8(label) : label))), 64, root);
+
+/**
+ * The pseudo-random stream of a message under a key: block n is BLAKE2b-512(key, BE32(n) || message).
+ * @param {Uint8Array} key
+ * @returns {(message: Uint8Array) => Entropy} for each message, a function that reads its stream
+ */
+export function keyedStream(key) {
+  const hash = keyedBlake2b(key);
+  return (message) => {
+    /** @type {Uint8Array} */
+    let pending = new Uint8Array(0);
+    let block = 0;
+    return (count) => {
+      const blocks = [pending];
+      for (let length = pending.length; length < count; length += 64) {
+        blocks.push(hash(join(be32(block++), message)));
+      }
+      const made = join(...blocks);
+      pending = made.slice(count);
+      return made.subarray(0, count);
+    };
+  };
+}

@@ -1,0 +1,89 @@
+/** The six numbers of a collection, checked. A probability is exactly the rational that its double is. */
+
+import { hex, sha256, utf8 } from "./bytes.js";
+import { fractionText } from "./coins.js";
+import { paramsError, sentence } from "./errors.js";
+
+/**
+ * @typedef {object} Params
+ * @property {number} k bits in a report, 1 to 4096
+ * @property {number} h hash functions, 1 to 16, at most k
+ * @property {number} m cohorts, 1 to 1024
+ * @property {number} f share of bits that the permanent response replaces by coin flips, 0 <= f < 1
+ * @property {number} p probability that a 0 is reported as 1
+ * @property {number} q probability that a 1 is reported as 1; 0 <= p < q <= 1
+ */
+
+/**
+ * A value for an error message: as JSON, cut to 60 characters.
+ * @param {unknown} value
+ */
+export function show(value) {
+  let text;
+  try {
+    text = typeof value === "string" ? `'${value}'` : (JSON.stringify(value) ?? String(value));
+  } catch {
+    text = typeof value;
+  }
+  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+}
+
+/**
+ * @param {string} name
+ * @param {unknown} value
+ * @param {number} low
+ * @param {number} high
+ * @returns {number}
+ */
+export function whole(name, value, low, high) {
+  if (Number.isInteger(value) && Number(value) >= low && Number(value) <= high) return Number(value);
+  throw paramsError(sentence`${name} must be a whole number from ${low} to ${high}, got ${show(value)}`);
+}
+
+/**
+ * @param {string} name
+ * @param {unknown} value
+ */
+function probability(name, value) {
+  if (typeof value === "number" && value >= 0 && value <= 1) return value + 0; // -0 becomes 0
+  const upper = name === "f" ? "f < 1" : `${name} <= 1`;
+  throw paramsError(sentence`${name} must be a number with 0 <= ${upper}, got ${show(value)}`);
+}
+
+/**
+ * The same numbers, checked, or an error of code "params".
+ * @param {Params} given
+ * @returns {Params}
+ */
+export function checkParams(given) {
+  const k = whole("k", given.k, 1, 4096);
+  const h = whole("h", given.h, 1, 16);
+  const m = whole("m", given.m, 1, 1024);
+  const f = probability("f", given.f);
+  const p = probability("p", given.p);
+  const q = probability("q", given.q);
+  if (h > k) throw paramsError(sentence`h must be at most k = ${k}, got h = ${h}`);
+  if (f === 1) throw paramsError(sentence`f must satisfy 0 <= f < 1, got 1: f = 1 carries no information`);
+  if (p >= q) {
+    const why = p === q ? ": p = q carries no information" : "";
+    throw paramsError(sentence`p and q must satisfy 0 <= p < q <= 1, got p = ${p}, q = ${q}${why}`);
+  }
+  if (f === 0 && (p === 0 || q === 1)) {
+    throw paramsError(
+      sentence`f = 0 needs 0 < p and q < 1, got p = ${p}, q = ${q}: some reported bits would be true bits, without any privacy`,
+    );
+  }
+  return { k, h, m, f, p, q };
+}
+
+/**
+ * SHA-256, in hex, of the six exact numbers; it labels everything made with them.
+ * @param {Params} given
+ * @returns {Promise<string>}
+ */
+export async function paramsDigest(given) {
+  const { k, h, m, f, p, q } = checkParams(given);
+  const lines = ["rappor-params-v1", `k=${k}`, `h=${h}`, `m=${m}`];
+  for (const [name, value] of Object.entries({ f, p, q })) lines.push(`${name}=${fractionText(value)}`);
+  return hex(await sha256(utf8(`${lines.join("\n")}\n`)));
+}

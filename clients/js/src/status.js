@@ -1,0 +1,201 @@
+/** Status and preview: the state of a client, and exactly what it sends; never a value or a secret. */
+
+import { CONTENT_TYPE } from "./batch.js";
+import { hex } from "./bytes.js";
+import {
+  distinctValues,
+  emptyLedger,
+  findAccount,
+  groupLimits,
+  groupSpent,
+  spent,
+  usedUp,
+} from "./charging.js";
+import { paramsFor } from "./collection.js";
+import { marked } from "./consent.js";
+import { epsilonOf } from "./epsilon.js";
+import { sentence } from "./errors.js";
+import { findLedger, loadIdentity } from "./identity.js";
+import { acceptedUntil, batchState, readBatch } from "./outbox.js";
+import { dayOf, dayText, endOf, periodOf } from "./periods.js";
+import { cellOf } from "./recorder.js";
+import { PROBLEMS, problemOf, readJson, Stopped } from "./storage.js";
+
+/** @typedef {import("./storage.js").Storage} Storage */
+/** @typedef {import("./collection.js").Collection} Collection */
+/** @typedef {import("../types/index.js").Status} Status */
+/** @typedef {import("../types/index.js").Preview} Preview */
+/** @typedef {import("../types/index.js").PreviewedReport} PreviewedReport */
+
+const STATES = {
+  on: sentence`values are reported`,
+  "no consent": sentence`opened with consent: false: nothing is recorded or sent`,
+  "do not track": sentence`DO_NOT_TRACK or Global Privacy Control is set: nothing is recorded or sent`,
+  "opted out": sentence`the person opted out: nothing is recorded or sent until optIn()`,
+  stopped: "",
+  forgotten: sentence`forget() deleted everything: open the client again`,
+  closed: sentence`close() was called`,
+};
+
+/** @typedef {keyof typeof STATES} State */
+
+/**
+ * @param {object} parts
+ * @param {Storage} parts.storage
+ * @param {Collection[]} parts.collections
+ * @param {State | null} parts.refusal
+ * @param {import("./storage.js").Problem | null} parts.problem
+ * @param {Record<string, number>} parts.calls
+ * @param {import("./sender.js").Sender | null} parts.sender
+ * @param {Uint8Array} [parts.accountSecret]
+ * @param {number} parts.now
+ * @returns {Promise<Status>}
+ */
+export async function makeStatus({
+  storage,
+  collections,
+  refusal,
+  calls,
+  sender,
+  accountSecret,
+  now,
+  ...parts
+}) {
+  let problem = parts.problem ?? sender?.problem ?? null;
+  let out = false;
+  let ledger = emptyLedger("");
+  /** @type {Record<string, number>} */
+  let batches = {};
+  /** @type {Map<string, string[]>} */
+  const periods = new Map();
+  let waiting = 0;
+  try {
+    if (problem === "insecure-context") throw new Stopped(problem);
+    out = await marked(storage, "opted-out");
+    batches = await readJson(storage, "counts", {});
+    for (const name of await storage.names("outbox")) {
+      waiting++;
+      const found = await readBatch(storage, name);
+      if (found) {
+        const { collection, period } = found.batch;
+        periods.set(collection, [...(periods.get(collection) ?? []), period]);
+      }
+    }
+    await loadIdentity(storage, accountSecret, false);
+    ledger = await findLedger(storage);
+  } catch (error) {
+    problem = problemOf(error);
+  }
+  const state = refusal ?? (out ? "opted out" : problem ? "stopped" : "on");
+  const reasons = (await sender?.readRetry())?.reasons ?? {};
+  const limits = groupLimits(collections);
+  const day = dayOf(now);
+  return {
+    state,
+    problem,
+    explanation: state === "stopped" && problem ? PROBLEMS[problem] : STATES[state],
+    collections: collections.map((collection) => {
+      const { name, version, group, max_values: maxValues } = collection;
+      const period = periodOf(collection.period, day);
+      const account = findAccount(ledger, collection);
+      const values = account ? distinctValues(account) : 0;
+      return {
+        name,
+        version,
+        period,
+        reports: ledger.used[name]?.[period] ?? 0,
+        values,
+        maxValues,
+        epsilon: spent(ledger, (other) => other === name),
+        epsilonGroup: group ? groupSpent(ledger, group, name) : null,
+        maxEpsilon: (group && limits[group]) || collection.max_epsilon,
+        state:
+          day > collection.lastDay
+            ? "expired"
+            : usedUp(ledger, collection, period)
+              ? "made"
+              : values >= maxValues
+                ? "values at the limit"
+                : "on",
+        atLimit: collection.null_reports ? "null reports" : "silence",
+      };
+    }),
+    epsilon: spent(ledger),
+    calls,
+    waiting,
+    batches,
+    waitingReports: Array.from(periods, ([collection, listed]) => {
+      const since = listed.reduce((one, other) => (endOf(other) < endOf(one) ? other : one));
+      const until = dayText(acceptedUntil(since));
+      return {
+        collection,
+        reports: listed.length,
+        since,
+        until,
+        reason: reasons[collection] ?? reasons[""] ?? null,
+      };
+    }),
+    upload: sender?.error ?? reasons[""] ?? null,
+    nextAttempt: (await sender?.waits()) ?? 0,
+  };
+}
+
+/** @param {Uint8Array} packed @param {number} k */
+const bitText = (packed, k) =>
+  Array.from({ length: k }, (_, at) => (packed[(k - 1 - at) >> 3] >> ((k - 1 - at) & 7)) & 1).join("");
+
+/**
+ * Exactly what was sent and what will be sent, to show to the person.
+ * @param {object} parts
+ * @param {Storage} parts.storage
+ * @param {Collection[]} parts.collections
+ * @param {Record<string, unknown>} parts.dimensions
+ * @param {string | null} parts.uploadTo
+ * @param {boolean} parts.withKey
+ * @returns {Promise<Preview>}
+ */
+export async function makePreview({ storage, collections, dimensions, uploadTo, withKey }) {
+  /** @param {string} folder @returns {Promise<PreviewedReport[]>} */
+  const all = async (folder) => {
+    const names = await storage.names(folder).catch(() => []);
+    const found = await Promise.all(names.map((name) => readBatch(storage, name)));
+    return found.flatMap((waiting) => {
+      if (!waiting) return [];
+      const { batch, body, name } = waiting;
+      const { collection, version, period, k, token } = batch;
+      return batch.reports.map(({ cohort, bits }) => ({
+        state: batchState(name),
+        collection,
+        version,
+        period,
+        dimensions: Object.fromEntries(batch.dimensions),
+        cohort,
+        bits: bitText(bits, k),
+        token: hex(token),
+        body: hex(body),
+      }));
+    });
+  };
+  return {
+    uploadTo,
+    headers: { "Content-Type": CONTENT_TYPE, ...(withKey && { Authorization: "Bearer (the ingest key)" }) },
+    sent: await all("sent"),
+    waiting: await all("outbox"),
+    next: collections.map((collection) => ({
+      collection: collection.name,
+      version: collection.version,
+      description: collection.description,
+      dimensions: Object.fromEntries(cellOf(collection, dimensions)),
+      bits: collection.params.k,
+      maxReports: collection.one_time ? 1 : collection.reports_per_period,
+      period: collection.period,
+      epsilonOne: Math.max(
+        ...["", ...collection.schedule.map(({ from }) => from)].map((from) => {
+          const { p, q } = paramsFor(collection, from);
+          return epsilonOf(collection.params, collection.kind, [{ p, q, charged: 1 }]);
+        }),
+      ),
+      maxEpsilon: collection.max_epsilon,
+    })),
+  };
+}

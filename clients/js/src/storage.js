@@ -1,0 +1,115 @@
+/**
+ * What a client needs from its storage, and the seal that tells a damaged file from a sound one.
+ *
+ * Names and formats are those of the Python client: `rappor client inspect` reads a folder of Node.js.
+ */
+
+import { hex, join, same, sha256, utf8 } from "./bytes.js";
+import { RapporError, sentence } from "./errors.js";
+
+/**
+ * Every write is durable and atomic when its promise resolves. Names have / between their parts.
+ * @typedef {object} Storage
+ * @property {(name: string) => Promise<Uint8Array | null>} read null: there is no such file
+ * @property {(folder: string) => Promise<string[]>} names the files of a folder, sorted
+ * @property {(name: string, data: Uint8Array) => Promise<void>} write
+ * @property {(old: string, name: string) => Promise<void>} move nothing happens if it is gone
+ * @property {(name: string) => Promise<void>} remove
+ * @property {<Result>(name: string, wait: number, action: () => Promise<Result>) => Promise<Result>} lock
+ *   run an action while no other tab, worker or process holds this lock; Stopped("busy") after `wait` ms
+ * @property {(used?: boolean) => boolean} witness a mark outside of the storage proper that a secret was
+ *   used; with an argument, set or remove it
+ * @property {(stop: () => void) => void} onStop call `stop` when another tab or worker says so
+ * @property {() => void} sayStop tell the other tabs and workers to stop sending
+ */
+
+/** @typedef {keyof typeof PROBLEMS} Problem */
+
+const NO_SECRET = sentence`Nothing is reported, because a new secret would cost its owner another ε∞. Restore it, or call forget()`;
+const NO_LEDGER = sentence`Nothing is reported, because the ε spent so far is unknown. Restore it, or call forget()`;
+
+export const PROBLEMS = {
+  "secret-missing": sentence`the secret was used before and is missing now. ${NO_SECRET}`,
+  "secret-damaged": sentence`the secret is damaged. ${NO_SECRET}`,
+  "secret-changed": sentence`the ledger belongs to another secret. Give each account its own storage, or call forget()`,
+  "ledger-missing": sentence`the ledger was used before and is missing now. ${NO_LEDGER}`,
+  "ledger-damaged": sentence`the ledger is damaged. ${NO_LEDGER}`,
+  "ledger-outdated": sentence`the ledger is older than the newest report. ${NO_LEDGER}`,
+  "marker-damaged": sentence`the file used is damaged. Nothing is reported. If secret and ledger are unchanged, delete it`,
+  "slot-damaged": sentence`the stored report of a one-time collection is damaged. It is not drawn again: that would cost ε`,
+  "directory-unusable": sentence`the storage cannot be read or written: it is blocked, or this is a private window. Nothing is reported`,
+  "disk-full": sentence`the storage is full. Nothing is reported until there is room`,
+  "directory-busy": sentence`another tab or process held the lock for too long; the report was not made`,
+  "no-entropy": sentence`the platform gave no randomness. Nothing is reported, because there is no safe substitute`,
+  "insecure-context": sentence`this page was not loaded over https. Nothing is reported`,
+  internal: sentence`an error in rappor itself; see the console`,
+};
+
+/** Nothing can be reported; the problem says why. */
+export class Stopped extends RapporError {
+  /** @param {Problem} problem */
+  constructor(problem) {
+    super("stopped", PROBLEMS[problem]);
+    this.problem = problem;
+  }
+}
+
+/** @param {unknown} error @returns {Problem} what an error of any kind means for a client */
+export function problemOf(error) {
+  if (error instanceof Stopped) return error.problem;
+  const { name, code } = /** @type {{ name?: string, code?: string }} */ (error ?? {});
+  if (code === "entropy") return "no-entropy";
+  if (name === "QuotaExceededError" || /^(ENOSPC|EDQUOT|EFBIG)$/.test(String(code))) return "disk-full";
+  // DOMExceptions of the database, and errors of the file system.
+  return error instanceof DOMException || /^E[A-Z]+$/.test(String(code)) ? "directory-unusable" : "internal";
+}
+
+/**
+ * The body under a line that names its kind and its SHA-256.
+ * @param {string} kind
+ * @param {Uint8Array | string} content
+ * @returns {Promise<Uint8Array>}
+ */
+export async function seal(kind, content) {
+  const body = typeof content === "string" ? utf8(content) : content;
+  const checksum = hex(await sha256(join(utf8(`rappor ${kind} `), body)));
+  return join(utf8(`rappor-${kind}-v1 ${checksum}\n`), body);
+}
+
+/**
+ * The body, or null if a single bit is wrong, missing or too many.
+ * @param {string} kind
+ * @param {Uint8Array | null} data
+ * @returns {Promise<Uint8Array | null>}
+ */
+export async function unseal(kind, data) {
+  const body = data?.slice(data.indexOf(10) + 1);
+  return body && same(data, await seal(kind, body)) ? body : null;
+}
+
+/**
+ * A sealed JSON document; `fallback` if there is none, or if it is damaged.
+ * @template Document
+ * @param {Storage} storage
+ * @param {string} name
+ * @param {Document} fallback
+ * @returns {Promise<Document>}
+ */
+export async function readJson(storage, name, fallback) {
+  const body = await unseal(name, await storage.read(name));
+  return body ? JSON.parse(new TextDecoder().decode(body)) : fallback;
+}
+
+/**
+ * @param {Storage} storage
+ * @param {string} name
+ * @param {unknown} document
+ */
+export const writeJson = async (storage, name, document) =>
+  storage.write(
+    name,
+    await seal(
+      name,
+      JSON.stringify(document, (_, value) => (value === Infinity ? "inf" : value)),
+    ),
+  );

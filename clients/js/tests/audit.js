@@ -1,0 +1,54 @@
+/**
+ * The encoder for the audits of tests/support: reads lines of JSON and answers each with a line.
+ *
+ *     {make: options, ended: [id, …]} -> {id, cohort}; those that ended are forgotten
+ *     {id, value, times}              -> [{cohort, bits}, …]
+ *     {id, trace: value}              -> {signal, permanent}
+ *     {bulk: options, secrets, value} -> the packed reports of that many clients, joined
+ *
+ * Bytes are in hex. The argument names the folder of the sources. Math.random is a constant: what
+ * depends on it shows.
+ */
+
+import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+
+Math.random = () => 0.5;
+const sources = pathToFileURL(`${process.argv[2] ?? new URL("../src", import.meta.url).pathname}/`);
+const { createEncoder } = await import(new URL("encoder.js", sources));
+const { fromHex, hex } = await import(new URL("bytes.js", sources));
+const { dialects } = await import(new URL("dialects.js", sources));
+
+const encoders = new Map();
+let made = 0;
+
+const optionsOf = ({ secret, ...options }) => ({ ...options, secret: fromHex(secret), dialects });
+const reportOf = ({ cohort, bits }) => ({ cohort, bits: hex(bits) });
+
+async function answer(request) {
+  if (request.make) {
+    for (const id of request.ended) encoders.delete(id);
+    const encoder = await createEncoder(optionsOf(request.make));
+    const id = `${process.pid}/${++made}`;
+    encoders.set(id, encoder);
+    return { id, cohort: encoder.cohort };
+  }
+  if (request.bulk) {
+    const reports = [];
+    for (const secret of request.secrets) {
+      const encoder = await createEncoder(optionsOf({ ...request.bulk, secret }));
+      for (let time = 0; time < request.times; time++) reports.push(hex(encoder.encode(request.value).bits));
+    }
+    return reports.join("");
+  }
+  const encoder = encoders.get(request.id);
+  if ("trace" in request) {
+    const { signal, permanent } = encoder.trace(request.trace);
+    return { signal: hex(signal), permanent: hex(permanent) };
+  }
+  return Array.from({ length: request.times }, () => reportOf(encoder.encode(request.value)));
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  process.stdout.write(`${JSON.stringify(await answer(JSON.parse(line)))}\n`);
+}

@@ -1,0 +1,50 @@
+/** A page that hosts a client for the tests: window.host has its methods, window.run the commands. */
+
+import { Client } from "../src/browser.js";
+import { run } from "./commands.js";
+
+const clients = {};
+
+globalThis.run = run;
+globalThis.open_ = async (options, label = "client") => {
+  const { shift = 0, ...given } = options;
+  clients[label] = await Client.open({ jitter: 0, ...given, now: () => Date.now() + 864e5 * shift });
+};
+globalThis.call = (method, ...given) => clients.client[method](...given);
+globalThis.report = (name, prefix, times) => {
+  for (let call = 0; call < times; call++) clients.client.report(name, `${prefix}${call}`);
+};
+/** Report a new value again and again, and wait for each to be recorded; how many, in `progress`. */
+globalThis.progress = 0;
+globalThis.reportForever = async (name, prefix) => {
+  for (let call = 0; ; call++) {
+    clients.client.report(name, `${prefix}-${call}`);
+    await clients.client.flush(60000);
+    globalThis.progress = call + 1;
+  }
+};
+/** Time calls of report(), in milliseconds; the calls are spread over tasks, as in an application. */
+globalThis.timeReports = async (name, times) => {
+  const measured = [];
+  for (let call = 0; call < times; call++) {
+    const before = performance.now();
+    clients.client.report(name, `value ${call}`);
+    measured.push(performance.now() - before);
+    if (call % 10 === 9) await new Promise((resolve) => setTimeout(resolve));
+  }
+  return measured;
+};
+let worker;
+globalThis.startWorker = (options) =>
+  new Promise((resolve, reject) => {
+    worker = new Worker("/tests/worker.js", { type: "module" });
+    worker.onerror = (event) => reject(new Error(event.message));
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.postMessage(["open", options]);
+  });
+globalThis.askWorker = (...message) =>
+  new Promise((resolve) => {
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.postMessage(message);
+  });
+globalThis.ready = true;

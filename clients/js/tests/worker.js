@@ -1,0 +1,18 @@
+/** A worker that hosts a client: messages are [method, ...arguments]. */
+
+import { Client } from "../src/browser.js";
+
+let client;
+
+globalThis.onmessage = async ({ data: [method, ...given] }) => {
+  if (method === "open") {
+    client = await Client.open({ jitter: 0, ...given[0] });
+    postMessage("open");
+  } else if (method === "reports") {
+    const [name, prefix, times] = given;
+    for (let call = 0; call < times; call++) client.report(name, `${prefix}${call}`);
+    postMessage("reported");
+  } else {
+    postMessage(await client[method](...given));
+  }
+};

@@ -1,0 +1,3 @@
+import type { Dialects } from "./encoder.js";
+
+export declare const dialects: Dialects;

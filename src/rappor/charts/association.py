@@ -1,0 +1,192 @@
+"""Charts of an association: a heat map of the joint shares, and shares of one given the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rappor.charts.marks import Panel, percent_axis, whiskers
+from rappor.charts.numbers import show_percent, show_share
+from rappor.charts.theme import Spec, colours
+
+MAX_SHOWN = 20  # values of a field in a chart: its most frequent ones
+_STEP = 30  # pixels of a row
+_WIDTH = 560
+_SHADES = 5
+
+
+def association_panel(
+    found: Any, title: str, words: Sequence[str] = (), *, theme: str = "light"
+) -> Panel:
+    """A square for each pair of values, labelled with its share; margins stand at the names.
+
+    A ring marks pairs that depart from independence. Where a field has more than 20 values, the
+    most frequent ones are shown.
+
+    Args:
+        found: an `Association`.
+        title: what it shows.
+        words: further sentences.
+        theme: "light" or "dark".
+    """
+    colour = colours(theme)
+    rows, columns = (_frequent(margin) for margin in found.margins)
+    named = [{each.value: _named(each) for each in side} for side in (rows, columns)]
+    values = []
+    for cell in found.rows:
+        if cell.first not in named[0] or cell.second not in named[1] or math.isnan(cell.share):
+            continue
+        values.append(
+            {
+                "first": named[0][cell.first],
+                "second": named[1][cell.second],
+                "share": max(cell.share, 0.0),
+                "text": show_percent(max(cell.share, 0.0)),
+                "interval": str(show_share(cell.share, cell.low_95, cell.high_95)),
+                "expected": show_percent(max(cell.expected, 0.0)),
+                "departs": cell.associated,
+            }
+        )
+    top = max([row["share"] for row in values], default=0.0) or 1.0
+    scale = {
+        "domain": [top * step / (_SHADES - 1) for step in range(_SHADES)],
+        "range": [colour[f"s{number}"] for number in range(1, _SHADES + 1)],
+        "interpolate": "rgb",
+        "clamp": True,
+    }
+    orders = [
+        [names[each.value] for each in side]
+        for names, side in zip(named, (rows, columns), strict=True)
+    ]
+    place = {
+        "y": _names("first", found.names[0], orders[0]),
+        "x": _names("second", found.names[1], orders[1]) | {},
+    }
+    place["x"]["axis"] = {**place["x"]["axis"], "orient": "top", "labelAngle": -30}
+    tooltip = [
+        {"field": "first", "type": "nominal", "title": found.names[0]},
+        {"field": "second", "type": "nominal", "title": found.names[1]},
+        {"field": "interval", "type": "nominal", "title": "Share of all reports"},
+        {"field": "expected", "type": "nominal", "title": "If independent"},
+    ]
+    square: Spec = {
+        "mark": {"type": "rect", "stroke": colour["bg"], "strokeWidth": 1},
+        "encoding": {
+            **place,
+            "color": {"field": "share", "type": "quantitative", "scale": scale, "legend": None},
+            "tooltip": tooltip,
+        },
+    }
+    dark = {"test": f"datum.share > {0.55 * top!r}", "value": colour["bg"]}
+    label: Spec = {
+        "mark": {"type": "text", "fontSize": 11, "aria": False},
+        "encoding": {
+            **place,
+            "text": {"field": "text", "type": "nominal"},
+            "color": {"condition": dark, "value": colour["text"]},
+        },
+    }
+    ring: Spec = {
+        "transform": [{"filter": "datum.departs"}],
+        "mark": {
+            "type": "rect",
+            "fillOpacity": 0,
+            "stroke": colour["c2"],
+            "strokeWidth": 2,
+            "aria": False,
+        },
+        "encoding": place,
+    }
+    height = _STEP * max(len(rows), 1)
+    parts: Spec = {
+        "height": height,
+        "data": {"values": values},
+        "layer": [square, ring, label] if len(columns) <= MAX_SHOWN // 2 else [square, ring],
+    }
+    shown = _cut(found, (len(rows), len(columns)))
+    said = ("A ring marks a pair that departs from independence.", *shown)
+    return Panel(title, (*words, *said), parts, height + 130, _WIDTH)
+
+
+def conditional_panel(found: Any, given: str, *, theme: str = "light") -> Panel:
+    """The shares of the second field among reports that hold one value of the first.
+
+    Args:
+        found: an `Association`.
+        given: a value of the first field.
+        theme: "light" or "dark".
+    """
+    colour = colours(theme)
+    cells = [cell for cell in found.rows if cell.first == given]
+    known = [cell for cell in cells if not math.isnan(cell.share_given_first)]
+    known = sorted(known, key=lambda cell: -cell.share_given_first)[:MAX_SHOWN]
+    values = [
+        {
+            "string": cell.second,
+            "share": min(max(cell.share_given_first, 0.0), 1.0),
+            "low": min(max(cell.given_first_low_95, 0.0), 1.0),
+            "high": min(max(cell.given_first_high_95, 0.0), 1.0),
+            "text": str(
+                show_share(
+                    cell.share_given_first, cell.given_first_low_95, cell.given_first_high_95
+                )
+            ),
+        }
+        for cell in known
+    ]
+    bars: Spec = {
+        "mark": {"type": "bar", "fill": colour["bar"], "stroke": colour["bar-edge"]},
+        "encoding": {
+            "y": {
+                "field": "string",
+                "type": "nominal",
+                "sort": None,
+                "scale": {"paddingInner": 0.36, "paddingOuter": 0.2},
+                "axis": {"title": None, "labelLimit": 180},
+            },
+            "x": {
+                "field": "share",
+                "type": "quantitative",
+                "axis": percent_axis(title=None, orient="top"),
+            },
+            "tooltip": [
+                {"field": "string", "type": "nominal", "title": found.names[1]},
+                {"field": "text", "type": "nominal", "title": "Share (95 % interval)"},
+            ],
+        },
+    }
+    height = 26 * max(len(values), 1)
+    parts: Spec = {
+        "height": height,
+        "data": {"values": values},
+        "layer": [bars, *whiskers("x", "string", colour["text"])],
+    }
+    title = f"{found.names[1]} among reports whose {found.names[0]} is {given}"
+    return Panel(title, ("With 95 % intervals.",), parts, height + 45, _WIDTH)
+
+
+def _frequent(margin: Sequence[Any]) -> list[Any]:
+    """The most frequent values of a field, most frequent first."""
+    return sorted(margin, key=lambda each: (-each.share, each.value))[:MAX_SHOWN]
+
+
+def _named(value: Any) -> str:
+    return f"{value.value} ({show_percent(max(value.share, 0.0))})"
+
+
+def _names(field: str, title: str, order: list[str]) -> Spec:
+    return {
+        "field": field,
+        "type": "nominal",
+        "sort": order,
+        "axis": {"title": title, "labelLimit": 200, "ticks": False, "domain": False},
+    }
+
+
+def _cut(found: Any, shown: tuple[int, int]) -> list[str]:
+    return [
+        f"The {number} most frequent of {len(margin)} values of {name} are shown."
+        for number, margin, name in zip(shown, found.margins, found.names, strict=True)
+        if len(margin) > number
+    ]

@@ -1,0 +1,1 @@
+"""The template that `rappor reproduce --new` copies."""

@@ -1,0 +1,192 @@
+"""The open database: one connection that writes, one that reads, and their transactions.
+
+A connection that is lost is opened again at the next call, after a pause that grows with each
+failure. Calls during the pause fail at once: nobody waits for a server that is down.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from rappor.errors import StoreError, StoreUnavailable
+from rappor.store.postgres.connection import FAILURES, Connection, connect, translated, translating
+from rappor.store.url import public_url
+
+FIRST_PAUSE, MAX_PAUSE = 0.1, 5.0
+_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class PostgresSession:
+    """Transactions on one database. Thread-safe: writers wait for each other, and so do readers.
+
+    Args:
+        url: the database.
+        read_only: whether nothing may be written.
+        clock: for the pauses between attempts to connect.
+
+    Attributes:
+        generation: the number of connections for writing so far. Rows of a connection that is lost
+            belong to a writer that is gone.
+    """
+
+    def __init__(
+        self, url: str, read_only: bool, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.url, self.read_only = url, read_only
+        self.generation = 0
+        self._clock = clock
+        self._closed = False
+        self._write_lock = threading.RLock()
+        self._read_lock = threading.RLock()
+        self._writer: Connection | None = None
+        self._reader: Connection | None = None
+        self._pause, self._retry_at = FIRST_PAUSE, 0.0
+
+    @property
+    def name(self) -> str:
+        """The URL as messages show it."""
+        return public_url(self.url)
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise StoreError(f"{self.name}: the store is closed")
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One durable transaction: all of its changes or none.
+
+        Raises:
+            StoreUnavailable: the connection was lost. If that happened during the commit, it is not
+                known whether the changes are stored; the caller must not say that they are.
+        """
+        with self._write_lock:
+            connection = self._for_writing()
+            with self._failing(connection):
+                connection.execute("BEGIN", prepare=False)
+                yield connection
+                if connection.info.transaction_status is not TransactionStatus.IDLE:
+                    connection.execute("COMMIT", prepare=False)
+
+    @contextmanager
+    def maintaining(self) -> Iterator[Connection]:
+        """The connection that writes, without a transaction: for VACUUM."""
+        with self._write_lock:
+            connection = self._for_writing()
+            with self._failing(connection):
+                yield connection
+
+    @contextmanager
+    def releasing(self) -> Iterator[Connection]:
+        """A transaction that saves snapshots, also if the store is open for reading only."""
+        with self._read_lock:
+            connection = self._for_reading()
+            with self._failing(connection):
+                connection.execute("BEGIN READ WRITE")
+                yield connection
+                connection.execute("COMMIT")
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A snapshot: it does not change while others write."""
+        with self._read_lock:
+            connection = self._for_reading()
+            with self._failing(connection):
+                try:
+                    connection.execute(_READ)
+                    yield connection
+                finally:
+                    roll_back(connection)
+
+    def _for_reading(self) -> Connection:
+        self._check_usable()
+        if self._reader is None or self._reader.closed:
+            self._reader = self._connected(read_only=True)
+        return self._reader
+
+    def _for_writing(self) -> Connection:
+        self._check_usable()
+        if self.read_only:
+            raise StoreError(f"{self.name}: the store is open for reading only")
+        if self._writer is None or self._writer.closed:
+            self._writer = self._connected(read_only=False)
+            self.generation += 1
+        return self._writer
+
+    def _connected(self, *, read_only: bool) -> Connection:
+        """Connect, unless an attempt has just failed."""
+        now = self._clock()
+        if now < self._retry_at:
+            raise StoreUnavailable(f"{self.name}: the database cannot be reached")
+        try:
+            connection = connect(self.url, read_only=read_only)
+        except StoreUnavailable:
+            # S311: the jitter keeps collectors from coming back all at once; it is no secret.
+            self._retry_at = now + self._pause * random.uniform(0.5, 1.0)  # noqa: S311
+            self._pause = min(2 * self._pause, MAX_PAUSE)
+            raise
+        self._pause, self._retry_at = FIRST_PAUSE, 0.0
+        return connection
+
+    @contextmanager
+    def _failing(self, connection: Connection) -> Iterator[None]:
+        """Translate errors; roll back, or drop a connection that is lost."""
+        try:
+            yield
+        except FAILURES as error:
+            lost = connection.closed or connection.broken
+            roll_back(connection)
+            if lost:
+                raise StoreUnavailable(
+                    f"{self.name}: the connection to the database was lost"
+                ) from None
+            raise translated(error, self.url) from None
+        except BaseException:
+            roll_back(connection)
+            raise
+
+    def close(self) -> None:
+        """Close the connections."""
+        with self._write_lock, self._read_lock:
+            self._closed = True
+            for connection in (self._writer, self._reader):
+                if connection is not None:
+                    with suppress(psycopg.Error):
+                        connection.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the store was closed."""
+        return self._closed
+
+    @property
+    def connected(self) -> bool:
+        """Whether the connection that writes is open, as far as is known."""
+        return self._writer is not None and not self._writer.closed
+
+
+def roll_back(connection: Connection) -> None:
+    """Roll back; a connection on which that fails is closed."""
+    try:
+        if connection.info.transaction_status is not TransactionStatus.IDLE:
+            connection.execute("ROLLBACK")
+    except FAILURES:
+        with suppress(psycopg.Error):
+            connection.close()
+
+
+@contextmanager
+def opened(url: str, *, read_only: bool) -> Iterator[Connection]:
+    """A connection for one purpose, closed at the end."""
+    connection = connect(url, read_only=read_only)
+    try:
+        with translating(url):
+            yield connection
+    finally:
+        connection.close()

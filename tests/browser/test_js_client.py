@@ -1,0 +1,413 @@
+"""The JavaScript client in real Chromium: vectors, tabs, workers, kills, quota, lost storage."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rappor import Params
+from rappor.collection import Collection
+from rappor.wire import BINARY
+from support.collecting import collector, stored, write_collections
+from support.javascript_cases import memo_requests, placement_requests, vectors
+from support.javascript_host import homepage
+from support.javascript_page import (
+    BrowserProcess,
+    RecordingCollector,
+    SourceServer,
+    recording,
+    serving,
+)
+from support.waiting import wait_for
+
+from .conftest import PATIENCE, chromium
+
+READY = "() => globalThis.ready"
+
+
+@pytest.fixture(scope="module")
+def sources() -> Iterator[SourceServer]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def received() -> Iterator[RecordingCollector]:
+    with recording() as made:
+        yield made
+
+
+@pytest.fixture
+def context(browser) -> Iterator[Any]:
+    made = browser.new_context()
+    made.set_default_timeout(PATIENCE)
+    made.problems = []
+    made.on("weberror", lambda error: made.problems.append(str(error.error)))
+    yield made
+    problems = made.problems
+    made.close()
+    assert problems == []
+
+
+@pytest.fixture
+def open_page(context, sources: SourceServer) -> Callable[[], Any]:
+    def open_page() -> Any:
+        page = context.new_page()
+        page.goto(sources.page)
+        page.wait_for_function(READY)
+        return page
+
+    return open_page
+
+
+def options(*collections: Collection, upload_to: str | None = None, **more: object) -> dict:
+    given: dict[str, object] = {
+        "collections": [each.to_client_json() for each in collections or (homepage(),)],
+        "consent": True,
+    }
+    return given | ({} if upload_to is None else {"uploadTo": upload_to}) | more
+
+
+def call(page, method: str, *arguments: object) -> Any:
+    return page.evaluate("([method, given]) => call(method, ...given)", [method, list(arguments)])
+
+
+def start(page, *collections: Collection, **more: Any) -> None:
+    page.evaluate("(options) => open_(options)", options(*collections, **more))
+
+
+def reported(page, value: object = "example.com", name: str = "homepage") -> bool:
+    page.evaluate("([name, value]) => { call('report', name, value) }", [name, value])
+    return bool(call(page, "flush", 60_000))
+
+
+def test_vectors(open_page) -> None:
+    page = open_page()
+    requests, expected = memo_requests()
+    answers = page.evaluate("(requests) => run(requests)", requests)
+    for answer, memo in zip(answers, expected, strict=True):
+        assert {name: answer[name] for name in memo} == memo
+    requests, positions = placement_requests()
+    requests = [each for each in requests if each["value"] != "\ud800"]  # no page can be sent that
+    found = page.evaluate("(requests) => run(requests)", requests)
+    kept = [each for each in positions if each != "refused"]
+    assert [each for each in found if not isinstance(each, dict)] == kept
+    batches = vectors("batches")
+    good = [{"command": "batch", "binary": each["binary"]} for each in batches["good"]]
+    again = page.evaluate("(requests) => run(requests)", good)
+    assert [each["again"] for each in again] == [each["binary"] for each in batches["good"]]
+    definitions = vectors("client-definitions")
+    texts = [{"command": "definition", "text": each["text"]} for each in definitions["accepted"]]
+    digests = page.evaluate("(requests) => run(requests)", texts)
+    assert digests == [each["memo_digest"] for each in definitions["accepted"]]
+
+
+def test_a_request_has_no_cookie_and_no_header_of_ours_beyond_the_documented(
+    open_page, received: RecordingCollector
+) -> None:
+    page = open_page()
+    start(page, upload_to=received.url)
+    assert reported(page) is True
+    ((headers, _),) = received.requests
+    assert headers["content-type"] == BINARY
+    assert not {"cookie", "authorization", "referer"} & headers.keys()
+    shown = call(page, "preview")
+    assert shown["headers"] == {"Content-Type": BINARY}
+    assert shown["sent"][0]["token"] == received.batches()[0].token.hex()
+
+
+@pytest.mark.slow
+def test_two_tabs_and_a_worker_are_one_client(open_page, sources: SourceServer, tmp_path) -> None:
+    """1,000 calls of each: the agreed number of reports arrives at the real collector."""
+    collection = homepage(reports_per_period=12, max_values=2000)
+    write_collections(tmp_path, collection)
+    with collector(tmp_path, "--allow-origin", sources.origin) as process:
+        given = options(collection, upload_to=f"http://127.0.0.1:{process.port}")
+        first, second = open_page(), open_page()
+        for page in (first, second):
+            page.evaluate("(options) => open_(options)", given)
+        assert first.evaluate("(options) => startWorker(options)", given) == "open"
+        for page, name in ((first, "a"), (second, "b")):
+            page.evaluate("(prefix) => report('homepage', prefix, 1000)", name)
+        first.evaluate("() => askWorker('reports', 'homepage', 'c', 1000)")
+        for page in (first, second):
+            assert call(page, "flush", 120_000) is True
+        assert first.evaluate("() => askWorker('flush', 120000)") is True
+        calls = [call(page, "status")["calls"] for page in (first, second)]
+        calls.append(first.evaluate("() => askWorker('status')")["calls"])
+        status = call(first, "status")
+        shown = call(first, "preview")["sent"]
+        wait_for(lambda: sum(stored(tmp_path).values()) == 12, "twelve reports in the store")
+    assert sum(each.get("made", 0) for each in calls) == 12
+    for each in calls:
+        assert sum(each.values()) == 1000
+    assert status["batches"] == {"sent": 12}
+    assert len({each["cohort"] for each in shown}) == 1
+    assert len({each["token"] for each in shown}) == 12
+
+
+def read_database(page, name: str) -> str | None:
+    """A record of the client's database as text."""
+    script = """(name) => new Promise((resolve, reject) => {
+      const request = indexedDB.open("rappor/rappor", 1);
+      request.onerror = () => reject(request.error);
+      request.onsuccess = () => {
+        const read = request.result.transaction("files").objectStore("files").get(name);
+        read.onsuccess = () => {
+          request.result.close();
+          resolve(read.result ? new TextDecoder().decode(read.result) : null);
+        };
+      };
+    })"""
+    found = page.evaluate(script, name)
+    return None if found is None else str(found)
+
+
+def delete_record(page, name: str) -> None:
+    script = """(name) => new Promise((resolve) => {
+      const request = indexedDB.open("rappor/rappor", 1);
+      request.onsuccess = () => {
+        const transaction = request.result.transaction("files", "readwrite");
+        transaction.objectStore("files").delete(name);
+        transaction.oncomplete = () => { request.result.close(); resolve(); };
+      };
+    })"""
+    page.evaluate(script, name)
+
+
+DELETE_ALL = """() => new Promise((resolve, reject) => {
+  const request = indexedDB.deleteDatabase("rappor/rappor");
+  request.onsuccess = resolve;
+  request.onerror = reject;
+})"""
+
+
+@pytest.mark.parametrize(
+    ("lost", "problem"),
+    [("secret", "secret-missing"), ("ledger", "ledger-missing"), (None, "secret-missing")],
+)
+def test_partly_cleared_storage_stops_the_client(
+    open_page, received: RecordingCollector, lost: str | None, problem: str
+) -> None:
+    page = open_page()
+    start(page, upload_to=received.url)
+    assert reported(page) is True
+    if lost is None:
+        page.evaluate(DELETE_ALL)  # the mark in localStorage remains
+    else:
+        delete_record(page, lost)
+    reported(page, "again")  # the same page
+    page = open_page()  # and another one
+    start(page, upload_to=received.url)
+    assert reported(page, "once more") is False
+    status = call(page, "status")
+    assert (status["state"], status["problem"]) == ("stopped", problem)
+    assert len(received.requests) == 1
+    if lost != "ledger":
+        assert read_database(page, "secret") is None
+
+
+def test_wholly_cleared_storage_is_a_new_person(open_page, received: RecordingCollector) -> None:
+    page = open_page()
+    start(page, upload_to=received.url)
+    assert reported(page) is True
+    page.evaluate(DELETE_ALL)
+    page.evaluate("() => localStorage.clear()")
+    page = open_page()
+    start(page, upload_to=received.url)
+    assert reported(page) is True
+    assert len(received.requests) == 2
+
+
+def test_blocked_storage_is_said_and_nothing_is_reported(
+    open_page, received: RecordingCollector
+) -> None:
+    page = open_page()
+    page.evaluate(
+        """() => {
+          IDBFactory.prototype.open = () => { throw new DOMException("no", "SecurityError") };
+        }"""
+    )
+    start(page, upload_to=received.url)
+    assert reported(page) is False
+    status = call(page, "status")
+    assert (status["state"], status["problem"]) == ("stopped", "directory-unusable")
+    assert received.requests == []
+
+
+def test_a_full_quota_stops_before_the_report_and_ends_by_itself(
+    open_page, received: RecordingCollector
+) -> None:
+    page = open_page()
+    start(page, upload_to=received.url)
+    assert reported(page) is True
+    page.evaluate(
+        """() => {
+          globalThis.put = IDBObjectStore.prototype.put;
+          const full = () => new DOMException("full", "QuotaExceededError");
+          IDBObjectStore.prototype.put = () => { throw full() };
+        }"""
+    )
+    reported(page, "while full")
+    status = call(page, "status")
+    assert status["problem"] == "disk-full"
+    assert len(received.requests) == 1
+    page.evaluate("() => { IDBObjectStore.prototype.put = put }")
+    assert reported(page, "with room") is True
+    assert call(page, "status")["problem"] is None
+    assert len(received.requests) == 2
+
+
+def test_a_clock_that_is_moved_gives_no_second_report(
+    open_page, received: RecordingCollector
+) -> None:
+    once_a_day = homepage(reports_per_period=1)
+    for shift, expected in ((0, 1), (1, 2), (0, 2), (-1, 3), (1, 3)):
+        page = open_page()
+        start(page, once_a_day, upload_to=received.url, shift=shift)
+        reported(page)
+        assert len(received.requests) == expected, shift
+        page.close()
+
+
+def test_global_privacy_control_counts_as_no(open_page, received: RecordingCollector) -> None:
+    page = open_page()
+    page.evaluate("() => Object.defineProperty(navigator, 'globalPrivacyControl', { value: true })")
+    start(page, upload_to=received.url)
+    assert reported(page) is False
+    assert call(page, "status")["state"] == "do not track"
+    assert received.requests == []
+    assert read_database(page, "secret") is None
+
+
+def test_an_insecure_page_reports_nothing(
+    open_page, context, sources: SourceServer, received: RecordingCollector
+) -> None:
+    address = sources.page.replace("127.0.0.1", "insecure.example")
+    context.route(
+        "http://insecure.example:*/**",
+        lambda route: route.fulfill(
+            response=context.request.get(route.request.url.replace("insecure.example", "127.0.0.1"))
+        ),
+    )
+    page = context.new_page()
+    page.goto(address)
+    page.wait_for_function(READY)
+    assert page.evaluate("() => isSecureContext") is False
+    start(page, upload_to=received.url)
+    assert reported(page) is False
+    status = call(page, "status")
+    assert (status["state"], status["problem"]) == ("stopped", "insecure-context")
+    assert received.requests == []
+
+
+def test_consent_withdrawn_in_the_middle_of_an_upload_ends_it(
+    open_page, received: RecordingCollector
+) -> None:
+    """Another tab opts out while a request hangs: it is ended, and nothing is sent afterwards."""
+    first, second = open_page(), open_page()
+    collection = homepage(reports_per_period=9, max_values=99)
+    for page in (first, second):
+        start(page, collection, upload_to=received.url)
+    received.hold.clear()
+    first.evaluate("() => { report('homepage', 'v', 5) }")
+    wait_for(lambda: received.arrived, "a request that hangs")
+    assert call(second, "optOut") is True
+    arrived = received.arrived
+    received.hold.set()
+    reported(first, "later")
+    reported(second, "later")
+    for page in (first, second):
+        assert call(page, "status")["state"] == "opted out"
+        assert call(page, "preview")["waiting"] == []
+    assert received.arrived == arrived == 1
+    assert call(second, "optIn") is True
+    assert reported(second, "after") is True
+    assert received.batches()[-1].count == 1
+
+
+def test_a_collector_that_is_down_is_waited_for(
+    open_page, sources: SourceServer, tmp_path: Path
+) -> None:
+    collection = homepage()
+    write_collections(tmp_path, collection)
+    with collector(tmp_path, "--allow-origin", sources.origin) as process:
+        port = process.port
+    page = open_page()
+    start(page, collection, upload_to=f"http://127.0.0.1:{port}")
+    assert reported(page) is False
+    status = call(page, "status")
+    assert (status["waiting"], status["upload"]) == (1, "no answer (TypeError)")
+    assert status["nextAttempt"] > 0
+    with collector(tmp_path, "--allow-origin", sources.origin) as process:
+        delete_record(page, "retry")
+        page = open_page()
+        start(page, collection, upload_to=f"http://127.0.0.1:{process.port}")
+        assert call(page, "flush", 120_000) is True
+        assert sum(stored(tmp_path).values()) == 1
+
+
+def test_forgetting_in_a_browser_keeps_what_it_cost(
+    open_page, received: RecordingCollector
+) -> None:
+    page = open_page()
+    start(page, upload_to=received.url)
+    reported(page)
+    cost = call(page, "status")["epsilon"]
+    assert call(page, "forget")["epsilon"] == cost > 0
+    assert read_database(page, "secret") is None
+    page = open_page()
+    start(page, upload_to=received.url)
+    reported(page)
+    assert call(page, "status")["epsilon"] == cost
+    assert len(received.requests) == 1  # no period gets a second report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [2, pytest.param(30, marks=pytest.mark.long)])
+def test_a_browser_that_is_killed_loses_no_charge_and_sends_nothing_twice(
+    browser, sources: SourceServer, received: RecordingCollector, tmp_path: Path, kills: int
+) -> None:
+    path = chromium()
+    assert path is not None
+    # A report is B' itself, and every value is reported once: no two reports are alike by chance.
+    echo = Params(k=256, h=2, m=1, f=0.5, p=0.0, q=1.0)
+    collection = homepage(params=echo, reports_per_period=10_000, max_values=100_000)
+    choose, secrets, charged = random.Random(f"kills {kills}"), set(), 0
+    for number in range(kills + 1):
+        process = BrowserProcess(path, tmp_path)
+        try:
+            connected = browser.browser_type.connect_over_cdp(process.address)
+            page = connected.contexts[0].new_page()
+            page.set_default_timeout(PATIENCE)
+            page.goto(sources.page)
+            page.wait_for_function(READY)
+            start(page, collection, upload_to=received.url, outboxLimit=10_000)
+            status = call(page, "status")
+            assert status["problem"] is None
+            before = status["collections"][0]["reports"]
+            assert before >= charged, "a charge was lost"
+            if number < kills:
+                wanted = choose.randint(1, 4)
+                page.evaluate("(prefix) => { reportForever('homepage', prefix) }", f"{number}")
+                page.wait_for_function("(wanted) => progress >= wanted", arg=wanted)
+                charged = call(page, "status")["collections"][0]["reports"]
+                secrets.add(read_database(page, "secret"))
+                ends = time.monotonic() + choose.random() / 20
+                wait_for(lambda ends=ends: time.monotonic() >= ends)
+            else:
+                assert call(page, "flush", 120_000) is True
+                charged = call(page, "status")["collections"][0]["reports"]
+        finally:
+            process.kill()
+    batches = received.batches()
+    distinct = {batch.token: (batch.cohorts, batch.reports) for batch in batches}
+    assert len(set(distinct.values())) == len(distinct), "a report was sent twice"
+    assert len(distinct) <= charged, "a report was sent without its charge"
+    assert charged - len(distinct) <= kills  # a kill loses the report that was being made
+    assert len(secrets) == len({batch.cohorts for batch in batches}) == 1

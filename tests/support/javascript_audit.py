@@ -1,0 +1,210 @@
+"""The JavaScript encoder behind the interface of `rappor.Encoder`, for the audits; and its bugs.
+
+Every request makes the real JavaScript encode: the adapter only passes values and reports on. It
+draws no randomness, so `entropy` is ignored: reports come from the platform's generator of Node.js.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rappor.mechanism import Ranges, Report, Trace
+from rappor.params import Params
+from support.javascript import PACKAGE, Node
+
+AUDIT = PACKAGE / "tests" / "audit.js"
+
+
+class JavaScriptEncoder:
+    """One encoder of the Node.js process."""
+
+    def __init__(self, node: Node, ahead: int, params: Params, **shape: Any) -> None:
+        """Make it; `ahead` reports of a value are asked for at a time."""
+        self._node = node
+        self._ahead = ahead
+        self._reports: dict[object, list[Report]] = {}
+        wanted = ("collection", "kind", "categories")
+        given: dict[str, Any] = {name: shape[name] for name in wanted if name in shape}
+        if shape.get("cohort") is not None:
+            given["cohort"] = shape["cohort"]
+        if isinstance(shape.get("ranges"), Ranges):
+            given["edges"] = [str(edge) for edge in shape["ranges"].edges]
+        secret = shape["secret"].hex()
+        ended = [_ended.pop() for _ in range(len(_ended))]
+        request = {"make": given | {"params": params.to_dict(), "secret": secret}, "ended": ended}
+        made = node.ask(request)
+        self._id, self.cohort = str(made["id"]), int(made["cohort"])
+
+    def encode(self, value: object) -> Report:
+        """One report."""
+        waiting = self._reports.setdefault(value, [])
+        if not waiting:
+            for each in self._node.ask({"id": self._id, "value": value, "times": self._ahead}):
+                waiting.append(Report(each["cohort"], _bits(each["bits"])))
+        return waiting.pop()
+
+    def trace(self, value: object) -> Trace:
+        """B, B' and a report."""
+        found = self._node.ask({"id": self._id, "trace": value})
+        return Trace(_bits(found["signal"]), _bits(found["permanent"]), self.encode(value))
+
+    def __del__(self) -> None:
+        """Let the process forget it, with the next request."""
+        _ended.append(self._id)
+
+
+_ended: list[str] = []  # encoders of any process; their names are unique
+
+
+def _bits(packed: str) -> int:
+    return int.from_bytes(bytes.fromhex(packed), "little")
+
+
+class Auditor:
+    """Makes encoders of one process."""
+
+    def __init__(self, node: Node) -> None:
+        """Take the process."""
+        self.node = node
+
+    def make(self, params: Params, **shape: Any) -> JavaScriptEncoder:
+        """An encoder, with the arguments of `rappor.Encoder`."""
+        return JavaScriptEncoder(self.node, 1, params, **shape)
+
+    def make_ahead(self, params: Params, **shape: Any) -> JavaScriptEncoder:
+        """An encoder that is asked for thirty reports at a time."""
+        return JavaScriptEncoder(self.node, 30, params, **shape)
+
+    def reports(self, params: Params, value: str, clients: int, times: int) -> bytes:
+        """Packed reports of fresh clients in cohort 0, `times` of each."""
+        bulk = {"params": params.to_dict(), "collection": "bulk", "cohort": 0}
+        packed = []
+        for start in range(0, clients, 500):
+            secrets = [os.urandom(32).hex() for _ in range(min(500, clients - start))]
+            request = {"bulk": bulk, "secrets": secrets, "value": value, "times": times}
+            packed.append(bytes.fromhex(self.node.ask(request)))
+        return b"".join(packed)
+
+
+@contextmanager
+def auditing(sources: Path | None = None) -> Iterator[Auditor]:
+    """An auditor of the package, or of other sources."""
+    node = Node(AUDIT, *([] if sources is None else [str(sources)]))
+    try:
+        yield Auditor(node)
+    finally:
+        node.close()
+
+
+class PlantedBug(NamedTuple):
+    """One change of the sources, and the check of support/audit.py that finds it."""
+
+    file: str
+    old: str
+    new: str
+    check: str
+    clients: int = 400
+
+
+_PERMANENT = "return signal.map((byte, at) => byte ^ flips[at]);"
+_FRESH = "return belowP.map((byte, at) => byte | (permanent[at] & ones[at]));"
+BUGS = {
+    "no_memo": PlantedBug(
+        "encoder.js",
+        "const stream = keyedStream(key);",
+        "const stream = keyedStream(randomBytes(64));",
+        "B' survives a restart",
+        60,
+    ),
+    "math_random": PlantedBug(
+        "entropy.js",
+        "return crypto.getRandomValues(new Uint8Array(count));",
+        "return Uint8Array.from({ length: count }, () => Math.random() * 256);",
+        "x1: zeros report p*",
+    ),
+    "bit_0_not_randomised": PlantedBug(
+        "encoder.js", "return report(permanent(bits, memo));",
+        "const made = report(permanent(bits, memo)); "
+        "made.bits[0] = (made.bits[0] & 254) | (bits[0] & 1); return made;",
+        "bit 0",
+    ),
+    "last_bit_not_randomised": PlantedBug(
+        "coins.js",
+        "return lanes.map((lane) => lane.below);",
+        "for (const { below: found } of lanes) found[size - 1] &= 127; "
+        "return lanes.map((lane) => lane.below);",
+        "bit 127",
+    ),
+    "cohort_drawn_again": PlantedBug(
+        "memo.js",
+        "if (word < accepted) return Number(word % count);",
+        "if (word < accepted) return crypto.getRandomValues(new Uint8Array(1))[0] % m;",
+        "the cohort is permanent",
+        60,
+    ),
+    "p_and_q_swapped": PlantedBug(
+        "encoder.js",
+        "const ones = q === 1 ? everything : belowQ;",
+        "const ones = belowP; belowP.set(belowQ.map((byte, at) => byte & ~permanent[at]));",
+        "x1: ones report q*",
+    ),
+    "f_instead_of_half_of_it": PlantedBug(
+        "encoder.js", "[false, ...binaryDigits(f)]", "binaryDigits(f)", "B': zeros flipped with f/2"
+    ),
+    "one_sided_noise": PlantedBug(
+        "encoder.js",
+        _PERMANENT,
+        "return signal.map((byte, at) => byte | flips[at]);",
+        "B': ones kept with 1 - f/2",
+        2000,
+    ),
+    "no_second_randomization": PlantedBug(
+        "encoder.js", _FRESH, "return permanent.slice();", "x1: ones report q*", 2000
+    ),
+    "no_first_randomization": PlantedBug(
+        "encoder.js", _PERMANENT, "return signal.slice();", "B': zeros flipped with f/2"
+    ),
+    "value_not_in_the_memo": PlantedBug(
+        "encoder.js",
+        "below([half], k, stream(memo))",
+        "below([half], k, stream(new Uint8Array(0)))",
+        "x and y: independent",
+        2000,
+    ),
+    "collection_not_in_the_memo": PlantedBug(
+        "memo.js",
+        "derive(root, purpose, collection, digest",
+        'derive(root, purpose, "always the same", digest',
+        "collections: independent",
+        2000,
+    ),
+    "f_not_in_the_memo": PlantedBug(
+        "memo.js",
+        "`${k} ${h} ${m} ${fractionText(f)}`",
+        "`${k} ${h} ${m}`",
+        "f and f': independent",
+        2000,
+    ),
+    "p_in_the_memo": PlantedBug(
+        "memo.js",
+        "`${k} ${h} ${m} ${fractionText(f)}`",
+        "`${k} ${h} ${m} ${fractionText(f)} ${params.p}`",
+        "B' survives a change of p and q",
+    ),
+    "reports_repeat": PlantedBug(
+        "encoder.js",
+        "const instantaneous = instantaneousResponse(params, checked(entropy));",
+        "const instantaneous = instantaneousResponse(params, keyedStream(root)(digest));",
+        "x1 and x3: zeros, both 1",
+    ),
+    "bytes_share_their_coins": PlantedBug(
+        "coins.js",
+        "const hit = undecided[byte] & words[at + byte];",
+        "const hit = undecided[byte] & words[at + (byte & ~1)];",
+        "bits 8 apart: independent",
+    ),
+}  # fmt: skip

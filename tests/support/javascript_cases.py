@@ -1,0 +1,201 @@
+"""Vectors and random cases for the JavaScript client, with what Python makes of them."""
+
+from __future__ import annotations
+
+import json
+import random
+import string
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from rappor import Encoder, Params, Ranges
+from rappor.mechanism import Report
+from rappor.mechanism.memo import derive_memo_key
+from rappor.mechanism.prr import permanent_response
+from rappor.wire import Batch, encode_batch, pack
+from support.javascript import Request
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+Expected = dict[str, Any]
+
+
+def vectors(name: str) -> dict[str, Any]:
+    """One file of frozen vectors."""
+    found = json.loads((VECTORS / f"{name}.json").read_text("utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+def packed(text: str) -> str:
+    """A bit string, bit k-1 first, as packed bytes in hex."""
+    return pack(int(text, 2), len(text)).hex()
+
+
+def memo_requests() -> tuple[list[Request], list[Expected]]:
+    """The memos of rappor-v1.json: digests, cohorts, filters and permanent responses."""
+    frozen = vectors("rappor-v1")
+    requests, expected = [], []
+    for memo in frozen["memos"]:
+        params = {name: memo[name] for name in ("k", "h", "m", "f")} | {"p": 0.25, "q": 0.75}
+        names = ("kind", "collection", "period", "categories", "edges")
+        shape = {name: memo[name] for name in names if name in memo}
+        value = memo["value"]
+        requests.append(
+            {"command": "trace", "params": params, "secret": frozen["secret"], "value": value}
+            | shape
+        )
+        expected.append(
+            {name: memo[name] for name in ("memo_digest", "cohort")}
+            | {name: packed(memo[name]) for name in ("signal", "permanent", "null_permanent")}
+        )
+    return requests, expected
+
+
+def placement_requests() -> tuple[list[Request], list[object]]:
+    """Placements of all dialects, and inputs that must be refused."""
+    requests: list[Request] = []
+    expected: list[object] = []
+
+    def add(vector: dict[str, Any], dialect: str, positions: object) -> None:
+        params = {name: vector[name] for name in ("k", "h", "m")} | {"f": 0.5, "p": 0.25, "q": 0.75}
+        requests.append(
+            {"command": "positions", "params": params, "dialect": dialect}
+            | {name: vector[name] for name in ("cohort", "value")}
+        )
+        expected.append(positions)
+
+    own = vectors("rappor-v1")
+    for vector in own["placements"]:
+        add(vector, "rappor-v1", vector["positions"])
+    for vector in own["bad"]:
+        add(vector, "rappor-v1", "refused")
+    for vector in vectors("dialects")["vectors"]:
+        for dialect in ("google-java", "chromium"):
+            if dialect in vector:
+                add(vector, dialect, vector[dialect])
+    google = vectors("google")
+    for vector in (*google["u32"], *google["long"]):
+        add(vector, "google", vector["bloom_bits"])
+    return requests, expected
+
+
+KINDS = ("string", "category", "boolean", "ordinal", "bits")
+_ALPHABETS = (string.printable, "äöüßéñ", "日本語中文한국어", "👩‍👧🏳️‍🌈𝒳", "עבריתالعربية")
+
+
+def random_text(choose: random.Random) -> str:
+    """Some Unicode text, of up to 40 characters."""
+    alphabet = choose.choice(_ALPHABETS)
+    return "".join(choose.choice(alphabet) for _ in range(choose.randrange(40)))
+
+
+def _probabilities(choose: random.Random) -> dict[str, float]:
+    """f, p and q: short binary fractions, decimals, and any doubles."""
+    draw: Callable[[], float] = choose.choice(
+        [
+            lambda: choose.randrange(17) / 16,
+            lambda: choose.randrange(1001) / 1000,
+            choose.random,
+            lambda: choose.random() * 2.0 ** -choose.randrange(60),
+        ]
+    )
+    while True:
+        f, p, q = draw(), draw(), draw()
+        if f < 1 and p < q and (f > 0 or (p > 0 and q < 1)):
+            return {"f": f, "p": p, "q": q}
+
+
+def random_params(choose: random.Random, kind: str) -> Params:
+    """Some parameters of a kind, with any f, p and q."""
+    k = 1 if kind == "boolean" else choose.choice((2, 16, 128))
+    h = choose.randint(1, min(16, k - 1)) if kind == "string" else 1
+    return Params.from_dict({"k": k, "h": h, "m": 1} | _probabilities(choose))
+
+
+def random_case(choose: random.Random) -> tuple[Request, Expected]:
+    """A random case of any kind, and what Python makes of it."""
+    kind = choose.choice(KINDS)
+    k = {"boolean": 1}.get(kind) or choose.choice((2, 3, 7, 8, 9, 16, 33, 64, 128, 255, 256, 1000))
+    if choose.random() < 0.02 and kind in ("string", "bits"):
+        k = 4096
+    h = choose.randint(1, min(16, k - 1)) if kind == "string" else 1
+    numbers = {"k": k, "h": h, "m": choose.choice((1, 2, 3, 8, 63, 64, 1000, 1024))}
+    params = Params.from_dict(numbers | _probabilities(choose))
+    shape: dict[str, Any] = {"kind": kind}
+    request: Request = {"command": "trace", "params": params.to_dict(), "kind": kind}
+    value: object
+    if kind == "string":
+        text = choose.random() < 0.7
+        value = random_text(choose) if text else choose.randbytes(choose.randrange(200))
+        request["value"] = value if isinstance(value, str) else {"hex": value.hex()}
+    elif kind == "category":
+        count = choose.randint(1, min(k, 12))
+        names = {random_text(choose) for _ in range(count)}
+        shape["categories"] = request["categories"] = sorted(names)
+        value = request["value"] = choose.choice(shape["categories"])
+    elif kind == "boolean":
+        value = request["value"] = choose.random() < 0.5
+    elif kind == "ordinal":
+        edges = sorted({_edge(choose) for _ in range(choose.randint(1, min(k - 1, 12)))})
+        shape["ranges"] = Ranges(edges)
+        request["edges"] = [f"{edge.numerator}/{edge.denominator}" for edge in edges]
+        value = request["value"] = _number(choose, edges)
+    else:
+        value = choose.getrandbits(k)
+        bits = [bool(value >> bit & 1) for bit in range(k)]
+        request["value"] = choose.choice(({"bigint": str(value)}, bits))
+    secret = choose.randbytes(choose.choice((16, 32, 64, 200)))
+    collection = "".join(
+        choose.choice(string.ascii_lowercase) for _ in range(choose.randint(1, 63))
+    )
+    period = choose.choice((None, None, "2026-W07", "2026-11-16"))
+    cells = [("country", "NZ"), ("release", "1.0 (beta)")][: choose.randrange(3)]
+    token = choose.randbytes(16)
+    request |= {
+        "secret": secret.hex(),
+        "collection": collection,
+        "period": period,
+        "dimensions": cells,
+        "token": token.hex(),
+    }
+    encoder = Encoder(params, secret=secret, collection=collection, period=period, **shape)
+    traced = encoder.trace(value)
+    key = derive_memo_key("null", secret, collection, encoder.memo_digest, encoder.cohort, period)
+    batch = Batch.of(
+        [Report(encoder.cohort, traced.permanent)],
+        token=token,
+        collection=collection,
+        version=7,
+        period=period or "2026-11-16",
+        dimensions=cells,
+        k=k,
+    )
+    return request, {
+        "memo_digest": encoder.memo_digest,
+        "cohort": encoder.cohort,
+        "signal": pack(traced.signal, k).hex(),
+        "permanent": pack(traced.permanent, k).hex(),
+        "null_permanent": pack(permanent_response(params, key)(0, b""), k).hex(),
+        "batch": encode_batch(batch).hex(),
+    }
+
+
+def _edge(choose: random.Random) -> Fraction:
+    return choose.choice(
+        (
+            Fraction(choose.randint(-1000, 1000)),
+            Fraction(choose.random() * 10.0 ** choose.randint(-300, 300)),
+            Fraction(choose.randint(-(10**30), 10**30), choose.randint(1, 10**30)),
+        )
+    )
+
+
+def _number(choose: random.Random, edges: list[Fraction]) -> float | int:
+    """A number near or at an edge, or any; whole numbers are those that a double holds."""
+    try:
+        near = float(choose.choice(edges))
+    except OverflowError:
+        near = 0.0
+    return choose.choice((near, -near, near * (1 + 2**-52), choose.randint(-(2**53), 2**53)))

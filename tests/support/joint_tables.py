@@ -1,0 +1,132 @@
+"""Joint populations for tests of associations, and the maximum likelihood that they are held to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from rappor import Params
+from rappor.decoding.field_design import FieldDesign
+from rappor.mechanism.channel import channel
+from rappor.simulate import PairReports, pair_reports
+from rappor.typing import FloatArray
+
+Pair = tuple[str, str]
+
+
+def dependent(
+    rows: int, columns: int, unlisted: float = 0.0, heavy: float = 0.0
+) -> dict[Pair, float]:
+    """Pairs x0 … × y0 …: Zipf margins, and two rows whose columns come in another order.
+
+    `unlisted` is the share of a thousand other first values, `heavy` that of a single one.
+    """
+    return _joint(rows, columns, unlisted, heavy, shifted=True)
+
+
+def independent(
+    rows: int, columns: int, unlisted: float = 0.0, heavy: float = 0.0
+) -> dict[Pair, float]:
+    """The same margins without any association."""
+    return _joint(rows, columns, unlisted, heavy, shifted=False)
+
+
+def _joint(
+    rows: int, columns: int, unlisted: float, heavy: float, *, shifted: bool
+) -> dict[Pair, float]:
+    first = 1 / np.arange(1, rows + 1)
+    second = 1 / np.arange(1, columns + 1)
+    first, second = (1 - unlisted - heavy) * first / first.sum(), second / second.sum()
+    joint = {}
+    for row, share in enumerate(first.tolist()):
+        here = np.roll(second, row) if shifted and row < 2 else second
+        here = here[::-1] if shifted and row == 0 else here
+        for column, part in enumerate(here.tolist()):
+            joint[f"x{row}", _second(column, columns)] = share * part
+    others = {f"u{number}": unlisted / 1000 for number in range(1000)} if unlisted else {}
+    others |= {"h": heavy} if heavy else {}
+    for name, share in others.items():
+        for column, part in enumerate(second.tolist()):
+            joint[name, _second(column, columns)] = share * part
+    return joint
+
+
+def _second(column: int, columns: int) -> str:
+    return ("true", "false")[column] if columns == 2 else f"y{column}"
+
+
+def listed(joint: dict[Pair, float]) -> tuple[list[str], list[str]]:
+    """The values of both variables that an analyst lists: all x and y."""
+    first = [name for name in dict.fromkeys(pair[0] for pair in joint) if name.startswith("x")]
+    return first, list(dict.fromkeys(pair[1] for pair in joint))
+
+
+def realised(reports: PairReports, first: tuple[str, ...], second: tuple[str, ...]) -> FloatArray:
+    """The shares that the reports really hold, in the shape of a table with these values."""
+    table = np.zeros((len(first), len(second)))
+    for (one, two), number in reports.truth.items():
+        row = first.index(one) if one in first else len(first) - 1
+        column = second.index(two) if two in second else len(second) - 1
+        table[row, column] += number
+    return table / len(reports.cohorts)
+
+
+def maximum_likelihood(
+    reports: PairReports, fields: tuple[FieldDesign, FieldDesign], steps: int = 20_000
+) -> FloatArray:
+    """The joint shares that make whole reports likeliest, by EM until nothing moves.
+
+    Slow, and without errors: what estimates from pair counts are held to.
+    """
+    chances = []
+    for packed, each in zip(reports.packed, fields, strict=True):
+        bits = np.unpackbits(packed, axis=1, count=each.params.k, bitorder="little")
+        p_star, q_star = map(float, channel(each.params))
+        ones = p_star + (q_star - p_star) * each.table[:, 1:]
+        likelihood = np.ones((len(bits), len(each.labels)))
+        for bit in range(each.params.k):
+            chance = ones[reports.cohorts, bit]
+            likelihood *= np.where(bits[:, bit : bit + 1] == 1, chance, 1 - chance)
+        chances.append(likelihood)
+    joint = (chances[0][:, :, None] * chances[1][:, None, :]).reshape(len(reports.cohorts), -1)
+    share = np.full(joint.shape[1], 1 / joint.shape[1])
+    for _ in range(steps):
+        before, share = share, share * ((1 / (joint @ share)) @ joint) / len(joint)
+        if np.abs(share - before).max() < 1e-9:
+            break
+    return np.asarray(share.reshape(len(fields[0].labels), len(fields[1].labels)))
+
+
+def write_google_files(folder: Path, reports: PairReports, names: Pair) -> None:
+    """The reports as google/rappor's association files: reports.csv, rappor-vars.csv, params."""
+    text = ["metric, var, var_type, params"]
+    columns = []
+    for name, kind, params, packed in zip(
+        names, reports.kinds, reports.params, reports.packed, strict=True
+    ):
+        text.append(f"m,{name},{kind},{name}_params")
+        _params_file(folder / f"{name}_params.csv", params)
+        bits = np.unpackbits(packed, axis=1, count=params.k, bitorder="little")[:, ::-1]
+        columns.append(["".join(map(str, row)) for row in bits.tolist()])
+    (folder / "rappor-vars.csv").write_text("\n".join(text) + "\n", encoding="utf-8")
+    lines = [f"client,cohort,{names[0]},{names[1]}"]
+    cohorts = reports.cohorts.tolist()
+    for number, (cohort, one, two) in enumerate(zip(cohorts, *columns, strict=True)):
+        lines.append(f"c{number},{cohort},{one},{two}")
+    (folder / "reports.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_small_pairs(folder: Path, reports: int = 2_000) -> None:
+    """Association files of 4 domains and a boolean, with a list of domains, in a new folder."""
+    folder.mkdir()
+    params = Params(8, 1, 16, 0.25, 0.25, 0.75), Params(1, 1, 16, 0.25, 0.25, 0.75)
+    drawn = pair_reports(
+        dependent(4, 2), params, reports, seed=1, kinds=("string", "boolean"), dialect="google"
+    )
+    write_google_files(folder, drawn, ("domain", "https"))
+    (folder / "domains.txt").write_text("x0\nx1\nx2\nx3\n", encoding="utf-8")
+
+
+def _params_file(path: Path, params: Params) -> None:
+    params.to_csv(path)

