@@ -19,6 +19,7 @@ PAGES = {
     "SECURITY.md": "docs/project/security.md",
     "CHANGELOG.md": "docs/project/changelog.md",
     "docs/README.md": "docs/index.md",
+    "examples/README.md": "docs/project/examples.md",
 }
 ROOT = Path(__file__).parents[2]
 _INCLUDE = re.compile(r":::\{include\} (\S+)\n:::\n")
@@ -46,7 +47,9 @@ def _led(link: re.Match[str], written_in: Path, folder: Path) -> str:
     if not file.is_relative_to(ROOT) or not file.exists():
         return link[0]  # an address, or a dead link, which Sphinx reports
     target = ROOT / PAGES.get(str(file.relative_to(ROOT)), file.relative_to(ROOT))
-    return f"[{words}]({os.path.relpath(target, folder)}{anchor})"
+    # Without `path:`, a Markdown file is taken for a page.
+    scheme = "" if target.is_relative_to(ROOT / "docs") else "path:"
+    return f"[{words}]({scheme}{os.path.relpath(target, folder)}{anchor})"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
