@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-Kind = Literal["string", "category", "boolean", "ordinal", "bits"]  # `mechanism.kinds` tells each
+# `mechanism.kinds` tells each
+Kind = Literal["string", "category", "boolean", "ordinal", "bits", "tuple"]
 
 if TYPE_CHECKING:
     import numpy as np

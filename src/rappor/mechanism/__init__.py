@@ -10,6 +10,7 @@ from rappor.mechanism.memo import derive_cohort, memo_digest
 from rappor.mechanism.onetime import OneTime, Slot
 from rappor.mechanism.predicates import Ranges
 from rappor.mechanism.report import Report
+from rappor.mechanism.views import Field, View, Views
 
 __all__ = [
     "DIALECTS",
@@ -18,11 +19,14 @@ __all__ = [
     "Channel",
     "Encoder",
     "Entropy",
+    "Field",
     "OneTime",
     "Ranges",
     "Report",
     "Slot",
     "Trace",
+    "View",
+    "Views",
     "bloom_positions",
     "channel",
     "derive_cohort",

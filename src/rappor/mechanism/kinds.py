@@ -27,7 +27,9 @@ KINDS: dict[Kind, str] = {
     "boolean": "true or false, one bit",
     "ordinal": "a number, by the disjoint range it lies in, one bit each",
     "bits": "k free bits: overlapping or cumulative predicates",
+    "tuple": "two to four fields; the cohort chooses which are hashed onto a Bloom filter, as one",
 }
+HASHED: tuple[Kind, ...] = ("string", "tuple")  # kinds of a Bloom filter, which have a dialect
 
 
 def check_kind(kind: str) -> Kind:
@@ -41,14 +43,14 @@ def extreme_changes(kind: Kind, params: Params) -> tuple[BitChange, ...]:
     """The pairs (u, d) between two values of the kind; every ε is the largest over them.
 
     A null report (the all-zero filter) adds (h, 0) and (0, h), which (h, h) covers. For a string
-    with k < 2h, no two values differ by (h, h): the bound is safe but not tight.
+    or tuple with k < 2h, no two values differ by (h, h): the bound is safe but not tight.
 
     >>> extreme_changes("string", Params.preset("windows"))
     (BitChange(up=2, down=2),)
     """
     check_params(params)
     match check_kind(kind):
-        case "string":
+        case "string" | "tuple":
             return (BitChange(params.h, params.h),)
         case "category" | "ordinal":
             return (BitChange(1, 1),)
