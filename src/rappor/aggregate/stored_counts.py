@@ -13,6 +13,7 @@ from datetime import date
 from rappor.aggregate.counts import Counts
 from rappor.collection import Collection, days_of
 from rappor.errors import DecodeError
+from rappor.mechanism.kinds import HASHED
 from rappor.params import Params
 from rappor.store import StoredCounts
 
@@ -36,7 +37,7 @@ def counts_of(stored: StoredCounts, collection: Collection) -> Counts:
         stored.totals,
         stored.ones,
         kind=collection.kind,
-        dialect=collection.dialect if collection.kind == "string" else None,
+        dialect=collection.dialect if collection.kind in HASHED else None,
         collection=collection.name,
         version=collection.version,
         reports_per_client=collection.reports_per_period,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 from decimal import Decimal, InvalidOperation
 
@@ -11,7 +12,7 @@ from rappor.cli.output import note
 from rappor.cli.paths import path_of, target_of
 from rappor.errors import MissingExtraError, ParamsError, RapporError
 from rappor.formats import parse_number
-from rappor.mechanism import DIALECTS, KINDS, Encoder, Ranges, new_secret
+from rappor.mechanism import DIALECTS, KINDS, Encoder, Field, Ranges, View, new_secret
 from rappor.params import FIELDS, PRESETS, Params, preset
 from rappor.typing import Kind
 
@@ -126,6 +127,7 @@ def add_encoder(parser: argparse.ArgumentParser) -> None:
     add_kind(parser)
     parser.add_argument("--categories", metavar="A,B,C", help="the values of kind category")
     parser.add_argument("--edges", metavar="X,Y,Z", help="the range edges of kind ordinal")
+    add_fields(parser)
     parser.add_argument(
         "--dialect",
         default="rappor-v1",
@@ -143,6 +145,53 @@ def add_encoder(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_fields(parser: argparse._ActionsContainer) -> None:
+    """Add the options of kind tuple."""
+    parser.add_argument(
+        "--field",
+        action="append",
+        metavar="NAME=KIND",
+        help="a field of kind tuple, such as page=string, beta=boolean, channel=category:a,b or "
+        "age=ordinal:18,65; two to four of them",
+    )
+    parser.add_argument(
+        "--view",
+        action="append",
+        metavar="NAMES=SHARE",
+        help="fields that are reported together by a share of the cohorts, such as "
+        "page,channel=0.8 (default: the whole tuple 0.8, the first field 0.2)",
+    )
+
+
+def fields_from(args: argparse.Namespace) -> list[Field] | None:
+    """The fields of kind tuple on the command line, if any."""
+    return None if args.field is None else [_field(text) for text in args.field]
+
+
+def _field(text: str) -> Field:
+    name, found, rest = text.partition("=")
+    if not found:
+        raise UsageError(f"--field takes NAME=KIND, got {text[:60]!r}")
+    kind, found, listed = rest.partition(":")
+    categories = tuple(listed.split(",")) if found and kind == "category" else None
+    ranges = ranges_from(listed) if found and kind == "ordinal" else None
+    if found and categories is None and ranges is None:
+        raise UsageError(f"--field: only category and ordinal have a list, got {text[:60]!r}")
+    return Field(name, kind, categories, ranges)  # type: ignore[arg-type]  # it checks the kind
+
+
+def views_from(args: argparse.Namespace) -> list[View] | None:
+    """The views of kind tuple on the command line, if any."""
+    return None if args.view is None else [_view(text) for text in args.view]
+
+
+def _view(text: str) -> View:
+    names, found, share = text.partition("=")
+    if not found:
+        raise UsageError(f"--view takes NAMES=SHARE, got {text[:60]!r}")
+    return View(tuple(names.split(",")), _number("the share of --view", share))
+
+
 def encoder_from(args: argparse.Namespace, secret: bytes) -> Encoder:
     """The encoder of the command line."""
     params, preset_kind = params_from(args)
@@ -156,6 +205,8 @@ def encoder_from(args: argparse.Namespace, secret: bytes) -> Encoder:
         dialect=args.dialect,
         categories=None if args.categories is None else args.categories.split(","),
         ranges=None if args.edges is None else ranges_from(args.edges),
+        fields=fields_from(args),
+        views=views_from(args),
     )
 
 
@@ -172,6 +223,11 @@ def value_from(text: str, kind: str) -> object:
         if not text or set(text) - {"0", "1"}:
             raise ParamsError("a value of kind bits must be k characters 0 or 1, bit k-1 first")
         return [character == "1" for character in reversed(text)]
+    if kind == "tuple":
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            raise ParamsError("a value of kind tuple must be a JSON object of its fields") from None
     return text
 
 

@@ -7,7 +7,16 @@ import datetime
 from dataclasses import asdict, replace
 from typing import Any
 
-from rappor.cli.arguments import UsageError, add_params, count, params_from, ranges_from
+from rappor.cli.arguments import (
+    UsageError,
+    add_fields,
+    add_params,
+    count,
+    fields_from,
+    params_from,
+    ranges_from,
+    views_from,
+)
 from rappor.cli.collection_text import facts_of, finding_lines
 from rappor.cli.output import note, say, say_json
 from rappor.cli.paths import new_target, path_of
@@ -60,6 +69,7 @@ def add_new(actions: Any) -> Any:
     what.add_argument("--categories", metavar="A,B,C", help="the values of kind category")
     what.add_argument("--edges", metavar="X,Y,Z", help="the range edges of kind ordinal")
     what.add_argument("--magnitudes", metavar="B,L,H", help="range edges at B^L, ..., B^H instead")
+    add_fields(what)
     what.add_argument("--dialect", choices=list(DIALECTS), help="how strings map to bits")
     what.add_argument("--period", choices=list(PERIODS), help="time unit of counts (default: day)")
     what.add_argument(
@@ -144,6 +154,8 @@ def _drafted(args: argparse.Namespace) -> Collection:
         "reviews": None if args.review is None else tuple(args.review),
         "categories": None if args.categories is None else tuple(args.categories.split(",")),
         "ranges": _asked_ranges(args),
+        "fields": fields_from(args),
+        "views": views_from(args),
         "dimensions": dict(map(_dimension, args.dimension)) if args.dimension else None,
         "expires": None if args.expires is None else _date(args.expires),
     }
@@ -173,6 +185,8 @@ def _asked_params(args: argparse.Namespace) -> tuple[Params | None, Kind | None]
 def _kind_of(args: argparse.Namespace) -> Kind:
     if args.categories is not None:
         return "category"
+    if args.field is not None:
+        return "tuple"
     return "ordinal" if args.edges is not None or args.magnitudes is not None else "string"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from rappor.cli.output import table
 from rappor.collection import Collection, LintFinding
 from rappor.collection.summary import Summary, summary
-from rappor.mechanism import KINDS
+from rappor.mechanism import KINDS, Field
 from rappor.privacy.rounding import up
 
 WIDTH = 96
@@ -23,17 +23,31 @@ def facts_of(collection: Collection) -> dict[str, Any]:
         value = getattr(collection, name)
         facts[name] = str(value) if name == "expires" and value is not None else value
     facts["params"] = collection.params.to_dict()
-    if collection.ranges is not None:
-        facts["ranges"] = {
-            "edges": [str(edge) for edge in collection.ranges.edges],
-            "labels": list(collection.ranges.labels),
-        }
+    facts |= _range_facts(collection)
+    if (views := collection.tuple_views) is not None:
+        facts["fields"] = [
+            {"name": field.name, "kind": field.kind, "categories": field.categories}
+            | _range_facts(field)
+            for field in views.fields
+        ]
+        cohorts = views.cohorts(collection.params.m)
+        facts["views"] = [
+            {"fields": view.fields, "share": view.share, "cohorts": number}
+            for view, number in zip(views.views, cohorts, strict=True)
+        ]
     facts["dimensions"] = {name: list(values) for name, values in collection.dimensions.items()}
     facts["schedule"] = [{"from": first, "p": p, "q": q} for first, p, q in collection.schedule]
     facts["memo_digest"] = collection.memo_digest
     facts["params_digest"] = collection.params.digest
     facts["summary"] = asdict(summary(collection))
     return facts
+
+
+def _range_facts(shape: Collection | Field) -> dict[str, Any]:
+    if shape.ranges is None:
+        return {"ranges": None}
+    edges = [str(edge) for edge in shape.ranges.edges]
+    return {"ranges": {"edges": edges, "labels": list(shape.ranges.labels)}}
 
 
 def page(collection: Collection) -> list[str]:
@@ -58,14 +72,31 @@ def page(collection: Collection) -> list[str]:
 def _kind_sentence(collection: Collection) -> str:
     params = collection.params
     text = f"Kind {collection.kind}: {KINDS[collection.kind]}."
-    if collection.categories is not None:
-        listed = ", ".join(collection.categories[:8])
-        more = ", ..." if len(collection.categories) > 8 else ""
-        text += f" {len(collection.categories)} categories: {listed}{more}."
-    if collection.ranges is not None:
-        text += f" {collection.ranges.count} ranges: {'; '.join(collection.ranges.labels[:8])}."
-    numbers = ", ".join(f"{name}={value}" for name, value in params.to_dict().items())
-    return f"{text} {numbers}; dialect {collection.dialect}."
+    if collection.categories is not None or collection.ranges is not None:
+        text += f" {_listed(collection)}."
+    for field in collection.fields or ():
+        listed = f" ({_listed(field)})" if field.kind in ("category", "ordinal") else ""
+        text += f" Field {field.name}: {field.kind}{listed}."
+    if (views := collection.tuple_views) is not None:
+        numbers = views.cohorts(params.m)
+        shown = (
+            f"{' with '.join(view.fields)} in {number}"
+            for view, number in zip(views.views, numbers, strict=True)
+        )
+        text += f" Views by cohorts: {'; '.join(shown)}."
+    six = ", ".join(f"{name}={value}" for name, value in params.to_dict().items())
+    return f"{text} {six}; dialect {collection.dialect}."
+
+
+def _listed(shape: Collection | Field) -> str:
+    """The categories or ranges of a collection or of a field."""
+    if shape.categories is not None:
+        listed = ", ".join(shape.categories[:8])
+        more = ", ..." if len(shape.categories) > 8 else ""
+        return f"{len(shape.categories)} categories: {listed}{more}"
+    if shape.ranges is not None:
+        return f"{shape.ranges.count} ranges: {'; '.join(shape.ranges.labels[:8])}"
+    return ""
 
 
 def _who_sentence(collection: Collection) -> str:

@@ -65,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
             {
                 "value": args.value,
                 "cohort": encoder.cohort,
+                "view": encoder.view,
                 "signal": to_text(trace.signal, k),
                 "permanent": to_text(trace.permanent, k),
                 "report": to_text(trace.report.bits, k),
@@ -93,6 +94,8 @@ def describe(
     params = encoder.params
     size = f"{params.k} bit{'s' * (params.k != 1)}"
     lines = [f"v   {value!r}, in cohort {encoder.cohort} of {params.m}, {size}"]
+    if encoder.view is not None:
+        lines.append(f"    (this cohort reports only: {', '.join(encoder.view)})")
     order: Sequence[int] = range(params.k)
     if encoder.kind == "bits":  # as the value is written
         order = order[::-1]

@@ -11,6 +11,7 @@ from rappor.cli.arguments import UsageError, add_kind, add_params, count, params
 from rappor.cli.output import bar, percent, percent_up, say, say_json, table
 from rappor.cli.paths import path_of
 from rappor.mechanism import channel
+from rappor.mechanism.kinds import HASHED
 from rappor.params import Params
 from rappor.privacy import (
     candidates_per_pattern,
@@ -116,7 +117,7 @@ def privacy_facts(
     if fewest < most:
         facts["deniability"]["one_bit"] = _deniability(params, fewest)
     if reports is not None and candidates is not None:
-        hashes = params.h if kind == "string" else 1
+        hashes = params.h if kind in HASHED else 1
         levels = [detectable(params, reports, candidates, power, hashes=hashes) for power in POWERS]
         facts["detectable"] = {
             "reports": reports,
@@ -127,7 +128,7 @@ def privacy_facts(
                 for level in levels
             },
         }
-        if kind == "string":
+        if kind in HASHED:
             facts["candidates_per_pattern"] = float(candidates_per_pattern(params, candidates))
     return facts
 
@@ -224,7 +225,8 @@ def _detectable_lines(facts: dict[str, Any]) -> list[str]:
         others = facts["candidates_per_pattern"]
         lines += [
             "",
-            f"On average a string shares its bits in a cohort with {others:.2g} other candidates.",
+            f"On average a {facts['kind']} shares its bits in a cohort with {others:.2g} other "
+            "candidates.",
         ]
     return lines
 
@@ -235,8 +237,8 @@ def _whole_up(count_needed: float) -> str:
 
 def _shape_warnings(params: Params, kind: str) -> list[str]:
     """A warning if no encoder of this kind accepts the parameters."""
-    if kind == "string" and params.h >= params.k:
-        return [f"strings need h < k; no client reports with h = {params.h}, k = {params.k}"]
+    if kind in HASHED and params.h >= params.k:
+        return [f"{kind}s need h < k; no client reports with h = {params.h}, k = {params.k}"]
     if kind in ("category", "ordinal", "boolean") and params.h != 1:
         return [f"kind {kind} uses h = 1; ε is the same, but no client has h = {params.h}"]
     if kind == "boolean" and params.k != 1:

@@ -182,6 +182,11 @@ def run(args: argparse.Namespace) -> int:
     from rappor.simulate.scenario import Scenario
 
     kind = args.kind or preset_kind
+    if kind == "tuple":
+        raise UsageError(
+            "kind tuple is simulated in Python, where its fields can be given: "
+            "rappor.simulate.reports"
+        )
     if args.steps and (args.format != "google" or args.counts_only):
         raise UsageError("--steps goes with --format google and its reports.csv")
     if args.dialect is not None and kind != "string":

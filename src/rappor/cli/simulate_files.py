@@ -18,6 +18,7 @@ from rappor.cli.result_files import replacing
 from rappor.decoding.design import build_design
 from rappor.decoding.mapfile import write_map
 from rappor.errors import ParamsError
+from rappor.mechanism.kinds import HASHED
 from rappor.simulate.crowd import Crowd
 from rappor.simulate.drawn_counts import draw_counts, named
 from rappor.simulate.full_reports import pieces
@@ -121,7 +122,7 @@ def _write_reports(
 ) -> tuple[Counts, dict[str, int]]:
     """Write reports piece by piece, with bounded memory; return their counts and the truth."""
     params, total = crowd.params, crowd.reports
-    dialect = crowd.dialect if crowd.kind == "string" else None
+    dialect = crowd.dialect if crowd.kind in HASHED else None
     about: dict[str, Any] = {"kind": crowd.kind, "dialect": dialect}
     about["reports_per_client"] = crowd.repeats
     totals = np.zeros(params.m, np.int64)

@@ -55,6 +55,7 @@ from rappor.client.status import Status, inspect_folder, make_status
 from rappor.client.transport import HttpTransport, Transport
 from rappor.client.workers import BackgroundWorkers
 from rappor.collection import Collection
+from rappor.mechanism.views import MAX_FIELDS
 
 QUEUE_LIMIT = 1000
 MAX_VALUE_SIZE = 1 << 20  # characters, bytes or bits of a value; encoding more would take long
@@ -154,8 +155,7 @@ class Client:
             if closed is not None and closed[0] <= when < closed[1]:
                 self._count("the reports of this period are made")
                 return
-            # Exact types only: a subclass could define its own len. mypy does not narrow by `in`.
-            if type(value) in _SIZED and len(value) > MAX_VALUE_SIZE:  # type: ignore[arg-type]
+            if _too_large(value):
                 self._count("value refused")
                 return
             workers = self._workers
@@ -323,8 +323,26 @@ class Client:
             self._transport.abort()
 
 
+def _too_large(value: object) -> bool:
+    """Whether a value, or a part of a tuple, takes long to encode."""
+    if type(value) is dict:
+        return len(value) > MAX_FIELDS or any(map(_is_long, value.values()))
+    return _is_long(value)
+
+
+def _is_long(value: object) -> bool:
+    # Exact types only: a subclass could define its own len. mypy does not narrow by `in`.
+    return type(value) in _SIZED and len(value) > MAX_VALUE_SIZE  # type: ignore[arg-type]
+
+
 def _snapshot(value: object) -> object:
     """A copy of what the application could change after the call."""
+    if type(value) is dict:
+        return {name: _copied(part) for name, part in value.items()}
+    return _copied(value)
+
+
+def _copied(value: object) -> object:
     if type(value) is list:
         return tuple(value)
     return bytes(value) if type(value) is bytearray else value

@@ -36,9 +36,9 @@ from rappor.client.randomness import random_bytes
 from rappor.collection import Collection, days_of, period_of
 from rappor.errors import EncodeError, EntropyError, LedgerError
 from rappor.mechanism.entropy import Entropy
+from rappor.mechanism.memo import derive_cohort
 from rappor.mechanism.onetime import OneTime
 from rappor.mechanism.report import Report
-from rappor.mechanism.signal import signal_of
 from rappor.wire import Batch
 from rappor.wire.dimensions import Cell
 from rappor.wire.protocol import ACCEPTANCE_DAYS
@@ -256,15 +256,8 @@ class Recorder:
 
     def _fingerprint(self, collection: Collection, secret: bytes, value: object) -> str:
         keyed = fingerprints(secret, collection.name, collection.memo_digest)
-        signal = signal_of(
-            collection.params,
-            collection.kind,
-            collection.dialect,
-            0,
-            collection.categories,
-            collection.ranges,
-        )
-        _, memo = signal(value)
+        cohort = derive_cohort(secret, collection.name, collection.params.m)
+        _, memo = collection.signal(cohort)(value)
         return keyed(memo)
 
     def _close(self, ledger: Ledger, collection: Collection, day: datetime.date) -> None:

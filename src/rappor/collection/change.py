@@ -107,6 +107,8 @@ RULES: dict[str, Rule] = {
     "dialect": _SENT,
     "categories": _SENT,
     "ranges": _SENT,
+    "fields": _SENT,
+    "views": _SENT,
     "period": _SENT,
     "schedule": _SENT,
     "dimensions": _always(VERSION, "dimensions are sent in clear, and cells become smaller"),

@@ -21,8 +21,9 @@ from rappor.checks import did_you_mean, show
 from rappor.collection import fields
 from rappor.collection.periods import check_period
 from rappor.errors import DefinitionError, ParamsError
-from rappor.mechanism import Ranges
-from rappor.params import FIELDS, Params, check_number
+from rappor.mechanism import Field, Ranges, View
+from rappor.mechanism.views import FIELD_KINDS, FIELD_NAME, MAX_FIELDS, MIN_FIELDS
+from rappor.params import FIELDS, MAX_M, Params, check_number
 
 if TYPE_CHECKING:
     from rappor.collection.definition import Collection
@@ -60,10 +61,19 @@ REQUIRED: dict[str, type] = {
     "schedule": list,
     "clients_per_person": int,
 }
-OPTIONAL: dict[str, type] = {"categories": list, "ranges": dict, "group": str, "expires": str}
+OPTIONAL: dict[str, type] = {
+    "categories": list,
+    "ranges": dict,
+    "fields": list,
+    "views": list,
+    "group": str,
+    "expires": str,
+}
 PHASE: dict[str, type] = {"from": str, "p": float, "q": float}
 PARAMS: dict[str, type] = {"k": int, "h": int, "m": int, "f": float, "p": float, "q": float}
 RANGES: dict[str, type] = {"edges": list}
+FIELD: dict[str, type] = {"name": str, "kind": str}
+VIEW: dict[str, type] = {"fields": list, "cohorts": int}
 EDGE = re.compile(r"-?(?:0|[1-9][0-9]{0,308})(?:/[1-9][0-9]{0,308})?")
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NAMES: dict[type, str] = {
@@ -74,6 +84,7 @@ _NAMES: dict[type, str] = {
     list: "a list",
     dict: "an object",
 }
+_FIELD_NAME = fields.matching(FIELD_NAME, "1 to 32 of a-z, 0-9 and _, a letter first")
 _SAFE = 2**53  # from here on a double no longer holds every whole number
 
 
@@ -90,15 +101,31 @@ def document_of(collection: Collection) -> dict[str, Any]:
     document["params"] = collection.params.to_dict()
     document["dimensions"] = {name: list(values) for name, values in collection.dimensions.items()}
     document["schedule"] = [{"from": first, "p": p, "q": q} for first, p, q in collection.schedule]
-    if collection.categories is not None:
-        document["categories"] = list(collection.categories)
-    if collection.ranges is not None:
-        document["ranges"] = {"edges": [str(edge) for edge in collection.ranges.edges]}
+    document |= _listed(collection)
+    if (views := collection.tuple_views) is not None:
+        document["fields"] = [
+            {"name": field.name, "kind": field.kind, **_listed(field)} for field in views.fields
+        ]
+        numbers = views.cohorts(collection.params.m)
+        document["views"] = [
+            {"fields": list(view.fields), "cohorts": number}
+            for view, number in zip(views.views, numbers, strict=True)
+        ]
     if collection.group is not None:
         document["group"] = collection.group
     if collection.expires is not None:
         document["expires"] = collection.expires.isoformat()
     return document
+
+
+def _listed(shape: Collection | Field) -> dict[str, Any]:
+    """The categories or ranges of a collection or of a field."""
+    found: dict[str, Any] = {}
+    if shape.categories is not None:
+        found["categories"] = list(shape.categories)
+    if shape.ranges is not None:
+        found["ranges"] = {"edges": [str(edge) for edge in shape.ranges.edges]}
+    return found
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -125,7 +152,12 @@ def check(document: Any) -> dict[str, Any]:
     made = dict(given)
     made["params"] = params = _params(given["params"])
     if "ranges" in given:
-        made["ranges"] = _ranges(given["ranges"])
+        made["ranges"] = _ranges("ranges", given["ranges"])
+    if ("fields" in given) != ("views" in given):
+        raise DefinitionError("contradiction", "", "fields and views go together")
+    if "fields" in given:
+        made["fields"] = _tuple_fields(given["fields"])
+        made["views"] = _views(given["views"], params.m)
     if "expires" in given:
         made["expires"] = _within("expires", _day, given["expires"])
     for name, listed in given["dimensions"].items():
@@ -213,9 +245,53 @@ def _params(table: dict[str, Any]) -> Params:
         raise DefinitionError("contradiction", "params", str(error)) from None
 
 
-def _ranges(table: dict[str, Any]) -> Ranges:
-    _check_fields("ranges", table, RANGES, {})
-    made: Ranges = _within("ranges.edges", _edges, table["edges"])
+def _ranges(path: str, table: dict[str, Any]) -> Ranges:
+    _check_fields(path, table, RANGES, {})
+    made: Ranges = _within(f"{path}.edges", _edges, table["edges"])
+    return made
+
+
+def _tuple_fields(listed: list[Any]) -> list[Field]:
+    if not MIN_FIELDS <= len(listed) <= MAX_FIELDS:
+        text = f"must be {MIN_FIELDS} to {MAX_FIELDS} fields"
+        raise DefinitionError("out-of-range", "fields", text)
+    made = []
+    for number, item in enumerate(listed):
+        path = f"fields[{number}]"
+        table = dict(_typed(path, item, dict))
+        _check_fields(path, table, FIELD, {"categories": list, "ranges": dict})
+        _within(f"{path}.name", _FIELD_NAME, "name", table["name"])
+        _within(f"{path}.kind", fields.one_of(*FIELD_KINDS), "kind", table["kind"])
+        if "categories" in table:
+            _within(f"{path}.categories", fields.categories, "categories", table["categories"])
+        if "ranges" in table:
+            table["ranges"] = _ranges(f"{path}.ranges", table["ranges"])
+        try:
+            made.append(Field(**table))
+        except ParamsError as error:
+            raise DefinitionError("contradiction", path, str(error)) from None
+    return made
+
+
+def _views(listed: list[Any], m: int) -> list[View]:
+    """Views with the share that gives each the number of cohorts that it states."""
+    made = []
+    total = 0
+    for number, item in enumerate(listed):
+        path = f"views[{number}]"
+        table = dict(_typed(path, item, dict))
+        _check_fields(path, table, VIEW, {})
+        for name in table["fields"]:
+            _within(f"{path}.fields", _FIELD_NAME, "fields", name)
+        cohorts = _within(f"{path}.cohorts", fields.count(1, MAX_M), "cohorts", table["cohorts"])
+        total += cohorts
+        try:
+            made.append(View(table["fields"], min(1.0, cohorts / m)))
+        except ParamsError as error:
+            raise DefinitionError("contradiction", path, str(error)) from None
+    if total != m:
+        text = f"views must have {m} cohorts together, got {total}"
+        raise DefinitionError("contradiction", "", text)
     return made
 
 

@@ -14,7 +14,8 @@ from rappor.collection.client_json import DAY, EDGE, FORMAT, REQUIRED
 from rappor.collection.periods import PERIODS
 from rappor.collection.template import ABOUT
 from rappor.mechanism import DIALECTS, KINDS
-from rappor.params import MAX_WHOLE
+from rappor.mechanism.views import FIELD_KINDS, FIELD_NAME, MAX_FIELDS, MIN_FIELDS
+from rappor.params import MAX_M, MAX_WHOLE
 from rappor.wire.dimensions import COLLECTION_NAME, DIMENSION_NAME, DIMENSION_VALUE, OTHER
 from rappor.wire.protocol import MAX_DIMENSIONS, MAX_VERSION
 
@@ -83,10 +84,32 @@ def _properties() -> dict[str, dict[str, Any]]:
             ),
         },
         "clients_per_person": _whole(1, fields.MAX_CLIENTS_PER_PERSON),
-        "categories": {"type": "array", "minItems": 1, "items": texts},
-        "ranges": _object(
-            {"edges": {"type": "array", "minItems": 1, "items": _matching(EDGE.pattern)}}
-        ),
+        **_LISTED,
+        "fields": {
+            "type": "array",
+            "minItems": MIN_FIELDS,
+            "maxItems": MAX_FIELDS,
+            "items": _object(
+                {"name": _matching(FIELD_NAME.pattern), "kind": {"enum": list(FIELD_KINDS)}},
+                _LISTED,
+            ),
+        },
+        "views": {
+            "type": "array",
+            "minItems": 1,
+            "items": _object(
+                {
+                    "fields": {
+                        "type": "array",
+                        "minItems": 1,
+                        "maxItems": MAX_FIELDS,
+                        "uniqueItems": True,
+                        "items": _matching(FIELD_NAME.pattern),
+                    },
+                    "cohorts": _whole(1, MAX_M),
+                }
+            ),
+        },
         "group": _matching(fields.GROUP.pattern),
         "expires": _matching(DAY.pattern),
     }
@@ -103,13 +126,21 @@ def _whole(low: int, high: int) -> dict[str, Any]:
     return {"type": "integer", "minimum": low, "maximum": high}
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
+def _object(properties: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": properties,
+        "properties": properties | (optional or {}),
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+_LISTED = {
+    "categories": {"type": "array", "minItems": 1, "items": {"type": "string"}},
+    "ranges": _object(
+        {"edges": {"type": "array", "minItems": 1, "items": _matching(EDGE.pattern)}}
+    ),
+}
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ from rappor import formats
 from rappor.collection import client_json, fields, toml
 from rappor.collection.periods import check_period
 from rappor.errors import DefinitionError, ParamsError
-from rappor.mechanism import Encoder, Entropy, Ranges, memo_digest
-from rappor.mechanism.signal import signal_of
+from rappor.mechanism import Encoder, Entropy, Field, Ranges, View, Views, memo_digest
+from rappor.mechanism.signal import Signal, signal_of
+from rappor.mechanism.views import views_of
 from rappor.params import Params, check_params
 from rappor.privacy import add_up, epsilon_infinity, epsilon_one
 from rappor.typing import Kind
@@ -43,7 +44,7 @@ class Collection:
         name: a-z, 0-9, _ and -, a letter first; at most 63 characters.
         version: 1 to 65535; any change of what clients send needs a new one.
         params: the six numbers.
-        kind: string, category, boolean, ordinal or bits.
+        kind: string, category, boolean, ordinal, bits or tuple.
         description: what is collected and what for, in words for the person who reports it.
         owner: who is responsible for it.
         sensitivity: low, medium or high.
@@ -51,9 +52,12 @@ class Collection:
         expires: the first day on which no report is accepted.
         on_expiry: what happens to its data on that day: delete, or keep-counts.
         platform: device; or web, where storage may be cleared.
-        dialect: how strings are placed onto bits.
+        dialect: how strings and tuples are placed onto bits.
         categories: the list of kind category.
         ranges: the ranges of kind ordinal.
+        fields: the two to four fields of kind tuple.
+        views: of kind tuple: which fields are reported together, and by which share of the
+            cohorts; by default the whole tuple by 80 %, the first field alone by 20 %.
         period: day or week.
         dimensions: declared names and their allowed values; anything else is sent as "other".
         keep_reports_days: how long single reports are kept; 0 keeps counts only.
@@ -88,6 +92,8 @@ class Collection:
     dialect: str = "rappor-v1"
     categories: tuple[str, ...] | None = None
     ranges: Ranges | None = None
+    fields: tuple[Field, ...] | None = None
+    views: tuple[View, ...] | None = None
     period: str = "day"
     dimensions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     keep_reports_days: int = 0
@@ -111,10 +117,12 @@ class Collection:
         check_params(self.params)
         for name, check in fields.CHECKS.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
-        # Refuses parts that do not fit together.
-        signal_of(self.params, self.kind, self.dialect, 0, self.categories, self.ranges)
-        if self.ranges is not None:
-            fields.check_edges(self.ranges)
+        if self.tuple_views is not None:
+            object.__setattr__(self, "views", self.tuple_views.views)
+        self.signal(0)  # refuses parts that do not fit together
+        for ranges in (self.ranges, *(declared.ranges for declared in self.fields or ())):
+            if ranges is not None:
+                fields.check_edges(ranges)
         object.__setattr__(self, "schedule", self._checked_schedule())
         self._refuse_contradictions()
         object.__setattr__(self, "max_epsilon", self._checked_cap())
@@ -168,7 +176,19 @@ class Collection:
     @property
     def memo_digest(self) -> str:
         """The digest of everything that shapes B'; versions with the same digest share B'."""
-        return memo_digest(self.params, self.kind, self.dialect, self.categories, self.ranges)
+        return memo_digest(
+            self.params,
+            self.kind,
+            self.dialect,
+            self.categories,
+            self.ranges,
+            self.tuple_views,
+        )
+
+    @property
+    def tuple_views(self) -> Views | None:
+        """The fields and views of kind tuple; None for other kinds."""
+        return views_of(self.fields, self.views)
 
     @property
     def epsilon_one(self) -> float:
@@ -199,6 +219,18 @@ class Collection:
                 current = replace(self.params, p=phase.p, q=phase.q)
         return current
 
+    def signal(self, cohort: int) -> Signal:
+        """What a cohort makes of a value: its true filter, and what stands for it in the memo."""
+        return signal_of(
+            self.params,
+            self.kind,
+            self.dialect,
+            cohort,
+            self.categories,
+            self.ranges,
+            self.tuple_views,
+        )
+
     def encoder(
         self, secret: bytes, period: str | None = None, entropy: Entropy = os.urandom
     ) -> Encoder:
@@ -216,6 +248,8 @@ class Collection:
             dialect=self.dialect,
             categories=self.categories,
             ranges=self.ranges,
+            fields=self.fields,
+            views=self.views,
             period=period if self.budget else None,
             entropy=entropy,
         )

@@ -11,7 +11,7 @@ from typing import Any
 from rappor.checks import encodable, is_real, show, whole
 from rappor.collection.periods import check_period_kind
 from rappor.errors import ParamsError
-from rappor.mechanism import DIALECTS, Ranges
+from rappor.mechanism import DIALECTS, Field, Ranges, View
 from rappor.mechanism.kinds import check_kind
 from rappor.wire.dimensions import (
     COLLECTION_NAME,
@@ -134,6 +134,20 @@ def ranges(name: str, value: Any) -> Ranges | None:
     return value
 
 
+def tuple_fields(name: str, value: Any) -> tuple[Field, ...]:
+    """A list of fields; `Views` checks that they fit together."""
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, Field) for item in value):
+        raise ParamsError(f"{name} must be a list of rappor.mechanism.Field, got {show(value)}")
+    return tuple(value)
+
+
+def views(name: str, value: Any) -> tuple[View, ...]:
+    """A list of views; `Views` checks that they fit the fields."""
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, View) for item in value):
+        raise ParamsError(f"{name} must be a list of rappor.mechanism.View, got {show(value)}")
+    return tuple(value)
+
+
 def check_edges(made: Ranges) -> None:
     """Refuse edges that are too large for a file."""
     for number, edge in enumerate(made.edges):
@@ -189,6 +203,8 @@ CHECKS: dict[str, FieldCheck] = {
     "dialect": one_of(*DIALECTS),
     "categories": categories,
     "ranges": ranges,
+    "fields": optional(tuple_fields),
+    "views": optional(views),
     "period": lambda _, value: check_period_kind(value),
     "dimensions": dimensions,
     "keep_reports_days": count(0, 3650),

@@ -62,7 +62,8 @@ def _same_question(one: Collection, other: Collection) -> bool:
     if one.group is not None and one.group == other.group:
         return False
     same_list = one.categories is not None and set(one.categories) == set(other.categories or ())
-    return same_list or (one.ranges is not None and one.ranges == other.ranges)
+    same_ranges = one.ranges is not None and one.ranges == other.ranges
+    return same_list or same_ranges or (one.fields is not None and one.fields == other.fields)
 
 
 def _total(collection: Collection, others: Sequence[Collection]) -> Iterator[LintFinding]:

@@ -23,7 +23,7 @@ ABOUT: dict[str, str] = {
     "name": "its name in clients and files; it never changes",
     "version": "needs the next number when what clients send or were promised changes",
     "params": "k bits, h hashes, m cohorts, and the noise f, p, q; or preset, or plan = a file",
-    "kind": "string, category, boolean, ordinal or bits",
+    "kind": "string, category, boolean, ordinal, bits or tuple",
     "description": "what is collected and what for, in words for the person who reports it",
     "owner": "who is responsible for it",
     "sensitivity": "low, medium or high; high needs a review",
@@ -31,9 +31,11 @@ ABOUT: dict[str, str] = {
     "expires": "the first day on which no report is accepted",
     "on_expiry": "what happens to its data on that day: delete (default) or keep-counts",
     "platform": "device; or web, where storage (and the secret) may be cleared",
-    "dialect": "how strings are placed onto bits",
+    "dialect": "how strings and tuples are placed onto bits",
     "categories": "the values of kind category, one bit each; their order never changes",
     "ranges": "of kind ordinal: the edges between ranges, or magnitudes = {base, low, high}",
+    "fields": "of kind tuple: two to four, each with name and kind, and categories or ranges",
+    "views": "of kind tuple: which fields a cohort reports together, and the share of cohorts",
     "period": "day or week (UTC): the only time that a report carries",
     "dimensions": "sent in clear, not covered by ε; unlisted values are sent as other",
     "keep_reports_days": "how long single reports are kept; 0 keeps counts only",
@@ -92,9 +94,9 @@ def draft(
 
 
 def default_params(kind: Kind, categories: Any, ranges: Ranges | None) -> Params:
-    """The paper's noise on the bits that a kind needs; for strings the windows preset."""
+    """The paper's noise on the bits that a kind needs; for hashed kinds the windows preset."""
     match kind:
-        case "string":
+        case "string" | "tuple":
             return Params.preset("windows")
         case "boolean":
             return Params(1, 1, 1, *NOISE)
@@ -113,7 +115,8 @@ def commented(collection: Collection) -> str:
     for line in collection.to_toml().rstrip("\n").split("\n"):  # splitlines splits elsewhere too
         if line.startswith("["):
             tables = True
-            lines.append(f"# {ABOUT[line.strip('[]')]}")
+            comment = f"# {ABOUT[line.strip('[]')]}"
+            lines += [] if comment in lines else [comment]
         elif line and not tables:
             lines += ["", f"# {ABOUT[line.partition(' ')[0]]}"]
         lines.append(line)

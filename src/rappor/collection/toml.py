@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from rappor import formats
 from rappor.checks import did_you_mean, show
 from rappor.collection import fields
 from rappor.errors import ParamsError
-from rappor.mechanism import Ranges
+from rappor.mechanism import Field, Ranges, View
 from rappor.params import FIELDS, Params, preset
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ RENAMED = {"most_values": "max_values", "most_epsilon": "max_epsilon"}  # old na
 LEFT_OUT = {"on_expiry": "delete"}
 PHASE_KEYS = ("from", "p", "q")
 MAGNITUDE_KEYS = ("base", "low", "high")
+FIELD_KEYS = ("name", "kind", "categories", "ranges")
+VIEW_KEYS = ("fields", "share")
+_TABLES = ("ranges", "fields", "views", "dimensions")  # not written as plain lines
 _LARGEST = 2**63 - 1  # the largest whole number that every TOML reader accepts
 
 
@@ -50,8 +53,12 @@ def parse(text: str, folder: Path | None) -> dict[str, Any]:
     made["params"] = _params(found["params"], folder)
     if "ranges" in found:
         made["ranges"] = _ranges(found["ranges"])
+    if "fields" in found:
+        made["fields"] = [_field(*item) for item in _tables("fields", found, FIELD_KEYS, 2)]
+    if "views" in found:
+        made["views"] = [_view(*item) for item in _tables("views", found, VIEW_KEYS, 2)]
     if "schedule" in found:
-        made["schedule"] = _schedule(found["schedule"])
+        made["schedule"] = _schedule(found)
     if made.get("max_epsilon") == 0:  # a Collection uses 0 for "not given"
         raise ParamsError(f"max_epsilon must be a number above 0, got {made['max_epsilon']!r}")
     return made
@@ -176,21 +183,45 @@ def _edge(number: int, edge: Any) -> Any:
     raise ParamsError(f'ranges.edges[{number}] must be a number or a fraction such as "1/1000"')
 
 
-def _schedule(given: Any) -> list[tuple[Any, Any, Any]]:
-    if not isinstance(given, list):
-        raise ParamsError("schedule must be written as [[schedule]], with from, p and q")
+def _field(where: str, table: dict[str, Any]) -> Field:
+    try:
+        ranges = _ranges(table["ranges"]) if "ranges" in table else None
+        return Field(table["name"], table["kind"], table.get("categories"), ranges)
+    except ParamsError as error:
+        raise ParamsError(f"{where}: {error}") from None
+
+
+def _view(where: str, table: dict[str, Any]) -> View:
+    try:
+        return View(table["fields"], table["share"])
+    except ParamsError as error:
+        raise ParamsError(f"{where}: {error}") from None
+
+
+def _schedule(found: Mapping[str, Any]) -> list[tuple[Any, Any, Any]]:
     made = []
-    for number, each in enumerate(given):
-        where = f"schedule[{number}]"
-        table = _table(where, each, PHASE_KEYS)
-        for key in PHASE_KEYS:
-            if key not in table:
-                raise ParamsError(f"{where}.{key} is missing: a phase needs from, p and q")
+    for _, table in _tables("schedule", found, PHASE_KEYS, 3):
         first = table["from"]
         if isinstance(first, datetime.date) and not isinstance(first, datetime.datetime):
             first = first.isoformat()
         made.append((first, table["p"], table["q"]))
     return made
+
+
+def _tables(
+    name: str, found: Mapping[str, Any], known: tuple[str, ...], required: int
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The tables of a list, each with its path; the first `required` of the known keys are."""
+    needed = f"{', '.join(known[: required - 1])} and {known[required - 1]}"
+    if not isinstance(found[name], list):
+        raise ParamsError(f"{name} must be written as [[{name}]], with {needed}")
+    for number, item in enumerate(found[name]):
+        where = f"{name}[{number}]"
+        table = _table(where, item, known)
+        for key in known[:required]:
+            if key not in table:
+                raise ParamsError(f"{where}.{key} is missing: [[{name}]] needs {needed}")
+        yield where, table
 
 
 def _table(where: str, given: Any, known: tuple[str, ...]) -> dict[str, Any]:
@@ -218,12 +249,24 @@ def text_of(collection: Collection) -> str:
     lines = []
     for name in fields.CHECKS:
         value = getattr(collection, name)
-        if name not in ("ranges", "dimensions") and value not in (None, LEFT_OUT.get(name)):
+        if name not in _TABLES and value not in (None, LEFT_OUT.get(name)):
             lines.append(f"{name} = {literal(value)}")
     lines += ["", "[params]", *collection.params.to_toml().splitlines()]
     if collection.ranges is not None:
-        edges = ", ".join(_edge_text(edge) for edge in collection.ranges.edges)
-        lines += ["", "[ranges]", f"edges = [{edges}]"]
+        lines += ["", "[ranges]", _edges_line(collection.ranges)]
+    for field in collection.fields or ():
+        lines += [
+            "",
+            "[[fields]]",
+            f"name = {literal(field.name)}",
+            f"kind = {literal(field.kind)}",
+        ]
+        if field.categories is not None:
+            lines.append(f"categories = {literal(field.categories)}")
+        if field.ranges is not None:
+            lines.append(f"ranges = {{ {_edges_line(field.ranges)} }}")
+    for view in collection.views or ():
+        lines += ["", "[[views]]", f"fields = {literal(view.fields)}", f"share = {view.share!r}"]
     if collection.dimensions:
         lines += ["", "[dimensions]"]
         lines += [f"{name} = {literal(value)}" for name, value in collection.dimensions.items()]
@@ -250,6 +293,10 @@ def literal(value: Any) -> str:
         f"a {type(value).__name__} cannot be part of a definition; use text, numbers, dates and "
         "lists"
     )
+
+
+def _edges_line(ranges: Ranges) -> str:
+    return f"edges = [{', '.join(map(_edge_text, ranges.edges))}]"
 
 
 def _edge_text(edge: Fraction) -> str:

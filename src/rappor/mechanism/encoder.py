@@ -24,6 +24,7 @@ from rappor.mechanism.predicates import Ranges
 from rappor.mechanism.prr import permanent_response
 from rappor.mechanism.report import Report
 from rappor.mechanism.signal import signal_of
+from rappor.mechanism.views import Field, View, views_of
 from rappor.params import Params, check_params
 from rappor.typing import Kind
 
@@ -38,6 +39,15 @@ class Trace(NamedTuple):
 
 class Encoder:
     """Encodes the values of one client for one collection.
+
+    Attributes:
+        params: the collection's parameters.
+        collection: its name.
+        kind: of the collection.
+        dialect: how strings and tuples are placed onto bits.
+        cohort: of the client.
+        memo_digest: of everything that shapes B'.
+        view: for kind `tuple`, the fields that the client's cohort reports; else None.
 
     >>> from rappor.params import Params
     >>> encoder = Encoder(Params.preset("windows"), secret=bytes(32), collection="homepage")
@@ -56,6 +66,7 @@ class Encoder:
         "kind",
         "memo_digest",
         "params",
+        "view",
     )
 
     def __init__(
@@ -69,6 +80,8 @@ class Encoder:
         dialect: str = "rappor-v1",
         categories: Sequence[str] | None = None,
         ranges: Ranges | None = None,
+        fields: Sequence[Field] | None = None,
+        views: Sequence[View] | None = None,
         period: str | None = None,
         entropy: Entropy = os.urandom,
     ) -> None:
@@ -79,10 +92,13 @@ class Encoder:
             secret: the client's secret bytes, drawn once with `rappor.new_secret()` and kept.
             collection: the collection's name; other collections give independent responses.
             cohort: 0 to m-1; if None, derived from the secret, as clients do.
-            kind: string, category, boolean, ordinal or bits.
-            dialect: how strings are placed onto bits.
+            kind: string, category, boolean, ordinal, bits or tuple.
+            dialect: how strings and tuples are placed onto bits.
             categories: the strings of kind `category`, in bit order.
             ranges: the ranges of kind `ordinal`.
+            fields: the two to four fields of kind `tuple`.
+            views: which fields each cohort reports; by default the whole tuple in 80 % of the
+                cohorts, and its first field in the others.
             period: in budget mode the calendar period, which then has its own B' (§6.1).
             entropy: the source of the instantaneous randomness; by default the operating system.
         """
@@ -101,8 +117,11 @@ class Encoder:
             self.cohort = whole("cohort", cohort, 0, params.m - 1, private=True)
         if isinstance(categories, (list, tuple)):
             categories = tuple(categories)  # a copy that the caller cannot change
-        self._signal = signal_of(params, kind, dialect, self.cohort, categories, ranges)
-        self.memo_digest = memo_digest(params, kind, dialect, categories, ranges)
+        chosen = views_of(fields, views)
+        shape = (categories, ranges, chosen)
+        self._signal = signal_of(params, kind, dialect, self.cohort, *shape)
+        self.memo_digest = memo_digest(params, kind, dialect, *shape)
+        self.view = None if chosen is None else chosen.view_of(self.cohort, params.m).fields
         memo = (secret, collection, self.memo_digest, self.cohort, period)
         self._permanent = permanent_response(params, derive_memo_key("value", *memo))
         self._null: Callable[[], int] = lambda: permanent_response(

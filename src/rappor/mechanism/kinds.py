@@ -27,7 +27,7 @@ KINDS: dict[Kind, str] = {
     "boolean": "true or false, one bit",
     "ordinal": "a number, by the disjoint range it lies in, one bit each",
     "bits": "k free bits: overlapping or cumulative predicates",
-    "tuple": "two to four fields; the cohort chooses which are hashed onto a Bloom filter, as one",
+    "tuple": "two to four fields; a client reports those that its cohort chooses, as one string",
 }
 HASHED: tuple[Kind, ...] = ("string", "tuple")  # kinds of a Bloom filter, which have a dialect
 

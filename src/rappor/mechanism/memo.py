@@ -2,19 +2,21 @@
 
 B' = PRF(secret; collection, memo digest, cohort, value). The memo digest covers everything that
 shapes B' and nothing else: a new p, q or version keeps B'; a new f, k, h, m, kind, dialect,
-category or range makes an independent one, whose ε adds. docs/protocol.md fixes the derivation.
+category, range, field or view makes an independent one, whose ε adds. docs/protocol.md fixes the
+derivation.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rappor.checks import text, whole
 from rappor.errors import ParamsError
 from rappor.mechanism.entropy import KeyedStream, below, derive_key, frame
 from rappor.mechanism.kinds import check_kind
 from rappor.mechanism.predicates import Ranges
+from rappor.mechanism.views import Views
 from rappor.params import MAX_M, Params, check_params
 from rappor.typing import Kind
 
@@ -25,8 +27,12 @@ def memo_digest(
     dialect: str = "rappor-v1",
     categories: Sequence[str] | None = None,
     ranges: Ranges | None = None,
+    views: Views | None = None,
 ) -> str:
-    """SHA-256, in hex, of what shapes B': kind, dialect, k, h, m, f, categories or ranges."""
+    """SHA-256, in hex, of what shapes B'.
+
+    That is kind, dialect, k, h, m and f, and categories, ranges, or fields and views.
+    """
     check_params(params)
     above, below_line = params.f.as_integer_ratio()
     parts = [
@@ -34,13 +40,26 @@ def memo_digest(
         check_kind(kind).encode("ascii"),
         text("dialect", dialect).encode("utf-8"),
         f"{params.k} {params.h} {params.m} {above}/{below_line}".encode("ascii"),
-        *(category.encode("utf-8") for category in categories or ()),
-        *(
-            f"{edge.numerator:x}/{edge.denominator:x}".encode("ascii")
-            for edge in (ranges.edges if ranges is not None else ())
-        ),
+        *_listed(categories, ranges),
+        *(() if views is None else _viewed(views, params.m)),
     ]
     return hashlib.sha256(frame(*parts)).hexdigest()
+
+
+def _listed(categories: Sequence[str] | None, ranges: Ranges | None) -> Iterator[bytes]:
+    for category in categories or ():
+        yield category.encode("utf-8")
+    for edge in ranges.edges if ranges is not None else ():
+        yield f"{edge.numerator:x}/{edge.denominator:x}".encode("ascii")
+
+
+def _viewed(views: Views, m: int) -> Iterator[bytes]:
+    """A frame for each field and each view; a view counts with its cohorts, not with its share."""
+    for field in views.fields:
+        named = field.name.encode("ascii"), field.kind.encode("ascii")
+        yield frame(b"field", *named, *_listed(field.categories, field.ranges))
+    for view, cohorts in zip(views.views, views.cohorts(m), strict=True):
+        yield frame(b"view", b"%d" % cohorts, *(name.encode("ascii") for name in view.fields))
 
 
 def derive_cohort(secret: bytes, collection: str, m: int) -> int:

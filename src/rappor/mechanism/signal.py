@@ -1,7 +1,8 @@
 """Signal: a value of any kind -> its true filter B and the bytes that stand for it in the memo.
 
-Strings are memoized by value. Every other kind is memoized by its bits: two numbers in one range
-share one memo, because the average of two memos would reveal the range.
+Strings are memoized by value, tuples by what their view shows. Every other kind is memoized by its
+bits: two numbers in one range share one memo, because the average of two memos would reveal the
+range.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rappor.errors import ParamsError
-from rappor.mechanism.bloom import check_string_params, value_bytes
-from rappor.mechanism.dialects import make_place
-from rappor.mechanism.kinds import check_kind
+from rappor.mechanism.bloom import check_string_params, filter_bits, value_bytes
+from rappor.mechanism.dialects import Place, make_place
+from rappor.mechanism.kinds import HASHED, check_kind
 from rappor.mechanism.predicates import (
     Ranges,
     boolean_bit,
@@ -19,6 +20,7 @@ from rappor.mechanism.predicates import (
     category_index,
     free_bits,
 )
+from rappor.mechanism.views import Views
 from rappor.params import Params
 from rappor.typing import Kind
 
@@ -32,6 +34,7 @@ def signal_of(
     cohort: int,
     categories: Sequence[str] | None,
     ranges: Ranges | None,
+    views: Views | None = None,
 ) -> Signal:
     """The function value -> (B, memo input) of one client; ParamsError if the parts do not fit."""
     check_kind(kind)
@@ -40,9 +43,13 @@ def signal_of(
         raise ParamsError(f"categories belong to kind 'category', not to kind {kind!r}")
     if ranges is not None and kind != "ordinal":
         raise ParamsError(f"ranges belong to kind 'ordinal', not to kind {kind!r}")
-    if kind != "string":
+    if (views is not None) != (kind == "tuple"):
+        raise ParamsError(f"fields belong to kind 'tuple', which needs them; the kind is {kind!r}")
+    if kind not in HASHED:
         return _by_bits(_predicate(params, kind, categories, ranges), params.k)
     check_string_params(params)
+    if views is not None:
+        return _by_view(views, views.table(params.m)[cohort], place)
 
     def of_string(value: object) -> tuple[int, bytes]:
         data = None
@@ -59,6 +66,14 @@ def signal_of(
         return bits, data
 
     return of_string
+
+
+def _by_view(views: Views, view: int, place: Place) -> Signal:
+    def of_tuple(value: object) -> tuple[int, bytes]:
+        data = views.encode(view, value)
+        return filter_bits(place(data)), data
+
+    return of_tuple
 
 
 def _predicate(

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as attribute
 from fractions import Fraction
 from typing import Literal, get_args
 
@@ -41,7 +42,7 @@ class Field:
     kind: FieldKind
     categories: tuple[str, ...] | None = None
     ranges: Ranges | None = None
-    _index: dict[str, int] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _index: dict[str, int] = attribute(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Validate, or raise ParamsError."""
@@ -126,16 +127,16 @@ class Views:
     """
 
     fields: tuple[Field, ...]
-    views: tuple[View, ...] = ()
+    views: tuple[View, ...]
 
-    def __post_init__(self) -> None:
-        """Validate, and fill in the default views; or raise ParamsError."""
-        object.__setattr__(self, "fields", _checked_fields(self.fields))
-        names = [declared.name for declared in self.fields]
-        views = self.views
-        if views is None or views == ():
-            listed = zip((names, names[:1]), DEFAULT_SHARES, strict=True)
-            views = tuple(View(tuple(chosen), share) for chosen, share in listed)
+    def __init__(self, fields: Sequence[Field], views: Sequence[View] = ()) -> None:
+        """Take fields and views; without views the default ones. ParamsError if they do not fit."""
+        declared = _checked_fields(fields)
+        names = tuple(field.name for field in declared)
+        if isinstance(views, (list, tuple)) and not views:
+            default = zip((names, names[:1]), DEFAULT_SHARES, strict=True)
+            views = [View(listed, share) for listed, share in default]
+        object.__setattr__(self, "fields", declared)
         object.__setattr__(self, "views", _checked_views(views, names))
 
     def cohorts(self, m: int) -> tuple[int, ...]:
@@ -161,22 +162,39 @@ class Views:
         """The view of each cohort: the first view has the first cohorts, and so on."""
         return tuple(view for view, count in enumerate(self.cohorts(m)) for _ in range(count))
 
+    def view_of(self, cohort: int, m: int) -> View:
+        """The view of one of the m cohorts."""
+        return self.views[self.table(m)[cohort]]
+
     def encode(self, view: int, value: object) -> bytes:
         """The bytes that stand for a value in a view: a mapping from each field to its value.
 
         All fields are checked, in every view: whether a client reports does not depend on its
         cohort.
         """
-        names = [declared.name for declared in self.fields]
-        if not isinstance(value, Mapping) or set(value) != set(names):
-            raise EncodeError(f"value must be a mapping with the fields {', '.join(names)}")
+        try:
+            given = dict(value) if isinstance(value, Mapping) else {}
+        except Exception:  # a mapping of the application may raise anything, with the value in it
+            given = {}
+        if given.keys() != {field.name for field in self.fields}:
+            names = ", ".join(field.name for field in self.fields)
+            raise EncodeError(f"value must be a mapping with the fields {names}")
         return self.encode_parts(
-            view, {declared.name: declared.part(value[declared.name]) for declared in self.fields}
+            view, {field.name: field.part(given[field.name]) for field in self.fields}
         )
 
     def encode_parts(self, view: int, parts: Mapping[str, bytes]) -> bytes:
         """The same from `Field.part` of each field; parts outside the view may be left out."""
         return frame(*(parts[name] for name in self.views[view].fields))
+
+
+def views_of(fields: Sequence[Field] | None, views: Sequence[View] | None) -> Views | None:
+    """The views of a collection with these fields; None if it has neither fields nor views."""
+    if fields is None and views is None:
+        return None
+    if fields is None:
+        raise ParamsError("views need fields: a list of rappor.Field")
+    return Views(fields, () if views is None else views)
 
 
 def _check_field(name: str, kind: str) -> None:
@@ -193,9 +211,9 @@ def _check_field(name: str, kind: str) -> None:
 def _checked_fields(fields: Sequence[Field]) -> tuple[Field, ...]:
     if not isinstance(fields, (list, tuple)) or not MIN_FIELDS <= len(fields) <= MAX_FIELDS:
         raise ParamsError(f"fields must be a list of {MIN_FIELDS} to {MAX_FIELDS} fields")
-    if not all(isinstance(declared, Field) for declared in fields):
+    if not all(isinstance(field, Field) for field in fields):
         raise ParamsError(f"fields must be a list of rappor.Field, got {show(fields)}")
-    if len({declared.name for declared in fields}) != len(fields):
+    if len({field.name for field in fields}) != len(fields):
         raise ParamsError("fields must have distinct names; one is given twice")
     return tuple(fields)
 

@@ -27,6 +27,7 @@ from scipy.optimize import brentq
 from scipy.special import betainc, betaincinv
 
 from rappor.mechanism.channel import channel
+from rappor.mechanism.kinds import HASHED
 from rappor.params import Params
 from rappor.privacy import Detectable
 
@@ -221,6 +222,4 @@ class Detector:
 def detector(params: Params, reports: float, critical: float, kind: str = "string") -> Detector:
     """The detector of a set of parameters."""
     p_star, q_star = (float(chance) for chance in channel(params))
-    return Detector(
-        p_star, q_star, params.k, params.h, params.m, reports, critical, kind == "string"
-    )
+    return Detector(p_star, q_star, params.k, params.h, params.m, reports, critical, kind in HASHED)

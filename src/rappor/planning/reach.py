@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from rappor.collection import Collection
 from rappor.decoding.options import USEFUL
+from rappor.mechanism.kinds import HASHED
 from rappor.params import Params
 from rappor.planning.power import detector
 from rappor.privacy import critical_value
@@ -80,7 +81,7 @@ def reach_of(
     if not math.isfinite(smallest):
         return ReportReach(reports, math.inf, math.inf)
     useful = USEFUL
-    if collection.kind != "string":
+    if collection.kind not in HASHED:
         useful = max(USEFUL, min(MAX_USEFUL, 0.5 / max(candidates, 1)))
     # The smallest share falls with the square root of the number of reports.
     return ReportReach(reports, smallest, reports * (smallest / WANTED) ** 2, useful)
@@ -131,8 +132,8 @@ def default_period(
 
 
 def values_tested(collection: Collection, candidates: int) -> int:
-    """How many values a decode tests: the given number for strings, else the declared ones."""
-    if collection.kind == "string":
+    """How many values a decode tests: the given number for hashed kinds, else the declared ones."""
+    if collection.kind in HASHED:
         return candidates
     if collection.categories is not None:
         return len(collection.categories)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from rappor.checks import whole
 from rappor.mechanism.bloom import bloom_positions, filter_bits
+from rappor.mechanism.kinds import HASHED
 from rappor.params import Params, check_params
 from rappor.typing import Kind
 
@@ -32,8 +33,8 @@ class Deniability(NamedTuple):
 def signal_bits(params: Params, kind: Kind) -> tuple[int, int]:
     """The fewest and the most bits that a value sets.
 
-    A string sets h. A category and a range set one, and so does true, the value of a boolean that
-    sets any. Free bits set one to k, if any.
+    A string and a tuple set h. A category and a range set one, and so does true, the value of a
+    boolean that sets any. Free bits set one to k, if any.
 
     >>> windows = Params.preset("windows")
     >>> signal_bits(windows, "string"), signal_bits(windows, "boolean")
@@ -44,7 +45,7 @@ def signal_bits(params: Params, kind: Kind) -> tuple[int, int]:
     check_params(params)
     if kind == "bits":
         return 1, params.k
-    return (params.h, params.h) if kind == "string" else (1, 1)
+    return (params.h, params.h) if kind in HASHED else (1, 1)
 
 
 def deniability(params: Params, bits: int | None = None) -> Deniability:

@@ -24,10 +24,11 @@ def filters_of_kind(
 ) -> list[int]:
     """Every filter B that a value of the kind can have.
 
-    Strings have h distinct bits in rappor-v1, and 1 to h in the other dialects (`distinct=False`).
+    Strings and tuples have h distinct bits in rappor-v1, and 1 to h in the other dialects
+    (`distinct=False`).
     """
     match check_kind(kind):
-        case "string":
+        case "string" | "tuple":
             sizes = [params.h] if distinct else range(1, params.h + 1)
             chosen = [bits for size in sizes for bits in combinations(range(params.k), size)]
             filters = [sum(1 << bit for bit in bits) for bits in chosen]
@@ -54,7 +55,7 @@ def epsilon_by_enumeration(
         steps: the reports made of one unchanged value; each is expanded to its `reports`.
         kind: the kind of collection; booleans use bit 0 of k = 1.
         null: whether "no value" (the all-zero filter) is among the values.
-        distinct: whether a string's h bits are distinct, as in rappor-v1 only.
+        distinct: whether the h bits of a string or tuple are distinct, as in rappor-v1 only.
     """
     k = 1 if kind == "boolean" else params.k
     rounds = [step for step in steps for _ in range(check_step(step)[2])]

@@ -11,6 +11,7 @@ from rappor.simulate.populations import (
     exponential,
     google_shape,
     normal,
+    tuples,
     uniform,
     zipf,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "read_truth",
     "reports",
     "simulate",
+    "tuples",
     "uniform",
     "zipf",
 ]

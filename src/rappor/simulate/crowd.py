@@ -17,7 +17,7 @@ from rappor.checks import show
 from rappor.errors import ParamsError
 from rappor.mechanism.kinds import check_kind
 from rappor.params import Params, check_params
-from rappor.simulate.filters import Filters, filters_of
+from rappor.simulate.filters import Filters, filters_of, tuple_filters
 from rappor.simulate.populations import Population
 from rappor.simulate.scenario import Members, Scenario, Seed
 from rappor.typing import IntArray
@@ -141,7 +141,11 @@ def draw_crowd(scenario: Scenario) -> Crowd:
         raise ParamsError(
             f"{len(bits) + len(nobody)} values do not fit {params.k} bits: raise k, or give fewer"
         )
-    filters = filters_of(names, bits, params, kind, scenario.dialect)
+    views = scenario.tuple_views()
+    if views is None:
+        filters = filters_of(names, bits, params, kind, scenario.dialect)
+    else:
+        filters = tuple_filters(names, views, params, scenario.dialect)
     generator = _generator(scenario.seed)
     sizes = _cohort_sizes(scenario.cohort_sizes, params.m, clients, generator)
     sections = tuple(_sections(sizes, reports_each, one_more))

@@ -16,6 +16,7 @@ import numpy as np
 from rappor.aggregate.counts import Counts
 from rappor.checks import called_with
 from rappor.mechanism.channel import channel
+from rappor.mechanism.kinds import HASHED
 from rappor.mechanism.prr import flip_probability
 from rappor.params import Params
 from rappor.simulate.crowd import Crowd, Section, draw_crowd
@@ -65,7 +66,7 @@ def draw_counts(crowd: Crowd) -> Simulated:
         totals,
         ones,
         kind=crowd.kind,
-        dialect=crowd.dialect if crowd.kind == "string" else None,
+        dialect=crowd.dialect if crowd.kind in HASHED else None,
         reports_per_client=crowd.repeats,
     )
     return Simulated(made, named(crowd.names, crowd.nobody, truth))

@@ -1,11 +1,12 @@
 """Filters: the true bits B of every value in every cohort, for all values at once (§2, step 1).
 
-`rappor.decoding.placement` places strings exactly as a client does; a category, a range or a
-boolean has its own bit.
+`rappor.decoding.placement` places strings and tuples exactly as a client does; a category, a range
+or a boolean has its own bit.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rappor.decoding.placement import place_all
-from rappor.errors import ParamsError
+from rappor.errors import EncodeError, ParamsError
+from rappor.mechanism.views import Views
 from rappor.params import Params
 from rappor.typing import ByteArray, IntArray
 
@@ -26,9 +28,9 @@ class Filters:
 
     Attributes:
         params: k, h and m are used.
-        placed: strings: shape (m * h, M), row j * h + l the bit of hash l in cohort j; other kinds:
-            shape (1, M), the same in all cohorts, -1 for no bit.
-        hashed: whether the values are strings.
+        placed: strings and tuples: shape (m * h, M), row j * h + l the bit of hash l in cohort j;
+            other kinds: shape (1, M), the same in all cohorts, -1 for no bit.
+        hashed: whether the values are strings or tuples.
     """
 
     params: Params
@@ -60,6 +62,32 @@ class Filters:
             at = bits[which]
             filters[which, at >> 3] |= (1 << (at & 7)).astype(np.uint8)
         return filters
+
+
+def tuple_filters(names: Sequence[str], views: Views, params: Params, dialect: str) -> Filters:
+    """The filters of tuples: in each cohort, those of what its view shows.
+
+    Args:
+        names: M tuples, each as a JSON object of its fields.
+        views: the fields and the views.
+        params: the parameters of the collection.
+        dialect: how tuples are placed.
+    """
+    try:
+        tuples = [json.loads(name) for name in names]
+        shown = [
+            [views.encode(view, value) for value in tuples] for view in range(len(views.views))
+        ]
+    except (EncodeError, ValueError) as error:
+        raise ParamsError(
+            f"population must be JSON objects with the fields of the tuple: {error}"
+        ) from None
+    of_view = [place_all(values, params, dialect) for values in shown]
+    placed = np.empty_like(of_view[0])
+    for cohort, view in enumerate(views.table(params.m)):
+        rows = slice(cohort * params.h, (cohort + 1) * params.h)
+        placed[rows] = of_view[view][rows]
+    return Filters(params, placed, hashed=True)
 
 
 def filters_of(

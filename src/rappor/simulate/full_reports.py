@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from rappor.aggregate.counts import Counts
 from rappor.aggregate.kernel import count
 from rappor.checks import called_with, whole
+from rappor.mechanism.kinds import HASHED
 from rappor.params import Params
 from rappor.simulate import coins
 from rappor.simulate.crowd import Crowd, Section, Values, draw_crowd
@@ -133,7 +134,7 @@ def _empty(crowd: Crowd, keep: bool) -> Reports:
     return Reports(
         crowd.params,
         crowd.kind,
-        crowd.dialect if crowd.kind == "string" else None,
+        crowd.dialect if crowd.kind in HASHED else None,
         crowd.names,
         crowd.nobody,
         np.empty(number, np.uint16),
@@ -210,7 +211,7 @@ def _make(crowd: Crowd, piece: _Piece, filters: ByteArray, keep: bool) -> Report
     return Reports(
         crowd.params,
         crowd.kind,
-        crowd.dialect if crowd.kind == "string" else None,
+        crowd.dialect if crowd.kind in HASHED else None,
         crowd.names,
         crowd.nobody,
         np.full(clients * each, section.cohort, np.uint16),

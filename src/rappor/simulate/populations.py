@@ -7,12 +7,15 @@ some of the candidates (absent), and some strings are not on the list (unlisted)
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rappor.checks import is_real, positive, show, text, whole
 from rappor.errors import ParamsError
+from rappor.mechanism.views import Field
 
 MAX_STRINGS = 10**7  # strings of one population, absent ones included
 
@@ -72,6 +75,28 @@ class Population:
         if not left:
             raise ParamsError("a candidate list needs at least one string")
         return replace(self, candidates=left)
+
+
+def tuples(fields: Sequence[Field], joint: Mapping[tuple[Any, ...], float]) -> dict[str, float]:
+    """A joint table as a population of kind tuple, whose values are JSON objects.
+
+    Args:
+        fields: the fields of the collection.
+        joint: how frequent each combination is, in any unit; a key has the values in the order of
+            the fields.
+
+    >>> from rappor.mechanism import Field
+    >>> tuples([Field("page", "string"), Field("beta", "boolean")], {("a.org", True): 3})
+    {'{"page": "a.org", "beta": true}': 3}
+    """
+    names = [field.name for field in fields]
+    population = {}
+    for values, frequency in joint.items():
+        if not isinstance(values, tuple) or len(values) != len(names):
+            raise ParamsError(f"a key of the table must be a tuple of {len(names)} values")
+        named = dict(zip(names, values, strict=True))
+        population[json.dumps(named, ensure_ascii=False)] = frequency
+    return population
 
 
 def uniform(

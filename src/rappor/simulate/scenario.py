@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from rappor.checks import is_real, show, whole
 from rappor.errors import ParamsError
+from rappor.mechanism.views import Field, View, Views, views_of
 from rappor.params import Params
 from rappor.simulate.populations import Population
 
@@ -41,7 +42,7 @@ class Scenario:
         seed: of numpy's generator; None draws another collection each time. With the same seed and
             arguments, `simulate` and `reports` have the same clients holding the same values.
         kind: the kind of collection; "bits" cannot be simulated because it has no list of values.
-        dialect: how strings are placed.
+        dialect: how strings and tuples are placed.
         cohort_sizes: relative sizes of cohorts, by default all equal; "random": each client draws
             its cohort, as real clients do.
         reports_per_client: how often each client reports.
@@ -49,6 +50,9 @@ class Scenario:
             is drawn again with probability `change`; "distinct": a client never reports a value
             twice. A client's reports on one value share B', also when the client returns to it.
         change: for changing values, from 0 to 1.
+        fields: of kind tuple, whose values are JSON objects of their fields: `tuples` makes them
+            from a joint table. A client keeps its tuple.
+        views: of kind tuple; by default as in `rappor.mechanism.Views`.
         clients: how many there are, instead of `reports_per_client`: if `reports` is not a multiple
             of it, some clients report once more than others.
 
@@ -69,7 +73,18 @@ class Scenario:
     reports_per_client: int = 1
     values: str = "same"
     change: float | None = None
+    fields: Sequence[Field] | None = None
+    views: Sequence[View] | None = None
     clients: int | None = None
+
+    def tuple_views(self) -> Views | None:
+        """The fields and views of kind tuple, None for other kinds; or ParamsError."""
+        found = views_of(self.fields, self.views)
+        if (found is not None) != (self.kind == "tuple"):
+            raise ParamsError("fields belong to kind tuple, which needs them")
+        if found is not None and self.values != "same":
+            raise ParamsError(f"kind tuple is simulated with values same, not {show(self.values)}")
+        return found
 
     def workload(self) -> Workload:
         """The reports divided among clients, or ParamsError."""

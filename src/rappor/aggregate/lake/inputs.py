@@ -20,6 +20,7 @@ from rappor.aggregate.stored_counts import within
 from rappor.checks import show
 from rappor.collection import Collection
 from rappor.errors import DecodeError
+from rappor.mechanism.kinds import HASHED
 from rappor.params import Params
 
 _THREADS = 4
@@ -51,7 +52,7 @@ class LakeInput:
         each = self.collection.reports_per_period
         return {
             "kind": self.collection.kind,
-            "dialect": self.collection.dialect if self.collection.kind == "string" else None,
+            "dialect": self.collection.dialect if self.collection.kind in HASHED else None,
             "collection": self.collection.name,
             "version": self.collection.version,
             "reports_per_client": 1 if self.collection.one_time else each * periods,

@@ -23,6 +23,7 @@ KINDS = {
     "boolean": "yes or no",
     "ordinal": "numbers",
     "bits": "predicates",
+    "tuple": "tuples",
 }
 _WITH_REST = ("string", "category")  # kinds with reports that no listed value explains
 DEFAULT_SORT = "name"
