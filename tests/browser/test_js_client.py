@@ -14,7 +14,7 @@ from rappor import Params
 from rappor.collection import Collection
 from rappor.wire import BINARY
 from support.collecting import collector, stored, write_collections
-from support.javascript_cases import memo_requests, placement_requests, vectors
+from support.javascript_cases import memo_requests, placement_requests, tuple_requests, vectors
 from support.javascript_host import homepage
 from support.javascript_page import (
     BrowserProcess,
@@ -88,10 +88,10 @@ def reported(page, value: object = "example.com", name: str = "homepage") -> boo
 
 def test_vectors(open_page) -> None:
     page = open_page()
-    requests, expected = memo_requests()
-    answers = page.evaluate("(requests) => run(requests)", requests)
-    for answer, memo in zip(answers, expected, strict=True):
-        assert {name: answer[name] for name in memo} == memo
+    for requests, expected in (memo_requests(), tuple_requests()):
+        answers = page.evaluate("(requests) => run(requests)", requests)
+        for answer, memo in zip(answers, expected, strict=True):
+            assert {name: answer[name] for name in memo} == memo
     requests, positions = placement_requests()
     requests = [each for each in requests if each["value"] != "\ud800"]  # no page can be sent that
     found = page.evaluate("(requests) => run(requests)", requests)

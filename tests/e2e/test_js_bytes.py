@@ -15,6 +15,7 @@ from support.javascript_cases import (
     memo_requests,
     placement_requests,
     random_case,
+    tuple_requests,
     vectors,
 )
 
@@ -31,6 +32,13 @@ def test_memos_of_the_vectors(javascript: Node) -> None:
     assert [
         {name: got[name] for name in want} for got, want in zip(answers, expected, strict=False)
     ] == expected
+
+
+def test_memos_of_tuples_in_every_view_and_values_that_are_refused(javascript: Node) -> None:
+    requests, expected = tuple_requests()
+    answers = javascript.run(requests)
+    for request, got, want in zip(requests, answers, expected, strict=True):
+        assert {name: got.get(name) for name in want} == want, request
 
 
 def test_placements_of_the_vectors_in_every_dialect(javascript: Node) -> None:
@@ -153,6 +161,33 @@ def test_random_cases_give_the_bytes_of_python(javascript: Node, count: int) -> 
             assert answer == expected, request
 
 
+BOTH = [{"name": "a", "kind": "boolean"}, {"name": "b", "kind": "string"}]
+WHOLE = [{"fields": ["a", "b"], "cohorts": 4}]
+TUPLES = [
+    {},
+    {"fields": BOTH},
+    {"views": WHOLE},
+    {"fields": BOTH[:1], "views": [{"fields": ["a"], "cohorts": 4}]},
+    {"fields": [BOTH[0], BOTH[0]], "views": WHOLE},
+    {"fields": [BOTH[0], {"name": "b", "kind": "bits"}], "views": WHOLE},
+    {"fields": [BOTH[0], {"name": "B", "kind": "string"}], "views": WHOLE},
+    {"fields": BOTH, "views": [{"fields": ["a", "b"], "cohorts": 3}]},
+    {"fields": BOTH, "views": [{"fields": ["a", "b", "a"], "cohorts": 4}]},
+    {"fields": BOTH, "views": [{"fields": ["a"], "cohorts": 4}]},
+    {"fields": BOTH, "views": [{"fields": ["a", "c"], "cohorts": 4}]},
+    {"fields": BOTH, "views": [{"fields": ["a", "b"], "cohorts": 2.5},
+                               {"fields": ["a"], "cohorts": 1.5}]},
+    {"fields": BOTH, "views": [{"fields": ["a", "b"], "cohorts": 2},
+                               {"fields": ["b", "a"], "cohorts": 2}]},
+    {"fields": BOTH, "views": WHOLE, "kind": "string", "value": "x"},
+    {"fields": BOTH, "views": WHOLE, "value": {"tuple": {"a": True}}},
+    {"fields": BOTH, "views": WHOLE, "value": {"tuple": {"a": True, "b": "x", "c": 1}}},
+    {"fields": BOTH, "views": WHOLE, "value": {"tuple": {"a": 1, "b": "x"}}},
+    {"fields": BOTH, "views": WHOLE, "value": "x"},
+    {"fields": BOTH, "views": WHOLE, "value": None},
+]  # fmt: skip
+
+
 def test_what_python_refuses_is_refused(javascript: Node) -> None:
     params = {"k": 8, "h": 1, "m": 4, "f": 0.5, "p": 0.25, "q": 0.75}
     shape = {"command": "trace", "params": params, "secret": "00" * 32, "collection": "c"}
@@ -188,6 +223,7 @@ def test_what_python_refuses_is_refused(javascript: Node) -> None:
         {"kind": "bits", "value": -1},
         {"kind": "bits", "value": [True] * 7},
         {"kind": "bits", "value": [2] * 8},
+        *({"kind": "tuple", "value": {"tuple": {"a": True, "b": "x"}}} | each for each in TUPLES),
         {"value": 7},
         {"value": None},
         {"value": "\ud800"},

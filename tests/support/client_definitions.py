@@ -63,6 +63,32 @@ CATEGORY = changed(
 ORDINAL = changed(
     STRING, name="age", kind="ordinal", params=THREE, ranges={"edges": ["-1/2", "18"]}
 )
+FIELDS: list[Definition] = [
+    {"name": "homepage", "kind": "string"},
+    {"name": "channel", "kind": "category", "categories": ["stable", "beta"]},
+    {"name": "active", "kind": "boolean"},
+    {"name": "age", "kind": "ordinal", "ranges": {"edges": ["-1/2", "18"]}},
+]
+VIEWS: list[Definition] = [
+    {"fields": ["homepage", "channel"], "cohorts": 5},
+    {"fields": ["age", "active"], "cohorts": 1},
+    {"fields": ["homepage"], "cohorts": 2},
+]
+TUPLE = changed(STRING, name="install", kind="tuple", fields=FIELDS, views=VIEWS)
+
+
+def field(number: int, **changes: Any) -> Definition:
+    """The tuple with another field."""
+    made = [changed(one, **changes) if at == number else one for at, one in enumerate(FIELDS)]
+    return changed(TUPLE, fields=made)
+
+
+def view(number: int, **changes: Any) -> Definition:
+    """The tuple with another view."""
+    made = [changed(one, **changes) if at == number else one for at, one in enumerate(VIEWS)]
+    return changed(TUPLE, views=made)
+
+
 ONCE = changed(STRING, one_time=True, max_values=1, params__f=0.0)
 PHASES = [starting("2026-12-01"), starting("2027-01-01", q=0.65)]
 EIGHT = {f"d{number}": ["a"] for number in range(8)}
@@ -109,6 +135,14 @@ ACCEPTED: list[tuple[str, Definition]] = [
     ("an empty description", changed(STRING, description="")),
     ("a description of fewer than 4096 characters, and of more UTF-16 units",
      changed(STRING, description="🎉" * 2100)),
+    ("a tuple", TUPLE),
+    ("a tuple of two booleans in one view, the second first", changed(
+        TUPLE, fields=[{"name": "a", "kind": "boolean"}, {"name": "b_2", "kind": "boolean"}],
+        views=[{"fields": ["b_2", "a"], "cohorts": 8}])),
+    ("a tuple with the longest name of a field, and an edge that is not in lowest terms", changed(
+        TUPLE, fields=[{"name": "a" + "0" * 31, "kind": "string"},
+                       {"name": "n", "kind": "ordinal", "ranges": {"edges": ["2/4"]}}],
+        views=[{"fields": ["a" + "0" * 31, "n"], "cohorts": 1}, {"fields": ["n"], "cohorts": 7}])),
 ]  # fmt: skip
 
 OTHER_DIALECTS: list[tuple[str, Definition]] = [
@@ -293,6 +327,57 @@ REFUSED: list[Refusal] = [
     (CONTRADICTION, "", changed(ONCE, schedule=PHASES)),
     (CONTRADICTION, "", changed(ONCE, reports_per_period=2)),
     (CONTRADICTION, "", changed(STRING, budget=True, reports_per_period=2)),
+    (TYPE, "fields", changed(TUPLE, fields={"homepage": "string"})),
+    (TYPE, "fields[1]", changed(TUPLE, fields=[FIELDS[0], "channel"])),
+    (TYPE, "fields[0].name", field(0, name=1)),
+    (TYPE, "fields[0].kind", field(0, kind=None)),
+    (TYPE, "fields[1].categories", field(1, categories="stable")),
+    (TYPE, "fields[3].ranges.edges", field(3, ranges={"edges": "18"})),
+    (TYPE, "views", changed(TUPLE, views="homepage")),
+    (TYPE, "views[0]", changed(TUPLE, views=["homepage"])),
+    (TYPE, "views[0].fields", view(0, fields="homepage")),
+    (TYPE, "views[0].cohorts", view(0, cohorts="5")),
+    ("missing-field", "fields[0].name", field(0, name=GONE)),
+    ("missing-field", "views[1].cohorts", view(1, cohorts=GONE)),
+    ("unknown-field", "fields[0].share", field(0, share=1)),
+    ("unknown-field", "fields[3].ranges.labels", field(3, ranges__labels=[])),
+    ("unknown-field", "views[0].share", view(0, share=0.8)),
+    (RANGE, "fields", changed(TUPLE, fields=FIELDS[:1])),
+    (RANGE, "fields", changed(TUPLE, fields=[*FIELDS, {"name": "e", "kind": "boolean"}])),
+    (RANGE, "fields[0].name", field(0, name="Homepage")),
+    (RANGE, "fields[0].name", field(0, name="a" * 33)),
+    (RANGE, "fields[0].name", field(0, name="a-b")),
+    (RANGE, "fields[0].kind", field(0, kind="bits")),
+    (RANGE, "fields[0].kind", field(0, kind="tuple")),
+    (RANGE, "fields[1].categories", field(1, categories=[])),
+    (RANGE, "fields[1].categories", field(1, categories=["stable", 1])),
+    (RANGE, "fields[3].ranges.edges", field(3, ranges={"edges": ["18", "18"]})),
+    (RANGE, "fields[3].ranges.edges", field(3, ranges={"edges": [18]})),
+    (RANGE, "views[0].fields", view(0, fields=["homepage", None])),
+    (RANGE, "views[0].fields", view(0, fields=["Homepage"])),
+    (RANGE, "views[1].cohorts", view(1, cohorts=0)),
+    (RANGE, "views[1].cohorts", view(1, cohorts=0.5)),
+    (RANGE, "views[1].cohorts", view(1, cohorts=1025)),
+    (CONTRADICTION, "fields[1]", field(1, categories=GONE)),
+    (CONTRADICTION, "fields[0]", field(0, categories=["a"])),
+    (CONTRADICTION, "fields[1]", field(1, categories=["beta", "beta"])),
+    (CONTRADICTION, "fields[3]", field(3, ranges=GONE)),
+    (CONTRADICTION, "fields[2]", field(2, ranges={"edges": ["1"]})),
+    (CONTRADICTION, "views[2]", view(2, fields=[])),
+    (CONTRADICTION, "views[0]", view(0, fields=["homepage", "homepage"])),
+    (CONTRADICTION, "", field(2, name="homepage")),
+    (CONTRADICTION, "", view(2, fields=["homepages"])),
+    (CONTRADICTION, "", view(2, fields=["channel", "homepage"])),
+    (CONTRADICTION, "", view(1, fields=["age"])),
+    (CONTRADICTION, "", view(0, cohorts=4)),
+    (CONTRADICTION, "", view(0, cohorts=6)),
+    (CONTRADICTION, "", changed(TUPLE, views=[])),
+    (CONTRADICTION, "", changed(TUPLE, views=GONE)),
+    (CONTRADICTION, "", changed(TUPLE, fields=GONE)),
+    (CONTRADICTION, "", changed(TUPLE, fields=GONE, views=GONE)),
+    (CONTRADICTION, "", changed(TUPLE, kind="string")),
+    (CONTRADICTION, "", changed(TUPLE, categories=["a"])),
+    (CONTRADICTION, "", changed(TUPLE, params__h=2, params__k=2)),
 ]  # fmt: skip
 
 

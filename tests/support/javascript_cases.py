@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from rappor import Encoder, Params, Ranges
-from rappor.mechanism import Report
+from rappor.mechanism import Field, Report, View, Views
 from rappor.mechanism.memo import derive_memo_key
 from rappor.mechanism.prr import permanent_response
+from rappor.mechanism.views import FIELD_KINDS
 from rappor.wire import Batch, encode_batch, pack
 from support.javascript import Request
+from support.tuple_cases import shape_of
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 Expected = dict[str, Any]
@@ -53,6 +55,35 @@ def memo_requests() -> tuple[list[Request], list[Expected]]:
     return requests, expected
 
 
+def tuple_requests() -> tuple[list[Request], list[Expected]]:
+    """The memos of tuples.json, in every view; and values that must be refused."""
+    frozen = vectors("tuples")
+    shared = {"command": "trace", "kind": "tuple", "secret": frozen["secret"]}
+    requests: list[Request] = []
+    expected: list[Expected] = []
+    for memo in frozen["memos"]:
+        params = {name: memo[name] for name in ("k", "h", "m", "f")} | {"p": 0.25, "q": 0.75}
+        names = ("fields", "views", "collection", "period", "cohort")
+        shape = {name: memo[name] for name in names}
+        requests.append(shared | shape | {"params": params, "value": {"tuple": memo["value"]}})
+        expected.append(
+            {name: memo[name] for name in ("memo_digest", "cohort")}
+            | {name: packed(memo[name]) for name in ("signal", "permanent", "null_permanent")}
+        )
+    params = {"k": 16, "h": 2, "m": 8, "f": 0.5, "p": 0.25, "q": 0.75}
+    for case in frozen["refused"]:
+        shape = {name: case[name] for name in ("fields", "views")}
+        for cohort in range(8):
+            requests.append(
+                shared
+                | shape
+                | {"params": params, "collection": "c", "cohort": cohort}
+                | {"value": {"tuple": case["value"]}}
+            )
+            expected.append({"code": "value"})
+    return requests, expected
+
+
 def placement_requests() -> tuple[list[Request], list[object]]:
     """Placements of all dialects, and inputs that must be refused."""
     requests: list[Request] = []
@@ -81,7 +112,8 @@ def placement_requests() -> tuple[list[Request], list[object]]:
     return requests, expected
 
 
-KINDS = ("string", "category", "boolean", "ordinal", "bits")
+KINDS = ("string", "category", "boolean", "ordinal", "bits", "tuple")
+_HASHED = ("string", "tuple")
 _ALPHABETS = (string.printable, "äöüßéñ", "日本語中文한국어", "👩‍👧🏳️‍🌈𝒳", "עבריתالعربية")
 
 
@@ -110,7 +142,7 @@ def _probabilities(choose: random.Random) -> dict[str, float]:
 def random_params(choose: random.Random, kind: str) -> Params:
     """Some parameters of a kind, with any f, p and q."""
     k = 1 if kind == "boolean" else choose.choice((2, 16, 128))
-    h = choose.randint(1, min(16, k - 1)) if kind == "string" else 1
+    h = choose.randint(1, min(16, k - 1)) if kind in _HASHED else 1
     return Params.from_dict({"k": k, "h": h, "m": 1} | _probabilities(choose))
 
 
@@ -120,7 +152,7 @@ def random_case(choose: random.Random) -> tuple[Request, Expected]:
     k = {"boolean": 1}.get(kind) or choose.choice((2, 3, 7, 8, 9, 16, 33, 64, 128, 255, 256, 1000))
     if choose.random() < 0.02 and kind in ("string", "bits"):
         k = 4096
-    h = choose.randint(1, min(16, k - 1)) if kind == "string" else 1
+    h = choose.randint(1, min(16, k - 1)) if kind in _HASHED else 1
     numbers = {"k": k, "h": h, "m": choose.choice((1, 2, 3, 8, 63, 64, 1000, 1024))}
     params = Params.from_dict(numbers | _probabilities(choose))
     shape: dict[str, Any] = {"kind": kind}
@@ -142,6 +174,11 @@ def random_case(choose: random.Random) -> tuple[Request, Expected]:
         shape["ranges"] = Ranges(edges)
         request["edges"] = [f"{edge.numerator}/{edge.denominator}" for edge in edges]
         value = request["value"] = _number(choose, edges)
+    elif kind == "tuple":
+        views, value = random_tuple(choose, params.m)
+        shape |= {"fields": views.fields, "views": views.views}
+        request |= shape_of(views, params.m)
+        request["value"] = {"tuple": value}
     else:
         value = choose.getrandbits(k)
         bits = [bool(value >> bit & 1) for bit in range(k)]
@@ -180,6 +217,36 @@ def random_case(choose: random.Random) -> tuple[Request, Expected]:
         "null_permanent": pack(permanent_response(params, key)(0, b""), k).hex(),
         "batch": encode_batch(batch).hex(),
     }
+
+
+def random_tuple(choose: random.Random, m: int) -> tuple[Views, dict[str, Any]]:
+    """Fields of any kinds with views of any shares, at most m of them; and a value."""
+    fields: list[Field] = []
+    value: dict[str, Any] = {}
+    for name in choose.sample(("page", "channel", "beta", "age", "a_1"), choose.randint(2, 4)):
+        kind = choose.choice(FIELD_KINDS)
+        categories, ranges = None, None
+        if kind == "string":
+            value[name] = random_text(choose)
+        elif kind == "category":
+            categories = tuple(sorted({random_text(choose) for _ in range(choose.randint(1, 5))}))
+            value[name] = choose.choice(categories)
+        elif kind == "boolean":
+            value[name] = choose.random() < 0.5
+        else:
+            edges = sorted({_edge(choose) for _ in range(choose.randint(1, 12))})
+            ranges = Ranges(edges)
+            value[name] = _number(choose, edges)
+        fields.append(Field(name, kind, categories, ranges))
+    names = [field.name for field in fields]
+    listed = [tuple(choose.sample(names, len(names)))]
+    listed += [(name,) for name in choose.sample(names, choose.randint(0, min(len(names), m - 1)))]
+    choose.shuffle(listed)
+    weights = [choose.random() + 0.01 for _ in listed]
+    views = [
+        View(chosen, weight / sum(weights)) for chosen, weight in zip(listed, weights, strict=True)
+    ]
+    return Views(fields, views), value
 
 
 def _edge(choose: random.Random) -> Fraction:

@@ -98,8 +98,14 @@ function checkDimensions(given, collections) {
  * @param {any} value
  */
 function snapshot(value) {
-  if (value?.length > MAX_VALUE_SIZE) return null;
-  return { value: Array.isArray(value) || value instanceof Uint8Array ? value.slice() : value };
+  const isTuple = value?.constructor === Object;
+  const parts = isTuple ? Object.entries(value) : [["", value]];
+  if (parts.length > 4 || parts.some(([, part]) => part?.length > MAX_VALUE_SIZE)) return null;
+  const copies = parts.map(([name, part]) => [
+    name,
+    Array.isArray(part) || part instanceof Uint8Array ? part.slice() : part,
+  ]);
+  return { value: isTuple ? Object.fromEntries(copies) : copies[0][1] };
 }
 
 /**

@@ -8,7 +8,7 @@ import { RapporError, sentence } from "./errors.js";
 import { memoDigest } from "./memo.js";
 import { checkParams } from "./params.js";
 import { daysOf, periodOf } from "./periods.js";
-import { checkEdges, exact, signalOf } from "./signal.js";
+import { checkEdges, exact, isFieldName, isView, KINDS, partOf, signalOf } from "./signal.js";
 
 /**
  * @typedef {object} Definition
@@ -30,6 +30,8 @@ import { checkEdges, exact, signalOf } from "./signal.js";
  * @property {number} clients_per_person
  * @property {string[]} [categories]
  * @property {{ edges: string[] }} [ranges]
+ * @property {(import("./signal.js").Field & { ranges?: { edges: string[] } })[]} [fields]
+ * @property {import("./signal.js").View[]} [views]
  * @property {string} [group]
  * @property {string} [expires]
  */
@@ -67,7 +69,7 @@ const FIELDS =
   "name:string version:int kind:string params:object description:string dialect:string period:string " +
   "dimensions:object reports_per_period:int max_values:int max_epsilon:number null_reports:boolean " +
   "one_time:boolean budget:boolean schedule:array clients_per_person:int categories?:array " +
-  "ranges?:object group?:string expires?:string";
+  "ranges?:object fields?:array views?:array group?:string expires?:string";
 const NAME = /^[a-z][a-z0-9_-]{0,62}$/;
 const EDGE = /^-?(0|[1-9]\d{0,308})(\/[1-9]\d{0,308})?$/;
 const CELL = /^[A-Za-z0-9](?:[A-Za-z0-9 ._+/:()-]{0,62}[A-Za-z0-9._+()-])?$/;
@@ -171,7 +173,7 @@ export async function checkCollection(given, dialects = {}) {
     within(table[name] > 0 && table[name] <= most, name, sentence`from 1 to ${most}`);
   }
   const choices = {
-    kind: ["string", "category", "boolean", "ordinal", "bits"],
+    kind: KINDS,
     dialect: ["rappor-v1", "google", "google-java", "chromium"],
     period: ["day", "week"],
   };
@@ -182,7 +184,7 @@ export async function checkCollection(given, dialects = {}) {
   for (const name of ["name", "group"]) {
     within(NAME.test(table[name] ?? "a"), name, sentence`1 to 63 of a-z, 0-9, _ and -, a letter first`);
   }
-  const { description, categories, ranges, expires, schedule, dimensions } = table;
+  const { description, expires, schedule, dimensions } = table;
   within(
     [...description].length <= 4096 && encodable(description) && !CONTROL.test(description),
     "description",
@@ -190,28 +192,8 @@ export async function checkCollection(given, dialects = {}) {
   );
   const end = daysOf(expires ?? "9999-12-31");
   within(!!end && !/W/.test(expires), "expires", sentence`a day such as 2027-11-16`);
-  within(
-    !categories ||
-      (categories.length &&
-        categories.every((/** @type {any} */ text) => typeof text === "string" && encodable(text))),
-    "categories",
-    sentence`a list of texts`,
-  );
-  /** @type {import("./signal.js").Edge[] | undefined} */
-  let edges;
-  if (ranges) {
-    checkFields("ranges.", ranges, "edges:array");
-    const fine = ranges.edges.every((/** @type {any} */ edge) => {
-      const point = typeof edge === "string" && EDGE.test(edge) && exact(edge);
-      return point && !(point.above >> 1024n && -point.above >> 1024n) && !(point.below >> 1024n);
-    });
-    within(fine, "ranges.edges", 'texts such as "18" or "-1/2", of at most 1024 bits');
-    try {
-      edges = checkEdges(ranges.edges);
-    } catch {
-      within(false, "ranges.edges", "increasing");
-    }
-  }
+  const edges = checkListed("", table);
+  const fields = table.fields && checkTuple(table.fields, table.views ?? []);
   within(Object.keys(dimensions).length <= 8, "dimensions", sentence`at most 8 names`);
   for (const [name, listed] of Object.entries(dimensions)) {
     const path = `dimensions.${name}`;
@@ -252,7 +234,7 @@ export async function checkCollection(given, dialects = {}) {
   if (table.dialect !== "rappor-v1" && !Object.hasOwn(dialects, table.dialect)) {
     refuse("unsupported", "dialect", sentence`pass it as dialects, from rappor/dialects`);
   }
-  const collection = { ...table, params, edges };
+  const collection = { ...table, params, edges, fields };
   consistent("", () => signalOf(collection, 0, dialects));
   checkModes(collection);
   return {
@@ -260,6 +242,64 @@ export async function checkCollection(given, dialects = {}) {
     digest: await memoDigest(collection),
     lastDay: (end?.[0] ?? 0) - 1,
   };
+}
+
+/**
+ * The categories and ranges of a collection or a field; the edges of the ranges, if it has any.
+ * @param {string} where
+ * @param {Record<string, any>} table
+ * @returns {import("./signal.js").Edge[] | undefined}
+ */
+function checkListed(where, { categories, ranges }) {
+  within(
+    !categories ||
+      (categories.length &&
+        categories.every((/** @type {any} */ text) => typeof text === "string" && encodable(text))),
+    `${where}categories`,
+    sentence`a list of texts`,
+  );
+  if (!ranges) return;
+  const path = `${where}ranges.edges`;
+  checkFields(`${where}ranges.`, ranges, "edges:array");
+  const fine = ranges.edges.every((/** @type {any} */ edge) => {
+    const point = typeof edge === "string" && EDGE.test(edge) && exact(edge);
+    return point && !(point.above >> 1024n && -point.above >> 1024n) && !(point.below >> 1024n);
+  });
+  within(fine, path, 'texts such as "18" or "-1/2", of at most 1024 bits');
+  try {
+    return checkEdges(ranges.edges);
+  } catch {
+    return refuse("out-of-range", path, sentence`must be increasing`);
+  }
+}
+
+/**
+ * The fields of a tuple with their edges; how fields and views fit together is checked by `signalOf`.
+ * @param {any[]} fields
+ * @param {any[]} views
+ */
+function checkTuple(fields, views) {
+  within(fields.length > 1 && fields.length < 5, "fields", sentence`two to four fields`);
+  const made = fields.map((field, number) => {
+    const path = `fields[${number}]`;
+    typed(path, field, "object");
+    checkFields(`${path}.`, field, "name:string kind:string categories?:array ranges?:object");
+    within(isFieldName(field.name), `${path}.name`, sentence`1 to 32 of a-z, 0-9 and _, a letter first`);
+    within(KINDS.slice(0, 4).includes(field.kind), `${path}.kind`, sentence`a kind of fields`);
+    const whole = { ...field, edges: checkListed(`${path}.`, field) };
+    consistent(path, () => partOf(whole));
+    return whole;
+  });
+  views.forEach((view, number) => {
+    const path = `views[${number}]`;
+    typed(path, view, "object");
+    checkFields(`${path}.`, view, "fields:array cohorts:int");
+    const named = view.fields.every((/** @type {any} */ name) => isFieldName(name));
+    within(named, `${path}.fields`, sentence`names of fields`);
+    within(view.cohorts > 0 && view.cohorts <= 1024, `${path}.cohorts`, sentence`from 1 to 1024`);
+    if (!isView(view)) refuse("contradiction", path, sentence`each field is listed once`);
+  });
+  return made;
 }
 
 /** @param {any} collection */

@@ -126,7 +126,7 @@ export function epsilonOf({ k, h, f }, kind, steps) {
   let epsilon = Infinity;
   if (fromOnes !== null && fromZeros !== null) {
     const single = kind === "boolean" || kind === "bits";
-    const times = BigInt(kind === "string" ? h : kind === "bits" ? k : 1);
+    const times = BigInt(kind === "string" || kind === "tuple" ? h : kind === "bits" ? k : 1);
     const worst = times * (single ? (fromOnes > fromZeros ? fromOnes : fromZeros) : fromOnes + fromZeros);
     const slack = 10n ** 60n;
     epsilon = worst ? roundUp(worst + worst / slack + ONE / slack, Number(P)) : 0;

@@ -2,7 +2,7 @@
  * What a client derives from its secret: its cohort, and the keys of its memoized responses.
  *
  * The memo digest covers everything that shapes B' and nothing else: a new p, q or version keeps B';
- * a new f, k, h, m, kind, dialect, category or range makes an independent one, whose ε adds.
+ * a new f, k, h, m, kind, dialect, category, range, field or view makes an independent one, whose ε adds.
  */
 
 import { be32, frame, sha256, utf8 } from "./bytes.js";
@@ -11,22 +11,41 @@ import { derive, keyedStream } from "./entropy.js";
 import { checkEdges } from "./signal.js";
 
 /**
- * SHA-256 of what shapes B'.
+ * The categories or edges of a collection or a field.
+ * @param {Pick<import("./signal.js").Shape, "categories" | "edges">} shape
+ * @returns {string[]}
+ */
+const listed = ({ categories, edges }) => [
+  ...(categories ?? []),
+  ...(edges ? checkEdges(edges) : []).map(
+    ({ above, below }) => `${above.toString(16)}/${below.toString(16)}`,
+  ),
+];
+
+/** @param {string[]} texts */
+const framed = (...texts) => frame(...texts.map(utf8));
+
+/**
+ * SHA-256 of what shapes B'. A view counts with the number of its cohorts.
  * @param {import("./signal.js").Shape} shape
  * @returns {Promise<Uint8Array>}
  */
-export function memoDigest({ params, kind = "string", dialect = "rappor-v1", categories, edges }) {
+export function memoDigest(shape) {
+  const { params, kind = "string", dialect = "rappor-v1", fields, views } = shape;
   const { k, h, m, f } = params;
-  const points = edges ? checkEdges(edges) : [];
   const texts = [
     "rappor-v1 memo digest",
     kind,
     dialect,
     `${k} ${h} ${m} ${fractionText(f)}`,
-    ...(categories ?? []),
-    ...points.map(({ above, below }) => `${above.toString(16)}/${below.toString(16)}`),
+    ...listed(shape),
   ];
-  return sha256(frame(...texts.map(utf8)));
+  const parts = [
+    ...texts.map(utf8),
+    ...(fields ?? []).map((field) => framed("field", field.name, field.kind, ...listed(field))),
+    ...(views ?? []).map((view) => framed("view", String(view.cohorts), ...view.fields)),
+  ];
+  return sha256(frame(...parts));
 }
 
 /**

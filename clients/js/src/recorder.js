@@ -120,13 +120,13 @@ export function makeRecorder(parts) {
     if (calledIn !== recorder.epoch) return "opted out"; // the person may have opted out since the call
     randomBytes(1); // before anything is charged: is there randomness?
     let { identity, ledger } = await open();
-    const { memo } = signalOf(collection, 0, dialects)(value);
     const period = periodOf(collection.period, day);
+    const encoder = encoderOf(collection, identity, period);
+    const { memo } = signalOf(collection, encoder.cohort, dialects)(value);
     const [answer, charged] = decide(ledger, collection, day, fingerprint(identity, collection, memo), caps);
     if (answer === MADE) {
       await commit(charged);
       ledger = charged;
-      const encoder = encoderOf(collection, identity, period);
       if (!collection.one_time) {
         const body = batchOf(collection, period, encoder.encode(value));
         await outbox.put(charged.batches, body, collection.null_reports);

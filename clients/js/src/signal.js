@@ -1,16 +1,16 @@
 /**
  * A value of any kind -> its true filter B and the bytes that stand for it in the memo.
  *
- * Strings are memoized by value. Every other kind is memoized by its bits: two numbers in one range
- * share one memo. Error messages never repeat the value.
+ * Strings are memoized by value, tuples by what the view of the cohort shows. Every other kind is
+ * memoized by its bits: two numbers in one range share one memo. Error messages never repeat the value.
  */
 
-import { encodable, utf8 } from "./bytes.js";
+import { encodable, frame, utf8 } from "./bytes.js";
 import { paramsError, RapporError, sentence } from "./errors.js";
 import { show } from "./params.js";
 import { rapporV1 } from "./placement.js";
 
-/** @typedef {"string" | "category" | "boolean" | "ordinal" | "bits"} Kind */
+/** @typedef {"string" | "category" | "boolean" | "ordinal" | "bits" | "tuple"} Kind */
 /** @typedef {{ above: bigint, below: bigint }} Edge an exact rational in lowest terms, below > 0 */
 /** @typedef {(value: unknown) => { bits: Uint8Array, memo: Uint8Array }} Signal */
 /** @typedef {Record<string, import("./placement.js").Dialect>} Dialects */
@@ -22,10 +22,28 @@ import { rapporV1 } from "./placement.js";
  * @property {Kind} [kind]
  * @property {string} [dialect]
  * @property {readonly string[] | null} [categories] of kind category, a bit for each
- * @property {readonly (number | bigint | string | Edge)[] | null} [edges] of kind ordinal, increasing
+ * @property {Edges} [edges] of kind ordinal, increasing
+ * @property {readonly Field[] | null} [fields] of kind tuple, two to four
+ * @property {readonly View[] | null} [views] of kind tuple: the first has the first cohorts, and so on
  */
 
-export const KINDS = ["string", "category", "boolean", "ordinal", "bits"];
+/** @typedef {readonly (number | bigint | string | Edge)[] | null} Edges */
+
+/**
+ * One field of a tuple.
+ * @typedef {object} Field
+ * @property {string} name
+ * @property {Kind} kind string, category, boolean or ordinal
+ * @property {readonly string[] | null} [categories]
+ * @property {Edges} [edges]
+ */
+
+/** @typedef {{ fields: readonly string[], cohorts: number }} View fields, and how many cohorts report them */
+
+export const KINDS = ["string", "category", "boolean", "ordinal", "bits", "tuple"];
+
+/** @param {unknown} name */
+export const isFieldName = (name) => typeof name === "string" && /^[a-z][a-z0-9_]{0,31}$/.test(name);
 
 /** @param {string} message */
 const refused = (message) => new RapporError("value", message);
@@ -74,7 +92,7 @@ function checkEdge(edge) {
 
 /**
  * Edges as exact rationals, in strictly increasing order, or an error.
- * @param {readonly (number | bigint | string | Edge)[] | null | undefined} edges
+ * @param {Edges | undefined} edges
  * @returns {Edge[]}
  */
 export function checkEdges(edges) {
@@ -158,6 +176,103 @@ function categoryIndex(categories) {
 }
 
 /**
+ * @param {unknown} value
+ * @param {Map<string, number>} index
+ * @returns {number}
+ */
+function categoryBit(value, index) {
+  const bit = typeof value === "string" ? index.get(value) : undefined;
+  if (bit === undefined) {
+    throw refused(sentence`value is not one of the ${index.size} categories of this collection`);
+  }
+  return bit;
+}
+
+/** @param {unknown} value */
+function checkBoolean(value) {
+  if (typeof value !== "boolean") throw refused(sentence`value must be true or false`);
+  return value;
+}
+
+/**
+ * The canonical bytes of a field's value: the text of a string or category, true or false, or the
+ * index of a number's range.
+ * @param {Field} field
+ * @returns {(value: unknown) => Uint8Array}
+ */
+export function partOf({ name, kind, categories, edges }) {
+  if (
+    !isFieldName(name) ||
+    !KINDS.slice(0, 4).includes(kind) ||
+    !categories !== (kind !== "category") ||
+    !edges !== (kind !== "ordinal")
+  ) {
+    throw paramsError(sentence`field ${show(name)}: name, kind, categories and ranges must fit together`);
+  }
+  if (kind === "string") return valueBytes;
+  if (kind === "boolean") return (value) => utf8(String(checkBoolean(value)));
+  if (kind === "ordinal") {
+    const points = checkEdges(edges);
+    return (value) => utf8(String(rangeOf(value, points)));
+  }
+  const index = categoryIndex(categories);
+  return (value) => {
+    categoryBit(value, index); // refuses what is not listed
+    return valueBytes(value);
+  };
+}
+
+/**
+ * The bytes that stand for a tuple in the view of a cohort. All fields are checked, in every view:
+ * whether a client reports does not depend on its cohort.
+ * @param {Shape} shape
+ * @param {number} cohort
+ * @returns {(value: unknown) => Uint8Array}
+ */
+function viewOf({ fields, views, params: { m } }, cohort) {
+  if (!Array.isArray(fields) || !Array.isArray(views)) {
+    throw paramsError(sentence`kind 'tuple' needs fields and views`);
+  }
+  const parts = new Map(fields.map((field) => [field.name, partOf(field)]));
+  const seen = new Set(views.flatMap((view) => view.fields));
+  const different = new Set(views.map((view) => [...view.fields].sort().join()));
+  if (
+    parts.size !== fields.length ||
+    parts.size < 2 ||
+    parts.size > 4 ||
+    seen.size !== parts.size ||
+    [...seen].some((name) => !parts.has(name)) ||
+    different.size !== views.length ||
+    views.some((view) => !isView(view)) ||
+    views.reduce((total, view) => total + view.cohorts, 0) !== m
+  ) {
+    throw paramsError(
+      sentence`two to four fields of different names are each in a view; views differ, and have ${m} cohorts together`,
+    );
+  }
+  let left = cohort;
+  const chosen = /** @type {View} */ (views.find((view) => (left -= view.cohorts) < 0)).fields;
+  return (/** @type {any} */ value) => {
+    const given = Object(value);
+    if (
+      Object.keys(given).length !== parts.size ||
+      [...parts.keys()].some((name) => !Object.hasOwn(given, name))
+    ) {
+      throw refused(sentence`value must be an object with the fields ${[...parts.keys()].join(", ")}`);
+    }
+    const encoded = new Map([...parts].map(([name, part]) => [name, part(given[name])]));
+    return frame(...chosen.map((name) => /** @type {Uint8Array} */ (encoded.get(name))));
+  };
+}
+
+/**
+ * Whether a view lists some fields, each once, and has a whole number of cohorts.
+ * @param {View} view
+ */
+export const isView = ({ fields, cohorts }) =>
+  fields.length > 0 && new Set(fields).size === fields.length && Number.isInteger(cohorts) && cohorts > 0;
+
+/**
  * The function value -> (B, memo input) of one client; an error of code "params" if the parts do
  * not fit together.
  * @param {Shape} shape
@@ -206,12 +321,16 @@ export function signalOf(shape, cohort, dialects = {}) {
     return { bits, memo: bits };
   };
   const placed = place(cohort, params);
-  if (kind === "string") {
+  if (kind !== "tuple" && (shape.fields || shape.views)) {
+    throw paramsError(sentence`fields and views belong to kind 'tuple', not to kind '${kind}'`);
+  }
+  if (kind === "string" || kind === "tuple") {
     if (h >= k) {
       throw paramsError(sentence`strings need h < k, got h = ${h}, k = ${k}: every filter would be full`);
     }
+    const bytesOf = kind === "string" ? valueBytes : viewOf(shape, cohort);
     return (value) => {
-      const memo = valueBytes(value);
+      const memo = bytesOf(value);
       const bits = oneBit(-1);
       for (const bit of placed(memo)) bits[bit >> 3] |= 1 << (bit & 7);
       return { bits, memo };
@@ -224,13 +343,7 @@ export function signalOf(shape, cohort, dialects = {}) {
   if (kind === "category") {
     const index = categoryIndex(categories);
     enough(index.size, "categories");
-    return byBits((value) => {
-      const bit = typeof value === "string" ? index.get(value) : undefined;
-      if (bit === undefined) {
-        throw refused(sentence`value is not one of the ${index.size} categories of this collection`);
-      }
-      return oneBit(bit);
-    });
+    return byBits((value) => oneBit(categoryBit(value, index)));
   }
   if (kind === "ordinal") {
     const points = checkEdges(edges);
@@ -238,8 +351,5 @@ export function signalOf(shape, cohort, dialects = {}) {
     return byBits((value) => oneBit(rangeOf(value, points)));
   }
   if (k !== 1) throw paramsError(sentence`k must be 1 for kind 'boolean', got k = ${k}`);
-  return byBits((value) => {
-    if (typeof value !== "boolean") throw refused(sentence`value must be true or false`);
-    return oneBit(value ? 0 : -1);
-  });
+  return byBits((value) => oneBit(checkBoolean(value) ? 0 : -1));
 }

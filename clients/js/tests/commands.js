@@ -19,11 +19,14 @@ import { signalOf } from "../src/signal.js";
 
 const bytes = (text) => fromHex(text ?? "");
 
-/** A value as the tests write it: {hex}, {bigint}, {number: "nan" | "inf" | "-inf"}, or itself. */
+/** A value as the tests write it: {hex}, {bigint}, {number: "nan" | "inf" | "-inf"}, {tuple}, or itself. */
 export function valueFrom(given) {
   if (given === null || typeof given !== "object" || Array.isArray(given)) return given;
   if ("hex" in given) return bytes(given.hex);
   if ("bigint" in given) return BigInt(given.bigint);
+  if ("tuple" in given) {
+    return Object.fromEntries(Object.entries(given.tuple).map(([name, part]) => [name, valueFrom(part)]));
+  }
   return { nan: NaN, inf: Infinity, "-inf": -Infinity }[given.number];
 }
 

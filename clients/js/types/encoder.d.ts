@@ -1,6 +1,20 @@
 /** Encoder: value -> report, without storage and network. */
 
-export type Kind = "string" | "category" | "boolean" | "ordinal" | "bits";
+export type Kind = "string" | "category" | "boolean" | "ordinal" | "bits" | "tuple";
+
+/** One field of kind tuple. */
+export interface Field {
+  name: string;
+  kind: "string" | "category" | "boolean" | "ordinal";
+  categories?: readonly string[] | null;
+  edges?: readonly (number | bigint | string)[] | null;
+}
+
+/** Fields that are reported together, and by how many cohorts: the first view has the first cohorts. */
+export interface View {
+  fields: readonly string[];
+  cohorts: number;
+}
 
 export interface Params {
   k: number;
@@ -30,6 +44,10 @@ export interface EncoderOptions {
   categories?: readonly string[] | null;
   /** Of kind ordinal, increasing: numbers, or texts such as "-1/2". */
   edges?: readonly (number | bigint | string)[] | null;
+  /** Of kind tuple: two to four. A value is an object with a property for each. */
+  fields?: readonly Field[] | null;
+  /** Of kind tuple: the cohorts of all views add up to m. */
+  views?: readonly View[] | null;
   cohort?: number;
   /** In budget mode the calendar period, which has its own B'. */
   period?: string | null;

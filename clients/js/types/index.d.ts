@@ -1,9 +1,9 @@
 /** The client of browsers and Node.js; docs/client-js.md tells more. */
 
-import type { Dialects, Encoder, EncoderOptions, Kind, Params } from "./encoder.js";
+import type { Dialects, Encoder, EncoderOptions, Field, Kind, Params, View } from "./encoder.js";
 
 export { createEncoder, newSecret, RapporError } from "./encoder.js";
-export type { Dialects, Encoder, EncoderOptions, Kind, Params };
+export type { Dialects, Encoder, EncoderOptions, Field, Kind, Params, View };
 
 /** What `rappor collection export NAME.toml --format json` writes. */
 export interface Definition {
@@ -26,6 +26,8 @@ export interface Definition {
   clients_per_person: number;
   categories?: string[];
   ranges?: { edges: string[] };
+  fields?: { name: string; kind: Field["kind"]; categories?: string[]; ranges?: { edges: string[] } }[];
+  views?: { fields: string[]; cohorts: number }[];
   group?: string;
   expires?: string;
 }
