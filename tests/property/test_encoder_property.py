@@ -13,6 +13,7 @@ from rappor.mechanism.prr import flip_probability, permanent_response
 from rappor.params import Params
 from rappor.testing import SeededEntropy
 from support.params_strategies import valid_params
+from support.tuple_strategies import tuple_views, tuples
 
 values = st.one_of(st.text(), st.binary()).filter(
     lambda value: isinstance(value, bytes) or value.isascii() or _is_text(value)
@@ -68,6 +69,49 @@ def test_a_client_has_one_memo_and_reports_within_its_bits(params, value, secret
         assert report.bits == first.permanent
     if params.f == 0:
         assert first.permanent == first.signal
+
+
+@pytest.mark.slow
+@given(st.data(), st.integers(1, 64))
+def test_the_encoding_of_a_view_is_injective(data, m):
+    """Two tuples have the same bytes exactly if all fields of the view have the same value."""
+    views = data.draw(tuple_views(m))
+    one, other = data.draw(tuples(views)), data.draw(tuples(views))
+    mixed = {name: data.draw(st.sampled_from([one[name], other[name]])) for name in one}
+    for number, view in enumerate(views.views):
+        parts = [
+            [field.part(value[field.name]) for field in views.fields if field.name in view.fields]
+            for value in (one, other, mixed)
+        ]
+        encoded = [views.encode(number, value) for value in (one, other, mixed)]
+        for first, second in ((0, 1), (0, 2), (1, 2)):
+            assert (encoded[first] == encoded[second]) == (parts[first] == parts[second])
+
+
+@given(st.data(), st.integers(1, 1024))
+def test_every_view_has_cohorts_close_to_its_share(data, m):
+    views = data.draw(tuple_views(m))
+    cohorts = views.cohorts(m)
+    assert sum(cohorts) == m == len(views.table(m))
+    assert min(cohorts) >= 1
+    for view, number in zip(views.views, cohorts, strict=True):
+        if min(other.share * m for other in views.views) >= 1:  # no view needs the minimum
+            assert abs(number - view.share * m) < 1
+    assert list(views.table(m)) == sorted(views.table(m))
+
+
+@pytest.mark.slow
+@given(st.data(), secrets, st.integers(1, 64))
+def test_a_change_outside_the_view_keeps_b_prime_and_the_memo(data, secret, m):
+    views = data.draw(tuple_views(m))
+    params = Params(64, 2, m, 0.5, 0.25, 0.75)
+    encoder = Encoder(
+        params, secret=secret, collection="c", kind="tuple", fields=views.fields, views=views.views
+    )
+    one, other = data.draw(tuples(views)), data.draw(tuples(views))
+    outside = {name: (one if name in encoder.view else other)[name] for name in one}
+    first, second = encoder.trace(one), encoder.trace(outside)
+    assert (first.signal, first.permanent) == (second.signal, second.permanent)
 
 
 @pytest.mark.slow

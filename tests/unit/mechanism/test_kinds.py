@@ -18,7 +18,7 @@ def params(k: int, h: int = 1) -> Params:
 def filters(kind: str, k: int, h: int) -> list[int]:
     """Every true filter that a value of the kind can have."""
     match kind:
-        case "string":
+        case "string" | "tuple":
             return [sum(1 << bit for bit in bits) for bits in combinations(range(k), h)]
         case "category" | "ordinal":
             return [1 << bit for bit in range(k)]
@@ -42,6 +42,7 @@ def changes_between_all_values(kind: str, k: int, h: int) -> set[tuple[int, int]
         ("string", 4, 2),
         ("string", 6, 3),
         ("string", 5, 1),
+        ("tuple", 4, 2),
         ("category", 4, 1),
         ("ordinal", 3, 1),
         ("boolean", 1, 1),
@@ -69,14 +70,14 @@ def test_a_string_filter_too_small_for_two_disjoint_values_is_bounded_safely() -
     assert max(changes_between_all_values("string", 3, 2)) == (1, 1)
 
 
-def test_the_five_kinds() -> None:
-    assert list(KINDS) == ["string", "category", "boolean", "ordinal", "bits"]
+def test_the_six_kinds() -> None:
+    assert list(KINDS) == ["string", "category", "boolean", "ordinal", "bits", "tuple"]
     assert all(check_kind(kind) == kind for kind in KINDS)
 
 
 @pytest.mark.parametrize("kind", ["String", "", None, 3, ["string"], "strings"], ids=repr)
 def test_an_unknown_kind_is_refused_with_the_kinds(kind: Any) -> None:
-    expected = "kind must be one of string, category, boolean, ordinal, bits"
+    expected = "kind must be one of string, category, boolean, ordinal, bits, tuple"
     with pytest.raises(ParamsError, match=expected) as caught:
         check_kind(kind)
     assert repr(kind) in str(caught.value)

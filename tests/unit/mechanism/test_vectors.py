@@ -10,11 +10,14 @@ from rappor import EncodeError, Encoder, Params, ParamsError, Ranges, bloom_posi
 from rappor.mechanism import derive_cohort, filter_bits, memo_digest
 from rappor.wire import from_text, pack, to_text
 from support import google_client
+from support.golden_tuples import allotted
+from support.tuple_cases import views_from
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 GOOGLE = json.loads((VECTORS / "google.json").read_text("utf-8"))
 DIALECTS = json.loads((VECTORS / "dialects.json").read_text("utf-8"))["vectors"]
 OURS = json.loads((VECTORS / "rappor-v1.json").read_text("ascii"))
+TUPLES = json.loads((VECTORS / "tuples.json").read_text("ascii"))
 
 
 def params_of(row: dict) -> Params:
@@ -99,6 +102,42 @@ def test_memos_are_frozen(row):
     assert to_text(trace.permanent, k) == row["permanent"]
     assert pack(trace.permanent, k).hex() == row["packed_permanent"]
     assert encoder._null() == from_text(row["null_permanent"], k)
+
+
+@pytest.mark.parametrize("row", TUPLES["allotments"])
+def test_the_allotment_of_cohorts_to_views_is_frozen(row):
+    assert list(allotted(row["shares"], row["m"])) == row["cohorts"]
+
+
+@pytest.mark.parametrize("row", TUPLES["memos"])
+def test_memos_of_tuples_are_frozen(row):
+    views, k = views_from(row, row["m"]), row["k"]
+    encoder = Encoder(
+        params_of(row),
+        secret=bytes.fromhex(TUPLES["secret"]),
+        collection=row["collection"],
+        cohort=row["cohort"],
+        kind="tuple",
+        fields=views.fields,
+        views=views.views,
+        period=row["period"],
+    )
+    trace = encoder.trace(row["value"])
+    view = views.table(row["m"])[row["cohort"]]
+    assert encoder.memo_digest == row["memo_digest"]
+    assert views.encode(view, row["value"]).hex() == row["memo_input"]
+    assert encoder.view == views.views[view].fields
+    assert to_text(trace.signal, k) == row["signal"]
+    assert to_text(trace.permanent, k) == row["permanent"]
+    assert encoder._null() == from_text(row["null_permanent"], k)
+
+
+@pytest.mark.parametrize("row", TUPLES["refused"])
+def test_tuples_that_no_client_reports_are_refused_in_every_view(row):
+    views = views_from(row, 8)
+    for view in range(len(views.views)):
+        with pytest.raises(EncodeError):
+            views.encode(view, row["value"])
 
 
 @pytest.mark.parametrize("row", OURS["cohorts"])

@@ -21,7 +21,7 @@ from rappor.privacy import (
 from rappor.privacy.enumeration import epsilon_of_histories
 
 WINDOWS, CHROME = Params.preset("windows"), Params.preset("chrome")
-KINDS = ("string", "category", "boolean", "ordinal", "bits")
+KINDS = ("string", "category", "boolean", "ordinal", "bits", "tuple")
 CASES = [*range(40), *(pytest.param(n, marks=pytest.mark.long) for n in range(40, 200))]  # random
 
 
