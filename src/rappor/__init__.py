@@ -24,7 +24,16 @@ from rappor.errors import (
     StoreError,
     WireError,
 )
-from rappor.mechanism import Encoder, OneTime, Ranges, Report, bloom_positions, new_secret
+from rappor.mechanism import (
+    Encoder,
+    Field,
+    OneTime,
+    Ranges,
+    Report,
+    View,
+    bloom_positions,
+    new_secret,
+)
 from rappor.params import Params
 
 if TYPE_CHECKING:
@@ -61,6 +70,7 @@ __all__ = [
     "EncodeError",
     "Encoder",
     "EntropyError",
+    "Field",
     "Histogram",
     "LedgerError",
     "MissingExtraError",
@@ -73,6 +83,7 @@ __all__ = [
     "RapporError",
     "Report",
     "StoreError",
+    "View",
     "WireError",
     "Workspace",
     "__version__",

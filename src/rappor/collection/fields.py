@@ -137,14 +137,14 @@ def ranges(name: str, value: Any) -> Ranges | None:
 def tuple_fields(name: str, value: Any) -> tuple[Field, ...]:
     """A list of fields; `Views` checks that they fit together."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, Field) for item in value):
-        raise ParamsError(f"{name} must be a list of rappor.mechanism.Field, got {show(value)}")
+        raise ParamsError(f"{name} must be a list of rappor.Field, got {show(value)}")
     return tuple(value)
 
 
 def views(name: str, value: Any) -> tuple[View, ...]:
     """A list of views; `Views` checks that they fit the fields."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, View) for item in value):
-        raise ParamsError(f"{name} must be a list of rappor.mechanism.View, got {show(value)}")
+        raise ParamsError(f"{name} must be a list of rappor.View, got {show(value)}")
     return tuple(value)
 
 

@@ -83,7 +83,7 @@ class Scenario:
         if (found is not None) != (self.kind == "tuple"):
             raise ParamsError("fields belong to kind tuple, which needs them")
         if found is not None and self.values != "same":
-            raise ParamsError(f"kind tuple is simulated with values same, not {show(self.values)}")
+            raise ParamsError(f"values must be same for kind tuple, got {show(self.values)}")
         return found
 
     def workload(self) -> Workload:

@@ -83,7 +83,7 @@ def test_the_mean_of_every_bit_is_that_of_lemma_1() -> None:
     [
         ({"fields": None}, "fields belong to kind tuple"),
         ({"kind": "string"}, "fields belong to kind tuple"),
-        ({"values": "distinct"}, "kind tuple is simulated with values same"),
+        ({"values": "distinct"}, "values must be same for kind tuple"),
         ({"population": {"a.org": 1}}, "population must be JSON objects"),
         ({"population": {'{"homepage": "a.org"}': 1}}, "population must be JSON objects"),
     ],
