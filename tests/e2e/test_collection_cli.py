@@ -29,6 +29,9 @@ def new(file: Path, *options: str) -> Collection:
         ("--kind", "boolean", "--max-values", "2", "--values", "slow"),
         ("--edges", "18,65", "--expected-reports", "1e5"),
         ("--magnitudes", "10,0,6"),
+        ("--field", "page=string", "--field", "beta=boolean"),
+        ("--kind", "tuple", "--field", "page=string", "--field", "age=ordinal:18,65",
+         "--field", "theme=category:light,dark", "--view", "page,theme=.5", "--view", "age=.5"),
         ("--kind", "bits", "--k", "4", "--h", "1", "--m", "1", "--f", ".5", "--p", ".5",
          "--q", ".75"),
         ("--k", "64", "--h", "1", "--m", "2", "--f", "0", "--p", ".4", "--q", ".6", "--one-time"),
@@ -257,3 +260,58 @@ def test_export_says_that_lint_forbids_a_definition(tmp_path: Path) -> None:
     unreadable = tmp_path / "bad.toml"
     unreadable.write_text("name = 7\n")
     assert rappor("collection", "export", unreadable).returncode == 3
+
+
+TUPLE = (
+    "--field", "page=string", "--field", "age=ordinal:18,65",
+    "--field", "theme=category:light,dark", "--view", "page,theme=.75", "--view", "age=.25",
+)  # fmt: skip
+
+
+def test_a_tuple_is_shown_with_its_fields_and_the_cohorts_of_its_views(tmp_path: Path) -> None:
+    file = tmp_path / "thing.toml"
+    new(file, *TUPLE)
+    text = " ".join(rappor("collection", "show", file).stdout.split())
+    assert "Field page: string." in text
+    assert "Field age: ordinal (3 ranges: < 18; 18 to < 65; >= 65)." in text
+    assert "Field theme: category (2 categories: light, dark)." in text
+    assert "Views by cohorts: page with theme in 6; age in 2." in text
+    facts = json.loads(rappor("collection", "show", file, "--json").stdout)
+    assert facts["views"][1] == {"fields": ["age"], "share": 0.25, "cohorts": 2}
+    assert facts["fields"][1]["ranges"]["edges"] == ["18", "65"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--field", "page"), "--field takes NAME=KIND"),
+        (("--field", "page=string:a", "--field", "b=boolean"), "only category and ordinal"),
+        (("--field", "page=text", "--field", "b=boolean"), "kind must be one of string"),
+        ((*TUPLE, "--view", "page"), "--view takes NAMES=SHARE"),
+        ((*TUPLE, "--view", "page=much"), "the share of --view must be a number"),
+        (("--view", "page=1"), "views need fields"),
+    ],
+)
+def test_fields_and_views_that_are_none_are_refused(
+    tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    done = rappor("collection", "new", "thing", *options, "--output", tmp_path / "thing.toml")
+    assert done.returncode in (2, 3)
+    assert message in done.stderr
+
+
+def test_a_tuple_is_explained_and_encoded_by_its_view(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(bytes(range(32)))
+    given = ("--kind", "tuple", *TUPLE, "--preset", "windows", "--secret-file", secret)
+    value = json.dumps({"page": "x.org", "age": 20, "theme": "dark"})
+    done = rappor("explain", value, *given, "--cohort", "7")
+    assert "(this cohort reports only: age)" in done.stdout
+    facts = json.loads(rappor("explain", value, *given, "--cohort", "0", "--json").stdout)
+    assert facts["view"] == ["page", "theme"]
+    assert facts["signal"].count("1") == 2
+    assert rappor("encode", value, *given).stdout.startswith("cohort,rappor\n")
+    for wrong in ('{"page": "x.org"}', "x.org"):
+        refused = rappor("explain", wrong, *given)
+        assert refused.returncode == 3
+        assert "x.org" not in refused.stderr

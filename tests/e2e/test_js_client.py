@@ -7,13 +7,14 @@ import math
 import random
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rappor import Params
+from rappor import Field, Params
 from rappor.client import Client
 from rappor.client.accounts import Ledger
 from rappor.client.charging import Caps
@@ -25,7 +26,8 @@ from rappor.privacy.loss import Step, add_up, epsilon_history
 from support.client import MONDAY, FakeClock, recorder_on
 from support.javascript import running
 from support.javascript_cases import VECTORS, random_params
-from support.javascript_host import ClientRefused, Host, homepage, hosting
+from support.javascript_host import ClientRefused, Host, homepage, hosting, planted
+from support.tuple_cases import secret_of
 
 DAY = 86_400_000  # milliseconds
 
@@ -72,7 +74,7 @@ def test_epsilon_is_that_of_python_to_the_last_bit() -> None:
     requests: list[dict[str, Any]] = []
     expected: list[float] = []
     while len(requests) < 300:
-        kind = choose.choice(("string", "category", "boolean", "ordinal", "bits"))
+        kind = choose.choice(("string", "category", "boolean", "ordinal", "bits", "tuple"))
         params = random_params(choose, kind)
         steps = [
             (other.p, other.q, choose.choice((1, 2, 5, 30, 365, 10**6, 10**9)))
@@ -147,6 +149,49 @@ def test_python_continues_the_folder_with_the_same_memo_and_ledger(
     assert ledger_of(tmp_path).batches == 2
 
 
+INSTALL = homepage(
+    name="install",
+    kind="tuple",
+    params=Params(k=64, h=2, m=4, f=0.5, p=0.0, q=1.0),  # a report is B' itself
+    fields=(Field("page", "string"), Field("channel", "category", ("stable", "beta"))),
+)
+
+
+def tuples_of(host: Host, folder: Path, secret: bytes) -> tuple[list[int], int]:
+    """B' of three tuples, of which the second differs in its second field only; charged values."""
+    host.open(folder, INSTALL, accountSecret={"hex": secret.hex()})
+    found = []
+    for page, channel in (("a.org", "stable"), ("a.org", "beta"), ("b.org", "beta")):
+        (batch,) = host.reported({"page": page, "channel": channel}, "install")
+        found.append(int.from_bytes(batch.reports, "little"))
+    assert host.reported({"page": "a.org"}, "install") == []
+    assert host.call("status")["calls"] == {"made": 3, "value refused": 1}
+    return found, len(ledger_of(folder).accounts[0].values)
+
+
+@pytest.mark.parametrize("cohort", range(4))
+def test_a_tuple_is_reported_and_charged_by_the_view_of_its_cohort(
+    host: Host, tmp_path: Path, cohort: int
+) -> None:
+    secret = secret_of(INSTALL, cohort)
+    found, charged = tuples_of(host, tmp_path, secret)
+    encoder = INSTALL.encoder(secret)
+    assert found == [
+        encoder.trace({"page": page, "channel": channel}).permanent
+        for page, channel in (("a.org", "stable"), ("a.org", "beta"), ("b.org", "beta"))
+    ]
+    assert charged == len(set(found)) == (2 if encoder.view == ("page",) else 3)
+
+
+def test_a_ledger_that_ignores_the_view_is_noticed(tmp_path: Path) -> None:
+    sources = planted(
+        tmp_path, "recorder.js", "signalOf(collection, encoder.cohort,", "signalOf(collection, 0,"
+    )
+    with hosting(sources) as host:
+        found, charged = tuples_of(host, tmp_path / "client", secret_of(INSTALL, 3))
+    assert charged != len(set(found))
+
+
 def test_a_folder_of_python_is_continued(host: Host, tmp_path: Path) -> None:
     shutil.copytree(VECTORS / "client-folder", tmp_path / "client")
     host.call("clock", noon(date(2026, 11, 17)))
@@ -175,6 +220,7 @@ def test_every_decision_and_charge_is_that_of_python(host: Host, tmp_path: Path,
         homepage(name="budget", budget=True, reports_per_period=1, max_epsilon=9.0, period="week"),
         homepage(name="phases", schedule=((late, 0.5, 0.625),), expires=date(2026, 12, 9)),
         homepage(name="weekly", period="week", schedule=((early, 0.4, 0.6),), max_epsilon=5.0),
+        replace(INSTALL, params=Params(16, 2, 4, 0.5, 0.5, 0.75)),
         homepage(name="flag", kind="boolean", params=Params(1, 1, 1, 0.3, 0.1, 0.8)),
     ]
     shared = bytes(range(32)) if seed % 3 == 2 else None
@@ -201,6 +247,8 @@ def test_every_decision_and_charge_is_that_of_python(host: Host, tmp_path: Path,
         name = choose.choice(collections).name
         value: object = choose.choice(("a", "b", "c", "d"))
         value = choose.random() < 0.5 if name == "flag" else value
+        if name == "install":
+            value = {"page": value, "channel": choose.choice(("stable", "beta"))}
         recorder.record(name, value, clock.time())
         recorder.tick()
         host.call("report", name, value)

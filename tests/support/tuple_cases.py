@@ -1,11 +1,12 @@
-"""Fields and views of tuples as vectors write them, and back."""
+"""Fields and views of tuples as vectors write them, and back; secrets of given cohorts."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from typing import Any
 
-from rappor.mechanism import Field, Ranges, View, Views
+from rappor.collection import Collection
+from rappor.mechanism import Field, Ranges, View, Views, derive_cohort
 
 
 def shape_of(views: Views, m: int) -> dict[str, Any]:
@@ -39,4 +40,13 @@ def views_from(shape: dict[str, Any], m: int) -> Views:
             for row in shape["fields"]
         ],
         [View(tuple(row["fields"]), row["cohorts"] / m) for row in shape["views"]],
+    )
+
+
+def secret_of(collection: Collection, cohort: int) -> bytes:
+    """A secret that has this cohort."""
+    return next(
+        secret
+        for secret in (number.to_bytes(16, "big") for number in range(1, 10_000))
+        if derive_cohort(secret, collection.name, collection.params.m) == cohort
     )

@@ -8,10 +8,12 @@ import pytest
 
 from rappor.client import Client
 from rappor.collection import Collection
-from rappor.mechanism import Field, derive_cohort
+from rappor.mechanism import Field
 from rappor.params import Params
+from rappor.testing import MemoryCollector
 from rappor.wire import from_text
 from support.client import LIMIT, FakeClock
+from support.tuple_cases import secret_of
 
 ECHO = Params(k=64, h=2, m=5, f=0.5, p=0.0, q=1.0)  # a report is B' itself
 INSTALL = Collection(
@@ -29,15 +31,6 @@ INSTALL = Collection(
 WHOLE, HOMEPAGE = 0, 4  # a cohort of each default view
 
 
-def secret_of(cohort: int) -> bytes:
-    """A secret that has this cohort."""
-    return next(
-        secret
-        for secret in (number.to_bytes(16, "big") for number in range(1, 1000))
-        if derive_cohort(secret, "install", ECHO.m) == cohort
-    )
-
-
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
@@ -47,7 +40,7 @@ def clock() -> FakeClock:
 def client(
     tmp_path: Path, clock: FakeClock, request: pytest.FixtureRequest
 ) -> Iterator[tuple[Client, int]]:
-    secret = secret_of(request.param)
+    secret = secret_of(INSTALL, request.param)
     with Client.open(
         tmp_path, [INSTALL], consent=True, clock=clock, account_secret=secret
     ) as opened:
@@ -122,10 +115,22 @@ def test_a_mapping_that_raises_is_refused_and_never_shown(
     assert "hunter2" not in caplog.text
 
 
+def test_a_collector_counts_the_reports_of_tuples(tmp_path: Path) -> None:
+    with (
+        MemoryCollector([INSTALL]) as collector,
+        Client.open(
+            tmp_path, [INSTALL], consent=True, upload_to=collector.url, jitter=0.0
+        ) as opened,
+    ):
+        opened.report("install", {"homepage": "a.org", "channel": "beta"})
+        assert opened.flush(LIMIT)
+        assert collector.count("install") == 1
+
+
 def test_a_value_that_changes_after_the_call_is_reported_as_it_was(
     tmp_path: Path, clock: FakeClock
 ) -> None:
-    secret = secret_of(WHOLE)
+    secret = secret_of(INSTALL, WHOLE)
     with Client.open(
         tmp_path, [INSTALL], consent=True, clock=clock, account_secret=secret
     ) as opened:
