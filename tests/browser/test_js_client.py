@@ -13,6 +13,7 @@ import pytest
 from rappor import Params
 from rappor.collection import Collection
 from rappor.wire import BINARY
+from support.chromium import chromium
 from support.collecting import collector, stored, write_collections
 from support.javascript_cases import memo_requests, placement_requests, vectors
 from support.javascript_host import homepage
@@ -25,7 +26,7 @@ from support.javascript_page import (
 )
 from support.waiting import wait_for
 
-from .conftest import PATIENCE, chromium
+from .conftest import PATIENCE
 
 READY = "() => globalThis.ready"
 
