@@ -126,6 +126,25 @@ function consistent(path, action) {
   }
 }
 
+/** @param {any} value parsed JSON @returns {number} how many keys it has at all depths */
+const countKeys = (value) =>
+  value && typeof value === "object"
+    ? Object.values(value).reduce(
+        (sum, part) => sum + countKeys(part),
+        Array.isArray(value) ? 0 : Object.keys(value).length,
+      )
+    : 0;
+
+/**
+ * A JSON text without repeated keys: outside of texts there is a colon for each key.
+ * @param {string} text
+ */
+function parse(text) {
+  const value = JSON.parse(text);
+  if (text.replace(/"(\\.|[^"\\])*"/g, "").split(":").length - 1 !== countKeys(value)) throw Error();
+  return value;
+}
+
 /**
  * @param {any} given a parsed document, or its text
  * @param {import("./signal.js").Dialects} [dialects]
@@ -135,9 +154,9 @@ export async function checkCollection(given, dialects = {}) {
   let document = given;
   if (typeof given === "string") {
     try {
-      document = JSON.parse(given);
+      document = parse(given);
     } catch {
-      refuse("invalid-json", "", sentence`not valid JSON`);
+      refuse("invalid-json", "", sentence`not valid JSON, or a key is repeated`);
     }
   }
   typed("", document, "object");
