@@ -12,9 +12,16 @@ import pytest
 
 from rappor import Params
 from rappor.collection import Collection
-from rappor.wire import BINARY
+from rappor.wire import BINARY, decode_batch
 from support.chromium import chromium
-from support.collecting import collector, stored, write_collections
+from support.collecting import (
+    Process,
+    client_of,
+    collect_command,
+    collector,
+    stored,
+    write_collections,
+)
 from support.javascript_cases import agrees, random_case, vector_cases
 from support.javascript_host import homepage
 from support.javascript_page import (
@@ -24,6 +31,7 @@ from support.javascript_page import (
     recording,
     serving,
 )
+from support.markers import MARK, marker, traces, written
 from support.waiting import wait_for
 
 from .conftest import PATIENCE
@@ -114,9 +122,76 @@ def test_a_request_has_no_cookie_and_no_header_of_ours_beyond_the_documented(
     ((headers, _),) = received.requests
     assert headers["content-type"] == BINARY
     assert not {"cookie", "authorization", "referer"} & headers.keys()
+    page.evaluate("(url) => fetch(url, { method: 'POST', body: 'x' }).then(() => {})", received.url)
+    by_itself = received.requests[-1][0]  # what Chromium adds to any request of this page
+    assert headers.keys() - by_itself.keys() == set()
+    assert {name for name in headers if headers[name] != by_itself[name]} <= {
+        "content-length",
+        "content-type",
+    }
     shown = call(page, "preview")
     assert shown["headers"] == {"Content-Type": BINARY}
-    assert shown["sent"][0]["token"] == received.batches()[0].token.hex()
+    (batch,) = [decode_batch(body) for given, body in received.requests if given == headers]
+    assert shown["sent"][0]["token"] == batch.token.hex()
+
+
+def test_a_key_is_the_one_header_more(open_page, received: RecordingCollector) -> None:
+    page = open_page()
+    start(page, upload_to=received.url, ingestKey="public-key")
+    assert reported(page) is True
+    ((headers, _),) = received.requests
+    assert headers["authorization"] == "Bearer public-key"
+    assert "public-key" not in str(call(page, "preview"))
+
+
+def test_nothing_that_a_browser_adds_is_in_any_file_of_the_collector(
+    browser, sources: SourceServer, tmp_path: Path
+) -> None:
+    """B6: user agent, language, client hints, cookie and address of a real page, and its errors."""
+    write_collections(tmp_path, homepage())
+    home = tmp_path / "home"
+    home.mkdir()
+    env = {"HOME": str(home), "TMPDIR": str(home), "SQLITE_TMPDIR": str(home)}
+    command = collect_command(tmp_path, "--allow-origin", sources.origin, "--log-level", "debug")
+    process, headers = Process(command, env), []
+    try:
+        process.wait_until_listening()
+        for number in range(5):
+            mark = marker(number)
+            hints = {"sec-ch-ua": f'"{mark}";v="1"', "sec-ch-ua-platform": f'"{mark}"'}
+            context = browser.new_context(
+                user_agent=f"Browser/{mark}", locale=f"en-x-{mark[:8]}", extra_http_headers=hints
+            )
+            context.set_default_timeout(PATIENCE)
+            cookie = {"name": mark, "value": mark, "domain": "127.0.0.1", "path": "/"}
+            context.add_cookies([cookie])
+            page = context.new_page()
+            page.on("request", lambda made: headers.append(made.all_headers()))
+            page.goto(f"{sources.page}?{mark}#{mark}")
+            page.wait_for_function(READY)
+            known, unknown = homepage(), homepage(name="unknown")
+            start(page, known, unknown, upload_to=f"http://127.0.0.1:{process.port}")
+            assert reported(page) is True
+            assert reported(page, name="unknown") is False  # refused with 404
+            context.close()
+        with client_of(process) as client:
+            metrics = client.get("/metrics").body
+        while_it_runs = dict(written(tmp_path))
+        assert process.end() == 0
+    finally:
+        process.close()
+    assert sum(stored(tmp_path).values()) == 5
+    uploads = [each for each in headers if each.get("content-type") == BINARY]
+    assert len(uploads) == 10
+    for each in uploads:
+        assert MARK in each["user-agent"]  # so that there is something to find
+        assert MARK in each["sec-ch-ua"]
+        assert "cookie" not in each
+        assert "referer" not in each
+    everything = [("metrics", metrics), ("log", "".join(process.text).encode())]
+    everything += [*while_it_runs.items(), *written(tmp_path)]
+    assert b'code="unknown-collection"' in metrics
+    assert [(name, found) for name, data in everything if (found := traces(data))] == []
 
 
 @pytest.mark.slow

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import random
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from rappor import Encoder, Params
 from rappor.wire import pack
-from support.javascript import Node, running
+from support.javascript import PACKAGE, Node, running
 from support.javascript_cases import (
     REFUSED,
     VECTORS,
@@ -19,6 +21,7 @@ from support.javascript_cases import (
     vector_cases,
     vectors,
 )
+from support.javascript_host import planted
 
 
 @pytest.fixture(scope="module")
@@ -193,9 +196,8 @@ def reference_draw(params: Params, permanent: int, random_words: bytes) -> int:
     return bits
 
 
-@pytest.mark.parametrize(("p", "q"), [(0.5, 0.75), (0.1, 0.9), (0.123, 1.0), (1e-20, 0.3)])
-def test_coins_are_exact_at_the_very_edge(javascript: Node, p: float, q: float) -> None:
-    """U is p, and p minus its last digit: only an exact comparison tells them apart."""
+def coins_are_exact(javascript: Node, p: float, q: float) -> bool:
+    """Whether reports are right if U is p, or p minus its last digit: only exact coins are."""
     params = Params(k=9, h=1, m=1, f=0.5, p=p, q=q)
     secret, length = bytes(32), max(params.exact.p.denominator, params.exact.q.denominator)
     places, choose = length.bit_length() - 1, random.Random(f"coins {p} {q}")
@@ -214,8 +216,29 @@ def test_coins_are_exact_at_the_very_edge(javascript: Node, p: float, q: float) 
         (answer,) = javascript.run([request])
         encoder = Encoder(params, secret=secret, collection="c")
         permanent = encoder.trace(f"v{value}").permanent
-        assert answer["bits"] == pack(reference_draw(params, permanent, drawn), 9).hex()
-        assert answer["read"] == len(drawn)  # the edge is only known at the last digit
+        expected = pack(reference_draw(params, permanent, drawn), 9).hex()
+        # The edge is only known at the last digit, so all of them are read.
+        if answer != {"bits": expected, "read": len(drawn)}:
+            return False
+    return True
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.5, 0.75), (0.1, 0.9), (0.123, 1.0), (1e-20, 0.3)])
+def test_coins_are_exact_at_the_very_edge(javascript: Node, p: float, q: float) -> None:
+    assert coins_are_exact(javascript, p, q)
+
+
+def test_coins_that_compare_with_a_rounded_probability_are_caught(tmp_path: Path) -> None:
+    """`random() < p` with 32 random digits: no rate that can be measured tells."""
+    planted(
+        tmp_path,
+        "coins.js",
+        "const all = thresholds[0].length;",
+        "const all = Math.min(32, thresholds[0].length);",
+    )
+    shutil.copytree(PACKAGE / "tests", tmp_path / "tests")
+    with running(tmp_path / "tests" / "serve.js") as rounded:
+        assert not coins_are_exact(rounded, 0.1, 0.9)
 
 
 def test_an_empty_source_of_randomness_makes_no_report(javascript: Node) -> None:

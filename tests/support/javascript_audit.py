@@ -126,6 +126,14 @@ BUGS = {
         "return Uint8Array.from({ length: count }, () => Math.random() * 256);",
         "x1: zeros report p*",
     ),
+    "random_below_p": PlantedBug(
+        "encoder.js",
+        "const [belowP, belowQ] = below([low, high], k, entropy);",
+        "const [belowP, belowQ] = [p, q].map((limit) => Uint8Array.from(everything, (_, at) => "
+        "Array.from({ length: 8 }, (_, bit) => +(Math.random() < limit) << bit)"
+        ".reduce((one, other) => one | other) & everything[at]));",
+        "x1: zeros report p*",
+    ),
     "bit_0_not_randomised": PlantedBug(
         "encoder.js", "return report(permanent(bits, memo));",
         "const made = report(permanent(bits, memo)); "
