@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -29,16 +30,17 @@ def node() -> str:
 class Node:
     """A Node.js process that reads lines of JSON and answers each with a line."""
 
-    def __init__(self, script: Path, *arguments: str, folder: Path | None = None) -> None:
-        """Start a script with arguments, in a working directory."""
-        self.process = subprocess.Popen(
-            [node(), str(script), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            cwd=folder,
-        )
+    def __init__(self, script: Path, *arguments: str, log: Path | None = None) -> None:
+        """Start a script with arguments; what it says on standard error may go to a file."""
+        with open(log or os.devnull, "wb") as errors:
+            self.process = subprocess.Popen(
+                [node(), str(script), *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors if log else None,
+                text=True,
+                encoding="utf-8",
+            )
 
     def ask(self, question: object) -> Any:
         """The answer to one line."""

@@ -271,7 +271,8 @@ export async function checkCollection(given, dialects = {}) {
   if (table.dialect !== "rappor-v1" && !Object.hasOwn(dialects, table.dialect)) {
     refuse("unsupported", "dialect", sentence`pass it as dialects, from rappor/dialects`);
   }
-  const collection = { ...table, params, edges };
+  // A copy: an application may change its own later.
+  const collection = structuredClone({ ...table, params, edges });
   consistent("", () => signalOf(collection, 0, dialects));
   checkModes(collection);
   return {
