@@ -120,6 +120,13 @@ BUGS = {
         "B' survives a restart",
         60,
     ),
+    "memo_drawn_for_every_report": PlantedBug(
+        "encoder.js",
+        "below([half], k, stream(memo))",
+        "below([half], k, randomBytes)",
+        "B' survives a restart",
+        60,
+    ),
     "math_random": PlantedBug(
         "entropy.js",
         "return crypto.getRandomValues(new Uint8Array(count));",
