@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from support.collecting import (
     stored,
     write_collections,
 )
+from support.javascript import PACKAGE, node
 from support.javascript_cases import agrees, random_case, vector_cases
 from support.javascript_host import homepage
 from support.javascript_page import (
@@ -285,32 +287,151 @@ def test_partly_cleared_storage_stops_the_client(
         assert read_database(page, "secret") is None
 
 
-def test_wholly_cleared_storage_is_a_new_person(open_page, received: RecordingCollector) -> None:
+def test_wholly_cleared_storage_is_a_new_person(
+    context, open_page, sources: SourceServer, received: RecordingCollector
+) -> None:
     page = open_page()
     start(page, upload_to=received.url)
     assert reported(page) is True
-    page.evaluate(DELETE_ALL)
-    page.evaluate("() => localStorage.clear()")
+    developer = context.new_cdp_session(page)  # as the browser's own settings do it
+    everything = {"origin": sources.origin, "storageTypes": "all"}
+    developer.send("Storage.clearDataForOrigin", everything)
     page = open_page()
     start(page, upload_to=received.url)
     assert reported(page) is True
     assert len(received.requests) == 2
 
 
-def test_blocked_storage_is_said_and_nothing_is_reported(
-    open_page, received: RecordingCollector
+BLOCKED = {
+    "the database is refused": """() => {
+      IDBFactory.prototype.open = () => { throw new DOMException("no", "SecurityError") };
+    }""",
+    "there is no database": "() => Object.defineProperty(globalThis, 'indexedDB', { value: null })",
+    "no channel to other tabs": """() => {
+      globalThis.BroadcastChannel = function () { throw new DOMException("no", "SecurityError") };
+      IDBFactory.prototype.open = () => { throw new DOMException("no", "SecurityError") };
+    }""",
+    "no locks": """() => {
+      LockManager.prototype.request = async () => { throw new DOMException("no", "SecurityError") };
+    }""",
+    "the database never opens": "() => { IDBFactory.prototype.open = () => ({}) }",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", BLOCKED)
+def test_however_storage_is_blocked_nothing_is_thrown_or_reported(
+    open_page, received: RecordingCollector, how: str
 ) -> None:
     page = open_page()
-    page.evaluate(
-        """() => {
-          IDBFactory.prototype.open = () => { throw new DOMException("no", "SecurityError") };
-        }"""
-    )
+    page.evaluate(BLOCKED[how])
+    start(page, upload_to=received.url)
+    assert reported(page) is False
+    status = call(page, "status")
+    assert (status["state"], status["problem"]) == ("stopped", "directory-unusable")
+    assert call(page, "optOut") is False
+    assert call(page, "preview")["waiting"] == []
+    assert received.requests == []
+
+
+def test_a_sandboxed_page_reports_nothing(
+    context, sources: SourceServer, received: RecordingCollector
+) -> None:
+    """Its origin is opaque: it has no storage of its own."""
+
+    def sandboxed(route) -> None:
+        answer = context.request.get(route.request.url)
+        added = {
+            "content-security-policy": "sandbox allow-scripts",
+            "access-control-allow-origin": "*",
+        }
+        route.fulfill(response=answer, headers=answer.headers | added)
+
+    context.route(f"{sources.origin}/**", sandboxed)
+    page = context.new_page()
+    page.goto(sources.page)
+    page.wait_for_function(READY)
     start(page, upload_to=received.url)
     assert reported(page) is False
     status = call(page, "status")
     assert (status["state"], status["problem"]) == ("stopped", "directory-unusable")
     assert received.requests == []
+
+
+def test_a_worker_sees_that_a_secret_was_used(open_page, received: RecordingCollector) -> None:
+    """Workers have no localStorage; if the database alone is cleared, they stop too."""
+    page = open_page()
+    start(page, upload_to=received.url)
+    assert reported(page) is True
+    page.evaluate(DELETE_ALL)
+    page = open_page()
+    given = options(upload_to=received.url)
+    page.evaluate("(options) => startWorker(options)", given)
+    page.evaluate("() => askWorker('reports', 'homepage', 'v', 3)")
+    assert page.evaluate("() => askWorker('flush', 60000)") is False
+    status = page.evaluate("() => askWorker('status')")
+    assert (status["state"], status["problem"]) == ("stopped", "secret-missing")
+    assert read_database(page, "secret") is None
+    assert len(received.requests) == 1
+
+
+def test_a_page_with_a_changed_object_prototype_gives_the_bytes_of_python(open_page) -> None:
+    page = open_page()
+    page.evaluate("() => { Object.prototype.added = { from: 'x' }; Array.prototype.added = [1]; }")
+    cases = [case for case in vector_cases() if case[0]["command"] in ("trace", "definition")]
+    answers = page.evaluate("(requests) => run(requests)", [request for request, _ in cases])
+    for (request, expected), answer in zip(cases, answers, strict=True):
+        assert agrees(answer, expected), (request, expected, answer)
+
+
+def test_the_bundle_of_a_release_is_the_same_client(
+    open_page, received: RecordingCollector
+) -> None:
+    """Error messages are left out of it; codes, outcomes and reports are not."""
+    built = subprocess.run([node(), "tools/build.js"], cwd=PACKAGE, check=False)
+    if built.returncode:
+        pytest.skip("the bundle needs the bundler: make clients/js/node_modules/.dev")
+    page = open_page()
+    script = """async (options) => {
+      const { Client, RapporError } = await import("/dist/rappor.min.js");
+      const client = await Client.open({ jitter: 0, ...options });
+      for (const value of ["example.com", 7, "x".repeat(1e6)]) client.report("homepage", value);
+      client.report("unknown", "x");
+      const sent = await client.flush(60000);
+      const status = await client.status();
+      const refused = await Client.open({ ...options, consent: 1 }).catch((error) =>
+        [error instanceof RapporError, error.code]);
+      return { sent, calls: status.calls, state: status.state, refused };
+    }"""
+    assert page.evaluate(script, options(upload_to=received.url)) == {
+        "sent": True,
+        "calls": {"made": 1, "value refused": 2, "unknown collection": 1},
+        "state": "on",
+        "refused": [True, "params"],
+    }
+    (batch,) = received.batches()
+    assert (batch.collection, batch.count, batch.k) == ("homepage", 1, 16)
+
+
+def test_a_real_quota_stops_before_the_report(
+    context, open_page, sources: SourceServer, received: RecordingCollector
+) -> None:
+    page = open_page()
+    developer = context.new_cdp_session(page)
+    full = {"origin": sources.origin, "quotaSize": 1}
+    developer.send("Storage.overrideQuotaForOrigin", full)
+    start(page, upload_to=received.url)
+    assert reported(page, "while full") is False
+    assert call(page, "status")["problem"] == "disk-full"
+    assert received.requests == []
+    developer.send("Storage.overrideQuotaForOrigin", {"origin": sources.origin})
+
+    def with_room() -> bool:  # Chromium remembers for a moment that there was none
+        return reported(page, "with room")
+
+    wait_for(with_room, "room")
+    assert call(page, "status")["problem"] is None
+    assert len(received.requests) == 1
 
 
 def test_a_full_quota_stops_before_the_report_and_ends_by_itself(

@@ -22,17 +22,18 @@ export function openIndexedDb(name) {
     channel = new BroadcastChannel(label);
   } catch {} // blocked, and so is the rest
 
+  const forget = () => {
+    opened = null;
+  };
   const open = () =>
     (opened ??= new Promise((resolve, reject) => {
       const request = indexedDB.open(label, 1); // missing, or throws, if storage is blocked
       setTimeout(() => reject(new Stopped("directory-unusable")), WAIT);
+      setTimeout(() => request.readyState === "done" || forget(), 4 * WAIT); // until then, no caller waits
       request.onupgradeneeded = () => request.result.createObjectStore("files");
       request.onerror = () => reject(request.error);
       request.onsuccess = () => {
         const database = request.result;
-        const forget = () => {
-          opened = null;
-        };
         database.onclose = forget; // the browser cleared it
         database.onversionchange = () => {
           forget();
@@ -56,10 +57,10 @@ export function openIndexedDb(name) {
         const transaction = database.transaction("files", mode, { durability: "strict" });
         const request = action(transaction.objectStore("files"));
         transaction.oncomplete = () => resolve(/** @type {Result} */ (request?.result));
-        transaction.onabort = () => reject(transaction.error ?? new Stopped("directory-unusable"));
+        transaction.onabort = () => reject(transaction.error ?? new DOMException("", "AbortError"));
       });
     } catch (error) {
-      opened = null; // try again next time
+      if (!(error instanceof Stopped)) forget(); // try again next time
       throw error instanceof DOMException ? error : new Stopped("directory-unusable");
     }
   };
