@@ -11,7 +11,6 @@ said. A budget that is not kept is said, and makes the exit code 1: run it on a 
 
 import argparse
 import contextlib
-import importlib.util
 import json
 import re
 import statistics
@@ -29,6 +28,7 @@ sys.path.insert(0, str(TESTS))
 from rappor import Params  # noqa: E402
 from rappor.collection import Collection  # noqa: E402
 from rappor.dashboard.auth.roles import Role  # noqa: E402
+from support.chromium import chromium  # noqa: E402
 from support.command import COMMAND, environment  # noqa: E402
 from support.dashboard import (  # noqa: E402
     Dashboard,
@@ -171,16 +171,6 @@ def measure_decode(folder: Path, candidates: int, reports: int) -> Iterator[Figu
     yield Figure(f"{said} from the page (command: {by_command:.1f} s)", by_page, allowed, "s")
     yield Figure(f"{said}, other pages meanwhile", slowest, MEANWHILE_SECONDS, "s")
     yield Figure(f"{said}, its page when kept", kept, KEPT_SECONDS, "s")
-
-
-def chromium() -> str | None:
-    """The browser that the browser tests use, or None."""
-    spec = importlib.util.spec_from_file_location("browsers", TESTS / "browser" / "conftest.py")
-    if spec is None or spec.loader is None:
-        return None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.chromium()
 
 
 def measure_charts(folder: Path, path: str, times: int) -> Iterator[Figure]:

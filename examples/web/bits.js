@@ -14,7 +14,7 @@ export function element(name, ...children) {
 }
 
 /** @param {number} share */
-const percent = (share) => `${Math.round(100 * share)} %`;
+const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
 
 /**
  * How likely each category is after one report, for somebody who held all to be equally likely: a bit

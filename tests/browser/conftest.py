@@ -8,7 +8,6 @@ A test waits for conditions, never for moments. PATIENCE ends a test that hangs;
 """
 
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from rappor.collection import Collection
 from rappor.dashboard.auth.roles import Role
 from rappor.simulate import counts as simulated_counts
 from rappor.store import CellKey
+from support.chromium import NEEDED, chromium
 from support.collecting import Process, collector, write_collections
 from support.dashboard import (
     NEXT_YEAR,
@@ -40,7 +40,6 @@ from support.dashboard import (
 )
 from support.payloads import EXPRESSIONS, LISTED, PAYLOADS
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 WIDE = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
@@ -52,20 +51,12 @@ Open = Callable[..., "Tab"]
 Read = Callable[[str], "Tab"]
 
 
-def chromium() -> str | None:
-    """The installed browser; CHROMIUM names another one. None is ever downloaded."""
-    named = os.environ.get("CHROMIUM")
-    if named:
-        return shutil.which(named)
-    return next(filter(None, map(shutil.which, BROWSERS)), None)
-
-
 @pytest.fixture(scope="session")
 def browser() -> Iterator[object]:
     """Chromium, or a skip that says why."""
     path = chromium()
     if path is None:
-        pytest.skip(f"browser tests need one of {', '.join(BROWSERS)}, or CHROMIUM=PATH: none here")
+        pytest.skip(f"browser tests need {NEEDED}: none here")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

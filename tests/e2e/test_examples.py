@@ -1,7 +1,6 @@
 """The examples work as they are: their own tests pass, in a copy."""
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from rappor.collection import Registry, lint_all
 from support.collecting import collector, stored
 from support.command import environment, rappor
 from support.examples import EXAMPLES, copy_of
+from support.javascript import node
 
 LIMIT = 600  # seconds: ends an example that hangs
 
@@ -40,9 +40,6 @@ def test_the_python_application_passes_its_own_tests(tmp_path: Path) -> None:
 
 
 def test_the_service_reports_itself_and_none_of_its_visitors(tmp_path: Path) -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("the example node-service needs Node.js: none here")
     folder = copy_of("node-service", tmp_path)
     export = ("collection", "export", str(folder / "collections" / "runtime.toml"))
     definition = tmp_path / "runtime.json"
@@ -53,7 +50,7 @@ def test_the_service_reports_itself_and_none_of_its_visitors(tmp_path: Path) -> 
             env = environment({"SERVICE_STATISTICS": "on"} if switched_on else {})
             env.pop("DO_NOT_TRACK", None)
             service = subprocess.Popen(
-                [node, EXAMPLES / "node-service" / "service.js", folder / "own", address,
+                [node(), EXAMPLES / "node-service" / "service.js", folder / "own", address,
                  definition],
                 stdout=subprocess.PIPE, text=True, env=env,
             )  # fmt: skip

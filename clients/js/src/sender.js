@@ -49,9 +49,10 @@ export const httpTransport = (address, key) => async (body, signal) => {
   const wait = response.headers.get("Retry-After");
   const seconds = wait === null ? NaN : /^\d+$/.test(wait) ? +wait : (Date.parse(wait) - Date.now()) / 1000;
   const after = seconds >= 0 ? Math.min(seconds, LONGEST_WAIT) : undefined;
-  const problem = await response.json().catch(() => null);
-  const ours = String(problem?.type).startsWith("urn:rappor:problem:");
-  return { status: response.status, after, ...(ours && { code: problem.code, retry: problem.retry }) };
+  const { type, code, retry } = Object(await response.json().catch(() => null));
+  const ours =
+    /^urn:rappor:problem:/.test(type) && typeof code === "string" && /^[a-z][a-z0-9-]{0,63}$/.test(code);
+  return { status: response.status, after, ...(ours && { code, retry }) };
 };
 
 /**
@@ -158,7 +159,7 @@ export function makeSender({ storage, outbox, transport, jitter, now }) {
         return await answered(tried, waiting.batch.collection, answer);
       } catch (error) {
         if (controller.signal.reason !== STOP)
-          await backOff(`no answer (${/** @type {Error} */ (error).name})`);
+          await backOff(`no answer (${/** @type {Error} */ (error)?.name})`);
         return false;
       } finally {
         clearTimeout(timer);

@@ -1,7 +1,7 @@
 /** Status and preview: the state of a client, and exactly what it sends; never a value or a secret. */
 
 import { CONTENT_TYPE } from "./batch.js";
-import { hex } from "./bytes.js";
+import { hex, own } from "./bytes.js";
 import {
   distinctValues,
   emptyLedger,
@@ -103,12 +103,12 @@ export async function makeStatus({
         name,
         version,
         period,
-        reports: ledger.used[name]?.[period] ?? 0,
+        reports: own(ledger.used, name)?.[period] ?? 0,
         values,
         maxValues,
         epsilon: spent(ledger, (other) => other === name),
         epsilonGroup: group ? groupSpent(ledger, group, name) : null,
-        maxEpsilon: (group && limits[group]) || collection.max_epsilon,
+        maxEpsilon: (group && own(limits, group)) || collection.max_epsilon,
         state:
           day > collection.lastDay
             ? "expired"
@@ -132,7 +132,7 @@ export async function makeStatus({
         reports: listed.length,
         since,
         until,
-        reason: reasons[collection] ?? reasons[""] ?? null,
+        reason: own(reasons, collection) ?? reasons[""] ?? null,
       };
     }),
     upload: sender?.error ?? reasons[""] ?? null,
@@ -158,7 +158,7 @@ export async function makePreview({ storage, collections, dimensions, uploadTo, 
   /** @param {string} folder @returns {Promise<PreviewedReport[]>} */
   const all = async (folder) => {
     const names = await storage.names(folder).catch(() => []);
-    const found = await Promise.all(names.map((name) => readBatch(storage, name)));
+    const found = await Promise.all(names.map((name) => readBatch(storage, name).catch(() => null)));
     return found.flatMap((waiting) => {
       if (!waiting) return [];
       const { batch, body, name } = waiting;

@@ -17,8 +17,9 @@ import { RapporError, sentence } from "./errors.js";
  * @property {(name: string) => Promise<void>} remove
  * @property {<Result>(name: string, wait: number, action: () => Promise<Result>) => Promise<Result>} lock
  *   run an action while no other tab, worker or process holds this lock; Stopped("busy") after `wait` ms
- * @property {(used?: boolean) => boolean} witness a mark outside of the storage proper that a secret was
- *   used; with an argument, set or remove it
+ * @property {(used?: boolean) => Promise<boolean>} witness a mark outside of the storage proper that a
+ *   secret was used; with an argument, set or remove it
+ * @property {() => Promise<void>} sweep remove files that crashes left unfinished
  * @property {(stop: () => void) => void} onStop call `stop` when another tab or worker says so
  * @property {() => void} sayStop tell the other tabs and workers to stop sending
  */

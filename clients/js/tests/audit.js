@@ -5,6 +5,7 @@
  *     {id, value, times}              -> [{cohort, bits}, …]
  *     {id, trace: value}              -> {signal, permanent}
  *     {bulk: options, secrets, value} -> the packed reports of that many clients, joined
+ *     {crowd: options, people, batch} -> one report of each [secret, value], sent in one batch; the status
  *
  * Bytes are in hex. The argument names the folder of the sources. Math.random is a constant: what
  * depends on it shows.
@@ -16,6 +17,7 @@ import { pathToFileURL } from "node:url";
 Math.random = () => 0.5;
 const sources = pathToFileURL(`${process.argv[2] ?? new URL("../src", import.meta.url).pathname}/`);
 const { createEncoder } = await import(new URL("encoder.js", sources));
+const { CONTENT_TYPE, encodeBatch } = await import(new URL("batch.js", sources));
 const { fromHex, hex } = await import(new URL("bytes.js", sources));
 const { dialects } = await import(new URL("dialects.js", sources));
 
@@ -40,6 +42,17 @@ async function answer(request) {
       for (let time = 0; time < request.times; time++) reports.push(hex(encoder.encode(request.value).bits));
     }
     return reports.join("");
+  }
+  if (request.crowd) {
+    const { address, key, token, ...batch } = request.batch;
+    const reports = [];
+    for (const [secret, value] of request.people) {
+      reports.push((await createEncoder(optionsOf({ ...request.crowd, secret }))).encode(value));
+    }
+    const { collection, params } = request.crowd;
+    const body = encodeBatch({ ...batch, token: fromHex(token), collection, k: params.k, reports });
+    const headers = { "Content-Type": CONTENT_TYPE, Authorization: `Bearer ${key}` };
+    return (await fetch(address, { method: "POST", body, headers })).status;
   }
   const encoder = encoders.get(request.id);
   if ("trace" in request) {

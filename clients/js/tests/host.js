@@ -22,18 +22,24 @@ const transport = async (body) => {
   sent.push(hex(body));
   const answer = answers.shift() ?? { status: 204 };
   if (answer.fails) throw new TypeError("no network");
+  if (answer.rejects) return Promise.reject(null);
   return answer;
 };
 
 const methods = {
   async open({ recorded, accountSecret, ...options }) {
+    const secret = accountSecret && fromHex(accountSecret.hex);
     client = await Client.open({
       jitter: 0,
       now: () => time ?? Date.now(),
       ...(recorded && { transport }),
-      ...(accountSecret && { accountSecret: fromHex(accountSecret.hex) }),
+      ...(secret && { accountSecret: secret }),
       ...options,
     });
+    secret?.fill(0); // as a careful application does
+    for (const definition of options.collections ?? []) {
+      for (const part of Object.values(Object(definition))) if (Array.isArray(part)) part.length = 0;
+    }
   },
   clock(given) {
     time = given;
@@ -42,6 +48,9 @@ const methods = {
     answers.push(...given);
   },
   sent: () => sent.splice(0),
+  reportEvery(wait, name) {
+    setInterval(() => client.report(name, "x"), wait).unref();
+  },
   report(name, value, times = 1) {
     for (let call = 0; call < times; call++) client.report(name, value);
   },

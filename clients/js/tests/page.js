@@ -23,14 +23,18 @@ globalThis.reportForever = async (name, prefix) => {
     globalThis.progress = call + 1;
   }
 };
-/** Time calls of report(), in milliseconds; the calls are spread over tasks, as in an application. */
-globalThis.timeReports = async (name, times) => {
+/**
+ * Time calls of report(), in milliseconds. They are spread over tasks, as in an application, or all in
+ * one task; each has another value, or one that is given.
+ */
+globalThis.timeReports = async (name, times, { burst = false, value = "value" } = {}) => {
   const measured = [];
   for (let call = 0; call < times; call++) {
+    const different = `${value}${call}`;
     const before = performance.now();
-    clients.client.report(name, `value ${call}`);
+    clients.client.report(name, different);
     measured.push(performance.now() - before);
-    if (call % 10 === 9) await new Promise((resolve) => setTimeout(resolve));
+    if (!burst && call % 10 === 9) await new Promise((resolve) => setTimeout(resolve));
   }
   return measured;
 };

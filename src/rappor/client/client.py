@@ -218,7 +218,7 @@ class Client:
 
     def opt_in(self) -> bool:
         """Report again, from now on; False if that is not possible."""
-        if self._refusal in ("closed", "forgotten", "do not track"):
+        if self._refusal in ("closed", "forgotten") or do_not_track():
             return False
         try:
             # First: nothing that was recorded before the opt-out is ever sent.

@@ -1,0 +1,214 @@
+"""The JavaScript client in Node.js keeps its promises in hostile circumstances."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rappor import Params
+from rappor.client import Client
+from rappor.client.folder import Folder
+from support.client import MONDAY, FakeClock, recorder_on
+from support.javascript import PACKAGE
+from support.javascript_host import Host, homepage, hosting
+from support.markers import MARK, traces, written
+from support.waiting import wait_for
+
+ONE_BIT = Params(k=1, h=1, m=1, f=0.5, p=0.25, q=0.75)
+ECHO = Params(k=64, h=2, m=4, f=0.5, p=0.0, q=1.0)  # a report is B' itself
+
+
+@pytest.fixture
+def host() -> Iterator[Host]:
+    with hosting() as made:
+        yield made
+
+
+def test_names_of_javascript_itself_are_names_like_others(tmp_path: Path) -> None:
+    """Every object inherits `constructor`: limits of that name must hold, over restarts too."""
+    once = homepage(name="constructor", one_time=True, reports_per_period=1, params=ECHO)
+    for number in range(2):
+        with hosting() as host:
+            host.open(tmp_path, once)
+            assert len(host.reported(f"value {number}", "constructor")) == 1 - number
+            assert host.call("status")["collections"][0]["reports"] == 1
+            host.call("close")
+
+
+def test_a_group_with_a_name_of_javascript_itself_has_a_limit(host: Host, tmp_path: Path) -> None:
+    narrow = homepage(name="narrow", group="constructor", max_epsilon=6.0)
+    wide = homepage(name="wide", group="constructor", max_epsilon=50.0)
+    host.open(tmp_path, narrow, wide)
+    for number in range(3):
+        host.reported(f"value {number}", "wide")
+    status = host.call("status")
+    assert status["calls"] == {"made": 1, "the limit on values or ε is reached": 2}
+    assert [each["maxEpsilon"] for each in status["collections"]] == [6.0, 6.0]
+    assert 0 < status["collections"][1]["epsilonGroup"] <= 6
+    assert host.call("forget")["epsilon"] == status["epsilon"]
+
+
+def test_who_says_no_by_the_environment_cannot_be_opted_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with hosting() as host:
+        host.open(tmp_path)
+        assert len(host.reported()) == 1
+        assert host.call("optOut") is True
+    monkeypatch.setenv("DO_NOT_TRACK", "1")
+    for consent in (True, False):
+        with hosting(keep_environment=True) as host:
+            host.open(tmp_path, consent=consent)
+            assert host.call("optIn") is False
+            assert host.reported() == []
+        with Client.open(tmp_path, [homepage()], consent=consent) as client:
+            assert client.opt_in() is False
+
+
+def test_what_an_application_changes_after_opening_changes_nothing(tmp_path: Path) -> None:
+    """The host wipes its account secret and empties the lists of the definition."""
+    secret, clock = bytes(range(32)), FakeClock(MONDAY)
+    collection = homepage(
+        params=ECHO, dimensions={"country": ("NZ", "DE")}, schedule=(("2020-01-01", 0.0, 1.0),)
+    )
+    with hosting() as host:
+        host.open(
+            tmp_path / "javascript",
+            collection,
+            collections=[json.loads(collection.to_client_json())],
+            accountSecret={"hex": secret.hex()},
+            dimensions={"country": "NZ"},
+        )
+        (batch,) = host.reported()
+    assert batch.dimensions == (("country", "NZ"),)
+    folder = Folder(tmp_path / "python")
+    recorder = recorder_on(folder, clock, collection, account_secret=secret)
+    recorder.record("homepage", "example.com", clock.time())
+    with Client.open(
+        folder.path, [collection], consent=True, account_secret=secret, clock=clock
+    ) as client:
+        (waiting,) = client.preview().waiting
+    assert int(waiting.bits, 2).to_bytes(8, "little") == batch.reports
+
+
+def test_a_transport_that_rejects_with_nothing_is_not_asked_again_at_once(
+    host: Host, tmp_path: Path
+) -> None:
+    host.call("answer", *[{"rejects": True}] * 5)
+    host.open(tmp_path)
+    assert len(host.reported()) == 1
+    status = host.call("status")
+    assert status["problem"] is None
+    assert status["nextAttempt"] > 0
+    assert host.reported("another") == []
+
+
+def test_calls_in_a_row_do_not_put_off_an_upload(host: Host, tmp_path: Path) -> None:
+    host.open(tmp_path)
+    host.call("reportEvery", 5, "no such collection")
+    host.call("report", "homepage", "example.com")
+    assert wait_for(lambda: host.call("sent"), "an upload", seconds=20, pause=0.5)
+
+
+PROBLEM = "urn:rappor:problem:"
+ODD_CODES: list[Any] = ["x" * 10**6, {"a": 1}, ["B"], 7, None, "__proto__", "<b>", ""]
+
+
+def test_a_collector_cannot_write_into_the_status(host: Host, tmp_path: Path) -> None:
+    """Only codes of the protocol are kept of an answer; everything else is its HTTP status."""
+    codes = list(ODD_CODES)
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.dumps({"type": f"{PROBLEM}x", "code": codes.pop(0), "retry": False})
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(422)
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Collector)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    collection = homepage(reports_per_period=20, max_values=20)
+    try:
+        host.open(tmp_path, collection, uploadTo=f"http://127.0.0.1:{server.server_port}")
+        for number in range(len(ODD_CODES)):
+            host.call("report", "homepage", f"v{number}")
+        host.call("flush", 60_000)
+        status = host.call("status")
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert status["batches"] == {"dropped: refused (422)": len(ODD_CODES)}
+    assert status["upload"] == "422"
+
+
+def test_no_value_is_in_a_file_a_message_or_the_status(tmp_path: Path) -> None:
+    log, folder = tmp_path / "log", tmp_path / "client"
+    with hosting(log=log) as host:
+        host.open(
+            folder,
+            homepage(max_values=9),
+            homepage(
+                name="theme",
+                kind="category",
+                categories=("a",),
+                params=Params(1, 1, 1, 0.5, 0.25, 0.75),
+            ),
+            homepage(name="age", kind="boolean", params=Params(1, 1, 1, 0.5, 0.25, 0.75)),
+        )
+        said = []
+        for name in ("homepage", "theme", "age", "nothing"):
+            for value in (MARK, {"value": MARK}, [MARK], f"{MARK}\ud800", MARK * 10_000):
+                host.call("report", name, value)
+        host.call("report", MARK, MARK)
+        host.call("flush", 60_000)
+        said += [host.call("status"), host.call("preview")]
+        shutil.rmtree(folder)
+        folder.write_text("in the way")
+        host.call("report", "homepage", f"{MARK} again")
+        host.call("flush", 60_000)
+        said.append(host.call("status"))
+        assert said[-1]["problem"] == "directory-unusable"
+        folder.unlink()
+        host.call("report", "homepage", f"{MARK} once more")
+        host.call("flush", 60_000)
+        said.append(host.call("status"))
+    everything = {"said": json.dumps(said).encode(), **dict(written(tmp_path))}
+    assert b"nothing is reported" in everything["log"]
+    assert [(name, found) for name, data in everything.items() if (found := traces(data))] == []
+
+
+def test_forgetting_deletes_what_a_crash_left_of_the_secret(host: Host, tmp_path: Path) -> None:
+    host.open(tmp_path)
+    host.reported()
+    secret = (tmp_path / "secret").read_bytes()
+    (tmp_path / ".new-1-0").write_bytes(secret)
+    (tmp_path / "sent" / ".new-1-1").write_bytes(secret)
+    host.call("forget")
+    assert not any(secret in data for _, data in written(tmp_path))
+
+
+HUGE = "x" * 2**14
+
+
+def test_a_value_that_would_hold_up_the_page_is_refused(host: Host, tmp_path: Path) -> None:
+    host.open(tmp_path)
+    assert len(host.reported(HUGE)) == 1
+    assert host.reported(f"{HUGE}x") == []
+    assert host.call("status")["calls"] == {"made": 1, "value refused": 1}
+
+
+def test_outcomes_are_codes_which_a_bundle_keeps() -> None:
+    """tools/build.js leaves sentences out: what is counted or compared must not be one."""
+    for file in (PACKAGE / "src").glob("*.js"):
+        assert "count(sentence" not in file.read_text("utf-8"), file.name

@@ -1,0 +1,120 @@
+"""Reports of the JavaScript encoder and of the Python encoder in one store, decoded together."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chi2
+
+from rappor import Encoder, Params, decode
+from rappor.aggregate.stored_counts import sum_cells
+from rappor.collection import Collection
+from rappor.store import open_store
+from rappor.wire import Batch, encode_batch
+from support.collecting import (
+    Client,
+    Process,
+    client_of,
+    collector,
+    day,
+    gateway,
+    write_collections,
+)
+from support.javascript_audit import BUGS, Auditor, auditing
+from support.javascript_host import planted
+
+COLLECTION = Collection("homepage", 1, Params(k=64, h=2, m=4, f=0.25, p=0.1, q=0.9))
+STRINGS = [f"site{number:02}.example" for number in range(40)]
+WEIGHTS = 0.93 ** np.arange(40)
+AT_ONCE = 5_000
+FALSE_ALARM = 1e-6
+COVERAGE = 0.93  # the least that docs/calibration.md allows of intervals of 95 %
+
+
+def send_from_python(client: Client, values: list[str]) -> None:
+    """One report of a new client for each value."""
+    made = [
+        Encoder(COLLECTION.params, secret=os.urandom(32), collection="homepage").encode(value)
+        for value in values
+    ]
+    batch = Batch.of(
+        made, token=os.urandom(16), collection="homepage", version=1, period=day(), k=64
+    )
+    assert client.send(encode_batch(batch)).status == 204
+
+
+def send_from_javascript(auditor: Auditor, process: Process, key: str, values: list[str]) -> None:
+    """The same by Node.js: encoder, batch bytes and request."""
+    request = {
+        "crowd": {"params": COLLECTION.params.to_dict(), "collection": "homepage"},
+        "people": [(os.urandom(32).hex(), value) for value in values],
+        "batch": {
+            "address": f"http://127.0.0.1:{process.port}/v1/reports",
+            "key": key,
+            "token": os.urandom(16).hex(),
+            "version": 1,
+            "period": day(),
+            "dimensions": [],
+        },
+    }
+    assert auditor.node.ask(request) == 204
+
+
+def passes(folder: Path, each: int, sources: Path | None = None) -> bool:
+    """Whether that many reports of each encoder, decoded together, agree with the truth.
+
+    Enough of the 40 intervals hold the true count, and the distances from it are not too large for
+    the stated standard errors: each check fails in one of a million honest runs.
+    """
+    write_collections(folder, COLLECTION)
+    choose = np.random.default_rng(each)
+    drawn = choose.choice(STRINGS, 2 * each, p=WEIGHTS / WEIGHTS.sum()).tolist()
+    truth = Counter(drawn)
+    key, options = gateway(folder)
+    with (
+        collector(folder, *options) as process,
+        client_of(process, key) as client,
+        auditing(sources) as auditor,
+    ):
+        for start in range(0, 2 * each, 2 * AT_ONCE):
+            part = drawn[start : start + 2 * AT_ONCE]
+            send_from_python(client, part[::2])
+            send_from_javascript(auditor, process, key, part[1::2])
+    with open_store(folder / "data", read_only=True) as store:
+        (counts,) = sum_cells(store.counts("homepage"), COLLECTION)
+    assert counts.reports == 2 * each
+    rows = decode(counts, STRINGS).rows
+    assert len(rows) == len(STRINGS)
+    covered = sum(low <= truth[row.string] <= high for row in rows for low, high in [row.interval])
+    distances = [(row.estimate - truth[row.string]) / row.std_error for row in rows]
+    return bool(
+        covered >= binom.ppf(FALSE_ALARM, len(rows), COVERAGE)
+        and chi2.sf(sum(distance**2 for distance in distances), len(rows)) > FALSE_ALARM
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("each", [5_000, pytest.param(200_000, marks=pytest.mark.long)])
+def test_intervals_of_both_encoders_together_cover_the_truth(tmp_path: Path, each: int) -> None:
+    assert passes(tmp_path, each)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "each"),
+    [
+        ("p_and_q_swapped", 5_000),
+        pytest.param("no_first_randomization", 20_000, marks=pytest.mark.long),
+        pytest.param("f_instead_of_half_of_it", 20_000, marks=pytest.mark.long),
+    ],
+)
+def test_a_bug_of_one_encoder_shows_in_what_is_decoded_together(
+    tmp_path: Path, name: str, each: int
+) -> None:
+    bug = BUGS[name]
+    sources = planted(tmp_path / "planted", bug.file, bug.old, bug.new)
+    assert not passes(tmp_path / "data", each, sources)
