@@ -44,7 +44,7 @@ def association_panel(
                 "share": max(cell.share, 0.0),
                 "text": show_percent(max(cell.share, 0.0)),
                 "interval": str(show_share(cell.share, cell.low_95, cell.high_95)),
-                "expected": show_percent(max(cell.expected, 0.0)),
+                "expected": _expected(cell.expected),
                 "departs": cell.associated,
             }
         )
@@ -167,12 +167,20 @@ def conditional_panel(found: Any, given: str, *, theme: str = "light") -> Panel:
 
 
 def _frequent(margin: Sequence[Any]) -> list[Any]:
-    """The most frequent values of a field, most frequent first."""
+    """The most frequent values of a field, most frequent first; as listed if nothing tells."""
+    if any(math.isnan(each.share) for each in margin):
+        return list(margin[:MAX_SHOWN])
     return sorted(margin, key=lambda each: (-each.share, each.value))[:MAX_SHOWN]
 
 
 def _named(value: Any) -> str:
+    if math.isnan(value.share):
+        return str(value.value)
     return f"{value.value} ({show_percent(max(value.share, 0.0))})"
+
+
+def _expected(share: float) -> str:
+    return "–" if math.isnan(share) else show_percent(max(share, 0.0))
 
 
 def _names(field: str, title: str, order: list[str]) -> Spec:
@@ -186,7 +194,9 @@ def _names(field: str, title: str, order: list[str]) -> Spec:
 
 def _cut(found: Any, shown: tuple[int, int]) -> list[str]:
     return [
-        f"The {number} most frequent of {len(margin)} values of {name} are shown."
+        f"{number} of {len(margin)} values of {name} are shown."
+        if math.isnan(margin[0].share)
+        else f"The {number} most frequent of {len(margin)} values of {name} are shown."
         for number, margin, name in zip(shown, found.margins, found.names, strict=True)
         if len(margin) > number
     ]

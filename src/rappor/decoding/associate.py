@@ -5,48 +5,58 @@ docs/associate.md explains the method and what it assumes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from rappor.aggregate.counts import Counts
 from rappor.aggregate.pair_counts import PairCounts
 from rappor.checks import between_0_and_1, plural, show
 from rappor.decoding.association import Association, cells_of, margins_of, unlisted
 from rappor.decoding.field_design import FieldDesign, FieldValues, field_design
-from rappor.decoding.joint_fit import JointFit
+from rappor.decoding.joint_fit import JointFit, ListedField
 from rappor.decoding.options import Correction
 from rappor.decoding.pair_fit import fit_pairs
 from rappor.decoding.quality import Check, check_balance, check_ones
 from rappor.decoding.significance import adjust, check_correction
 from rappor.errors import DecodeError
 from rappor.mechanism.kinds import check_kind
+from rappor.mechanism.views import Views
 from rappor.privacy import add_up, epsilon_infinity, epsilon_one
 from rappor.privacy.rounding import up
 from rappor.typing import BoolArray, FloatArray
 
-_NOTABLE_EXCESS = 1.5  # of the variance of residuals: a frequent value is missing from the list
+NOTABLE_EXCESS = 1.5  # of the variance of residuals: a frequent value is missing from the list
 _OUTSIDE_LEVEL = 1e-4  # of the test for cells below 0, all together
 
 
 def associate(
-    counts: PairCounts,
-    candidates: tuple[FieldValues, FieldValues] = (None, None),
+    counts: PairCounts | Counts,
+    candidates: Sequence[FieldValues] | Mapping[str, FieldValues] = (None, None),
     *,
+    views: Views | None = None,
+    fields: Sequence[str] | None = None,
     names: tuple[str, str] | None = None,
     dialect: str | None = None,
+    null_reports: bool = False,
     correction: Correction = "holm",
     alpha: float = 0.05,
 ) -> Association:
     """The joint table of two variables, a test of independence, and one for each cell.
 
     Args:
-        counts: pair counts of two variables that clients reported together, each as a report of
-            its own.
+        counts: Counts of kind tuple; or pair counts of two variables that clients reported
+            together, each as a report of its own.
         candidates: what to look for in the first and in the second variable: strings as for
-            `decode`; names for categories; `Ranges` for ordinals; None for booleans.
-        names: what the two are called; default: the names in the counts.
+            `decode`; names for categories; `Ranges` for ordinals; None for booleans. The values of
+            a tuple's categories and ordinals are known: None takes all. A mapping by the names of
+            fields does as well.
+        views: the fields of a tuple, and what each cohort sees of it: `Collection.views`.
+        fields: which two fields of a tuple; default: the only two there are.
+        names: what two separate variables are called; default: the names in the counts.
         dialect: how clients place strings; default: the dialect of the counts.
+        null_reports: whether clients without a tuple report too, with no bit set.
         correction: "fdr", "bh", "holm", "bonferroni" or "none", for the tests of single cells.
         alpha: the level of the test of independence, and the error rate of the correction.
 
@@ -59,21 +69,36 @@ def associate(
     """
     check_correction(correction)
     between_0_and_1("alpha", alpha)
-    if not isinstance(counts, PairCounts):
-        raise DecodeError(f"counts must be PairCounts, got {show(counts)}")
-    if not isinstance(candidates, Sequence) or isinstance(candidates, str) or len(candidates) != 2:
+    if not isinstance(counts, (PairCounts, Counts)):
+        raise DecodeError(f"counts must be PairCounts or Counts of kind tuple, got {show(counts)}")
+    by_name = isinstance(candidates, Mapping) and isinstance(counts, Counts)
+    if not by_name and not _is_pair(candidates):
         raise DecodeError(
             "candidates must be a pair: what to look for in the first variable, and in the second"
         )
+    if isinstance(counts, Counts):
+        from rappor.decoding.tuple_association import associate_tuple
+
+        return associate_tuple(
+            counts,
+            candidates,
+            views=views,
+            fields=fields,
+            dialect=dialect,
+            null_reports=null_reports,
+            correction=correction,
+            alpha=alpha,
+        )
+    pair = list(candidates)
     sides = (counts.first, counts.second)
     called = _names(counts, names)
     if not counts.reports:
         raise DecodeError("there are no reports: collect some, or name another file")
-    fields = (
-        field_design(called[0], sides[0], candidates[0], dialect),
-        field_design(called[1], sides[1], candidates[1], dialect),
+    designs = (
+        field_design(called[0], sides[0], pair[0], dialect),
+        field_design(called[1], sides[1], pair[1], dialect),
     )
-    fit = fit_pairs(counts, fields)
+    fit = fit_pairs(counts, designs)
     costs = [[each(side.params, check_kind(side.kind)) for side in sides] for each in _EPSILONS]
     ones = [
         Check(check.code, check.ok, f"{name}: {check.text}")
@@ -84,14 +109,14 @@ def associate(
         check_balance([counts.totals], counts.reports_per_client or 1),
         *ones,
         check_repeats(counts.reports_per_client),
-        *check_unlisted(fit, fields),
-        check_few(fit, fields),
+        *check_unlisted(fit, designs),
+        check_few(fit, designs),
         check_estimates(fit),
         check_separate(costs, called),
     ]
     return assembled(
         fit,
-        fields,
+        designs,
         reports=counts.reports,
         method="separate",
         epsilons=(_sum(costs[0]), _sum(costs[1])),
@@ -99,6 +124,11 @@ def associate(
         alpha=alpha,
         checks=checks,
     )
+
+
+def _is_pair(candidates: object) -> bool:
+    is_list = isinstance(candidates, Sequence) and not isinstance(candidates, (str, bytes))
+    return is_list and len(candidates) == 2  # type: ignore[arg-type]
 
 
 _EPSILONS = (epsilon_one, epsilon_infinity)
@@ -118,7 +148,7 @@ def _names(counts: PairCounts, names: tuple[str, str] | None) -> tuple[str, str]
 
 def assembled(
     fit: JointFit,
-    fields: tuple[FieldDesign, FieldDesign],
+    fields: tuple[ListedField, ListedField],
     *,
     reports: int,
     method: str,
@@ -151,7 +181,7 @@ def assembled(
 
 
 def _tested(
-    fit: JointFit, fields: tuple[FieldDesign, FieldDesign], correction: Correction, alpha: float
+    fit: JointFit, fields: tuple[ListedField, ListedField], correction: Correction, alpha: float
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Two-sided p-values of the departures of listed pairs, corrected, and the verdicts."""
     listed = tuple(slice(each.listed) for each in fields)
@@ -190,7 +220,7 @@ def check_unlisted(fit: JointFit, fields: tuple[FieldDesign, FieldDesign]) -> li
     for each, factor in zip(fields, fit.excess, strict=True):
         if not each.is_open:
             continue
-        if factor > _NOTABLE_EXCESS:
+        if factor > NOTABLE_EXCESS:
             text = (
                 f"{each.name}: the bits hold more than noise and listed values explain (variance "
                 f"× {factor:.1f}). A frequent value is probably missing from the list; intervals "
@@ -203,7 +233,7 @@ def check_unlisted(fit: JointFit, fields: tuple[FieldDesign, FieldDesign]) -> li
     return made
 
 
-def check_few(fit: JointFit, fields: tuple[FieldDesign, FieldDesign]) -> Check:
+def check_few(fit: JointFit, fields: tuple[ListedField, ListedField]) -> Check:
     """Whether the reports show more than the largest cells."""
     listed = tuple(slice(each.listed) for each in fields)
     typical = float(np.nanmedian(np.sqrt(fit.variance[listed])))

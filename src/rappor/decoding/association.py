@@ -30,7 +30,8 @@ class JointCell(NamedTuple):
     Shares are of all reports, with intervals of ± 1.96 standard errors, unprojected: a share below
     0 is noise. `expected` is row times column, the share if the variables were independent, and
     `departure` is share - expected. Conditional shares are nan where the value they are given is
-    too rare to divide by. P-values are nan for "other", which is not tested.
+    too rare to divide by. P-values are nan for "other", which is not tested. All is nan in a cell
+    that no cohort of a tuple tells.
     """
 
     first: str
@@ -185,12 +186,17 @@ class Association:
         """The nearest joint shares that are nowhere negative and sum to 1, shape (R, C).
 
         Closer to the truth as a whole, but biased cell by cell, and without intervals: publish it
-        as a picture, and test with `rows`. Cells that could not be estimated stay nan.
+        as a picture, and test with `rows`. Cells that could not be estimated stay nan, and the
+        others sum to what they were estimated to hold together.
         """
         table = self.share
         known = np.isfinite(table)
         made = np.full_like(table, np.nan)
-        made[known] = project_simplex(table[known], 1.0 / self.std_error[known] ** 2)
+        total = 1.0 if known.all() else min(max(float(table[known].sum()), 0.0), 1.0)
+        if total <= 0:
+            return np.where(known, 0.0, np.nan)
+        weights = 1.0 / self.std_error[known] ** 2
+        made[known] = total * project_simplex(table[known] / total, weights)
         return made
 
     def to_pandas(self) -> Any:

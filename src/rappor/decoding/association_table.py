@@ -60,8 +60,9 @@ def summary(found: Association) -> str:
 
 def lines(found: Association, *, every: bool, others: str = COMMAND) -> list[str]:
     """The cells as a table: those that depart first, at most 50; all with `every`."""
+    known = [cell for cell in found.rows if cell.share == cell.share]
     ranked = sorted(
-        found.rows, key=lambda cell: (not cell.associated, -cell.share, cell.first, cell.second)
+        known, key=lambda cell: (not cell.associated, -cell.share, cell.first, cell.second)
     )
     shown = ranked if every else ranked[:MAX_ROWS]
     head = (

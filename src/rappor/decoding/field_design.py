@@ -143,7 +143,7 @@ def string_field(
     )
     table[:, 1:, -1] = chance_of_bit(params, design.dialect)
     table[:, 0] = 1.0
-    labels = (*design.strings.strings, _other(design.strings.strings))
+    labels = (*design.strings.strings, other_name(design.strings.strings))
     return FieldDesign(name, labels, True, table, params, tuple(notes))
 
 
@@ -154,7 +154,7 @@ def chance_of_bit(params: Params, dialect: str | None) -> float:
     return float(1 - (1 - 1 / params.k) ** params.h)
 
 
-def _other(strings: Sequence[str]) -> str:
+def other_name(strings: Sequence[str]) -> str:
     """A name for the strings that are not listed, unlike those that are."""
     name = OTHER
     while name in strings:

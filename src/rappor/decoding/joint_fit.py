@@ -3,9 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from rappor.typing import FloatArray
+
+
+class ListedField(Protocol):
+    """One field of a joint table, however it was reported."""
+
+    @property
+    def name(self) -> str:
+        """What the field is called."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Its values; for an open field the last one is "other"."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there may be values that are not listed."""
+
+    @property
+    def listed(self) -> int:
+        """How many values are listed: all but "other"."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know about the list."""
 
 
 class ChiSquare(NamedTuple):
@@ -28,7 +52,8 @@ class JointFit:
     """A joint table with all that is said about it; arrays have a row for each first value.
 
     Attributes:
-        share: the estimates, shape (R, C); they may be negative, and sum to 1 over all cells.
+        share: the estimates, shape (R, C); they may be negative, and sum to 1 over all cells. Here
+            and below, nan where nothing tells a share.
         variance: of the estimates around the realised shares, shape (R, C).
         margins: shares of the first and of the second variable.
         margin_variances: of those.

@@ -1,0 +1,451 @@
+"""The joint table of two fields of a tuple, by generalised least squares on the shares of bits.
+
+y_ij = t_ij / N_j has the mean Σ_c θ_c B_ijc + λ: θ are the shares of listed pairs, B their filters
+in cohort j, and λ is what values that are not listed put on a bit on average, one number for each
+sort of view. The noise of y is known. docs/associate.md has the argument. Nothing is iterated to a
+likelihood, so nothing depends on a start; nothing is projected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, hstack, vstack
+from scipy.special import chdtrc
+
+from rappor.aggregate.counts import Counts
+from rappor.decoding.joint_fit import ChiSquare, JointFit
+from rappor.decoding.least_squares import Dense, Iterative, Solution, solve
+from rappor.decoding.observe import bit_shares
+from rappor.decoding.quality import LEVEL
+from rappor.decoding.repeats import shared_noise
+from rappor.decoding.tuple_design import SIGHTS, TupleDesign
+from rappor.errors import DecodeError
+from rappor.mechanism.channel import channel
+from rappor.typing import BoolArray, FloatArray, IntArray
+
+_MAX_ROUNDS = 12  # of weights from shares, and shares from weights
+_MIN_ROUNDS = 3
+_FAR = 4.0  # standard deviations above the fit from which on a bit is set aside
+_NORMAL_MEDIAN = 0.6745  # of the absolute value of a standard normal number
+_CLEAR = 4.0  # standard errors above noise that a table needs to be tested
+_NULL_ROUNDS = 3
+_NOTHING = 1e-9  # of a variance: a departure that cannot be other than 0
+_TOO_LARGE = 1 << 32  # multiplications that a small correction is not worth
+
+
+class _Rows(NamedTuple):
+    """Every bit of every cohort that is used; arrays have a number for each."""
+
+    matrix: csr_array  # shares, then levels of unlisted values
+    seen: FloatArray
+    sent: FloatArray  # N_j
+    sight: np.ndarray  # index in SIGHTS
+    open: BoolArray  # may hold unlisted values
+    size: int  # shares; the columns after them are levels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TupleFit(JointFit):
+    """A `JointFit`, and what its bits say about values that are not listed.
+
+    Attributes:
+        lifted: bits far above the fit, which were set aside.
+        odd_cohorts: cohorts that do not fit while the others do.
+        testable: whether the listed pairs hold enough to be tested.
+    """
+
+    lifted: int = 0
+    odd_cohorts: tuple[int, ...] = ()
+    testable: bool = True
+
+
+def fit_tuples(counts: Counts, design: TupleDesign, *, null_reports: bool = False) -> TupleFit:
+    """The joint table of two fields from the counts of a tuple.
+
+    Args:
+        counts: of kind tuple.
+        design: the two fields, and what cohorts see of them.
+        null_reports: whether clients without a tuple report too; else the shares of all values of
+            two closed fields add up to 1.
+
+    Raises:
+        DecodeError: there is nothing to compare, or pairs cannot be told apart.
+    """
+    freedom = _freedom(design)
+    rows = _rows(counts, design)
+    fit = _fitted(counts, rows)
+    adds_up = not null_reports and not any(each.is_open for each in design.fields)
+    return _described(counts, design, rows, fit, freedom, adds_up)
+
+
+def _freedom(design: TupleDesign) -> int:
+    """Degrees of freedom of the test of independence: those of the cells that are estimated."""
+    mask = _estimated(design)
+    height, width = int(mask.any(axis=1).sum()), int(mask.any(axis=0).sum())
+    freedom = int(mask.sum()) - height - width + 1
+    if freedom < 1:
+        first, second = design.fields
+        lone, other = (first, second) if height == 1 else (second, first)
+        raise DecodeError(
+            f"{lone.name} has one listed value, and no cohort sees {other.name} alone: there is "
+            f"nothing to compare it with; list two values, or collect with a view of {other.name}"
+        )
+    return freedom
+
+
+def _estimated(design: TupleDesign) -> BoolArray:
+    """Which cells have a share of their own; shape (R, C) with "other"."""
+    (rows, columns), (first, second) = design.shape, design.fields
+    mask = np.zeros((rows + first.is_open, columns + second.is_open), bool)
+    mask[:rows, :columns] = True
+    if second.is_open and design.first_alone:
+        mask[:rows, -1] = True
+    if first.is_open and design.second_alone:
+        mask[-1, :columns] = True
+    return mask
+
+
+def _rows(counts: Counts, design: TupleDesign) -> _Rows:
+    k = counts.params.k
+    sight = np.repeat(design.sights, k)
+    is_open = np.array([design.may_hold_others(each) for each in SIGHTS])
+    levels = [
+        (sight == place).astype(np.float64)
+        for place in range(len(SIGHTS))
+        if is_open[place] and (design.sights == place).any()
+    ]
+    matrix = design.matrix
+    if levels:
+        matrix = hstack([matrix, csr_array(np.column_stack(levels))], format="csr")
+    sent = np.repeat(counts.totals[design.cohorts].astype(np.float64), k)
+    seen = bit_shares(counts)[design.cohorts].ravel()
+    return _Rows(matrix, seen, sent, sight, is_open[sight], design.matrix.shape[1])
+
+
+class _Fitted(NamedTuple):
+    solution: Solution
+    level: FloatArray  # the true share of each bit
+    kept: BoolArray  # bits that are not set aside
+    noise: FloatArray  # variance of a bit without the excess
+    excess: FloatArray  # variance that frequent unlisted values add, for each sight
+    factor: FloatArray  # 1 + excess over noise, for each sight
+
+
+def _fitted(counts: Counts, rows: _Rows) -> _Fitted:
+    """Shares from weights, and weights from shares; bits that unlisted values lift are set aside.
+
+    A frequent unlisted pair lifts a few bits of each cohort far above the fit. They would distort
+    the listed pairs that share these bits, so they are left out; the level λ, which is free, then
+    stands for what the other unlisted values put on a bit.
+    """
+    params = counts.params
+    kept = np.ones(len(rows.seen), bool)
+    level = np.full(len(rows.seen), params.h / params.k)
+    excess, factor = np.zeros(len(SIGHTS)), np.ones(len(SIGHTS))
+    share: FloatArray | None = None
+    for number in range(_MAX_ROUNDS):
+        noise = _variance(counts, level, rows.sent)
+        total = noise + excess[rows.sight]
+        solution = solve(rows.matrix, rows.seen, np.where(kept, 1.0 / total, 0.0), share)
+        share = solution.share
+        level = rows.matrix @ solution.share
+        residual = rows.seen - level
+        free = np.where(kept, np.maximum(1.0 - solution.leverage, 1e-3), 1.0)
+        still = kept.copy()
+        for place in range(len(SIGHTS)):
+            here = (rows.sight == place) & rows.open
+            if not here.any():
+                continue
+            z = residual[here] / np.sqrt(noise[here] * free[here])
+            inner = kept[here]
+            scale = max(float(np.median(np.abs(z[inner]))) / _NORMAL_MEDIAN, 1.0)
+            still[here] = z < _FAR * scale
+            inner = still[here]
+            weight = (1.0 / noise[here])[inner]
+            surplus = float(weight @ residual[here][inner] ** 2 - free[here][inner].sum())
+            excess[place] = max(surplus / float(weight @ free[here][inner]), 0.0)
+            factor[place] = 1.0 + excess[place] * float(weight.mean())
+        stable = bool((still == kept).all())
+        if stable and number >= _MIN_ROUNDS - 1:
+            break
+        if int(still.sum()) <= rows.matrix.shape[1]:
+            break
+        kept = still
+    return _Fitted(solution, level, kept, noise, excess, factor)
+
+
+def _odd_cohorts(design: TupleDesign, rows: _Rows, fit: _Fitted, k: int) -> tuple[int, ...]:
+    """Cohorts whose residuals are far larger than the excess of all of them explains."""
+    total = fit.noise + fit.excess[rows.sight]
+    free = np.where(fit.kept, np.maximum(1.0 - fit.solution.leverage, 1e-3), 0.0)
+    square = (
+        np.where(fit.kept, (rows.seen - fit.level) ** 2 / total, 0.0).reshape(-1, k).sum(axis=1)
+    )
+    freedom = np.maximum(free.reshape(-1, k).sum(axis=1), 1.0)
+    level = LEVEL / len(design.cohorts)
+    odd = chdtrc(freedom, square) < level
+    return tuple(design.cohorts[odd].tolist()) if odd.mean() < 0.5 else ()
+
+
+def _variance(counts: Counts, level: FloatArray, sent: FloatArray) -> FloatArray:
+    """Variance of y: the mechanism, who is in a cohort, and what a client's reports share."""
+    p_star, q_star = map(float, channel(counts.params))
+    gain = q_star - p_star
+    true = np.clip(level, 0.0, 1.0)
+    edge = 0.5 / (sent + 1.0)
+    ones = np.clip(p_star + gain * true, edge, 1.0 - edge)
+    once = ones * (1.0 - ones) / gain**2
+    others = (counts.reports_per_client or 1) - 1
+    return (once + others * (shared_noise(counts.params) + true * (1.0 - true))) / sent
+
+
+class _Errors(NamedTuple):
+    """Two solutions that differ in what they call an error."""
+
+    realised: Solution  # around the shares that the reports really hold
+    drawn: Solution  # around the shares of the population that clients were drawn from
+
+
+def _errors(counts: Counts, design: TupleDesign, rows: _Rows, fit: _Fitted) -> _Errors:
+    """The covariance of all shares, exactly where that is affordable.
+
+    Shares are L y. Given who is in which cohort, y varies by the mechanism's noise and by what a
+    client's reports share. Cohort j holds n_cj of the pair c instead of n_c N_j / N; with D_jc =
+    L_j B_jc - w_j e_c that adds Σ_j (D_j diag(θ) D_j' - D_j θ θ' D_j') / N_j for each report of a
+    client. Around the population's shares there is (diag(θ) - θθ') / N more.
+    """
+    solution, size = fit.solution, rows.size
+    cohorts, k = len(design.cohorts), counts.params.k
+    if isinstance(solution, Iterative):
+        solution = solution.with_draws()
+    if not isinstance(solution, Dense) or cohorts * size**2 * (size + k) > _TOO_LARGE:
+        return _Errors(solution, solution)
+    repeats = counts.reports_per_client or 1
+    chance = counts.params.h / k
+    share = np.maximum(solution.share[:size], 0.0)
+    share = share / max(float(share.sum()), 1.0)
+    rest = 1.0 - float(share.sum())
+    true = np.clip(fit.level, 0.0, 1.0)
+    total = fit.noise + fit.excess[rows.sight]
+    total = total - repeats * true * (1.0 - true) / rows.sent
+    total = total + np.where(rows.open, repeats * rest * chance * (1.0 - chance) / rows.sent, 0.0)
+    operator = solution.operator
+    spread = (operator * total) @ operator.T
+    filters = _true_filters(design, rows, chance)
+    weights = counts.totals / counts.reports
+    own = np.eye(len(operator), size + 1)
+    own[:, size:] = 0.0
+    masses = np.append(share, rest)
+    for place in range(cohorts):
+        part = slice(place * k, place * k + k)
+        away = operator[:, part] @ filters[part] - weights[design.cohorts[place]] * own
+        spread += repeats / rows.sent[part.start] * _multinomial(away, masses)
+    unused = np.setdiff1d(np.flatnonzero(counts.totals > 0), design.cohorts)
+    drawn = _multinomial(own, masses) * (repeats / counts.reports)
+    spread += float(weights[unused].sum()) * drawn
+    return _Errors(replace(solution, inverse=spread), replace(solution, inverse=spread + drawn))
+
+
+def _multinomial(effects: FloatArray, masses: FloatArray) -> FloatArray:
+    """Covariance of effects, one column for each outcome of a draw with these chances."""
+    mean = effects @ masses
+    found: FloatArray = (effects * masses) @ effects.T - np.outer(mean, mean)
+    return found
+
+
+def _true_filters(design: TupleDesign, rows: _Rows, chance: float) -> FloatArray:
+    """What a report of each share, and one of all the rest, puts on the bits of each cohort."""
+    filters = np.column_stack([design.matrix.toarray(), np.zeros(len(rows.seen))])
+    for place in range(len(SIGHTS)):
+        here = rows.sight == place
+        if here.any() and rows.open[here][0]:
+            hidden = ~filters[here].any(axis=0)
+            filters[np.ix_(here, hidden)] = chance
+    return filters
+
+
+class _Block(NamedTuple):
+    """Sums of shares of one sort, and where they are in the table: constant + matrix @ shares."""
+
+    row: IntArray
+    column: IntArray
+    matrix: csr_array
+    constant: float = 0.0
+
+    def value(self, solution: Solution) -> FloatArray:
+        """The estimates."""
+        found: FloatArray = self.constant + self.matrix @ solution.share
+        return found
+
+
+class _Sums(NamedTuple):
+    """What is reported of the shares; cells and margins that nothing tells are missing."""
+
+    shape: tuple[int, int]
+    cells: list[_Block]  # listed pairs, (listed, other), (other, listed), both other
+    tested: int  # how many of these blocks have shares of their own
+    margins: tuple[list[_Block], list[_Block]]
+    listed: csr_array  # all listed pairs together, one row
+
+    def of_margin(self, axis: int) -> csr_array | None:
+        """The margins of one field in order; None if nothing tells them."""
+            blocks = self.margins[axis]
+        return vstack([block.matrix for block in blocks], format="csr") if blocks else None
+
+
+def _sums(design: TupleDesign, size: int) -> _Sums:
+    (rows, columns), (first, second), further = design.shape, design.fields, design.further
+    pairs = np.arange(rows * columns)
+    ones = np.ones(design.pairs)
+    starts = np.arange(0, design.pairs + 1, further)
+    listed = csr_array((ones, np.arange(design.pairs), starts), shape=(len(pairs), size))
+    cells = [_Block(pairs // columns, pairs % columns, listed)]
+    start = design.pairs
+    for is_known, axis in (
+        (second.is_open and design.first_alone, 0),
+        (first.is_open and design.second_alone, 1),
+    ):
+        if is_known:
+            own = np.arange(design.shape[axis])
+            unit = csr_array((np.ones(len(own)), (own, start + own)), shape=(len(own), size))
+            start += len(own)
+            last = np.full(len(own), design.shape[1 - axis])
+            place = (own, last) if axis == 0 else (last, own)
+            cells.append(_Block(place[0], place[1], unit))
+    tested = len(cells)
+    if first.is_open and second.is_open and design.first_alone and design.second_alone:
+        everything = sum(block.matrix.sum(axis=0) for block in cells)
+        corner = csr_array(-np.atleast_2d(everything))
+        cells.append(_Block(np.array([rows]), np.array([columns]), corner, 1.0))
+    margins = []
+    for axis, is_known in enumerate((design.first_alone, design.second_alone)):
+        margins.append(_margin(design, cells[:tested], axis, size) if is_known else [])
+    shape = rows + first.is_open, columns + second.is_open
+    total = csr_array(np.atleast_2d(listed.sum(axis=0)))
+    return _Sums(shape, cells, tested, (margins[0], margins[1]), total)
+
+
+def _margin(design: TupleDesign, cells: list[_Block], axis: int, size: int) -> list[_Block]:
+    """The sums over rows or columns, and "other": what they leave of 1."""
+    own = np.arange(design.shape[axis])
+    nowhere = np.zeros_like(own)
+    total = csr_array((len(own), size))
+    for block in cells:
+        place = block.row if axis == 0 else block.column
+        here = np.flatnonzero(place < len(own))
+        sums = (np.ones(len(here)), (place[here], here))
+        total = total + csr_array(sums, shape=(len(own), len(place))) @ block.matrix
+    blocks = [_Block(own, nowhere, csr_array(total))]
+    if design.fields[axis].is_open:
+        rest = csr_array(-np.atleast_2d(total.sum(axis=0)))
+        blocks.append(_Block(np.array([len(own)]), np.array([0]), rest, 1.0))
+    return blocks
+
+
+def _described(
+    counts: Counts,
+    design: TupleDesign,
+    rows: _Rows,
+    fit: _Fitted,
+    freedom: int,
+    adds_up: bool,
+) -> TupleFit:
+    """Cells, margins, their variances, and the test of independence."""
+    errors = _errors(counts, design, rows, fit)
+    sums = _sums(design, rows.matrix.shape[1])
+    solution = errors.realised
+    if adds_up:
+        solution = solution.with_sum(sums.listed, 1.0)
+    share, variance, *covariances = (np.full(sums.shape, np.nan) for _ in range(4))
+    for block in sums.cells:
+        at = block.row, block.column
+        share[at] = block.value(solution)
+        variance[at] = solution.covariance(block.matrix, block.matrix)
+        for axis in (0, 1):
+            margin = sums.of_margin(axis)
+            if margin is not None:
+                covariances[axis][at] = solution.covariance(block.matrix, margin[at[axis]])
+    margins, margin_variances = [], []
+    for axis, blocks in enumerate(sums.margins):
+        value, spread = (np.full(sums.shape[axis], np.nan) for _ in range(2))
+        for block in blocks:
+            value[block.row] = block.value(solution)
+            spread[block.row] = solution.covariance(block.matrix, block.matrix)
+        margins.append(value)
+        margin_variances.append(spread)
+    listed = float((sums.listed @ solution.share)[0])
+    uncertain = max(float(solution.covariance(sums.listed, sums.listed)[0]), 0.0)
+    departed = _depart(sums, errors.drawn)
+    statistic = departed.statistic if departed else 0.0
+    unknown = np.full(sums.shape, np.nan)
+    return TupleFit(
+        share=share,
+        variance=variance,
+        margins=(margins[0], margins[1]),
+        margin_variances=(margin_variances[0], margin_variances[1]),
+        with_row=covariances[0],
+        with_column=covariances[1],
+        departure=departed.departure if departed else unknown,
+        departure_variance=departed.variance if departed else unknown,
+        independence=ChiSquare(statistic, float(freedom), float(chdtrc(freedom, statistic))),
+        listed=(listed, uncertain),
+        excess=(float(fit.factor[0]), float(fit.factor[1:].max())),
+        lifted=int((~fit.kept).sum()),
+        odd_cohorts=_odd_cohorts(design, rows, fit, counts.params.k),
+        testable=departed is not None,
+    )
+
+
+class _Departed(NamedTuple):
+    departure: FloatArray  # (R, C)
+    variance: FloatArray  # (R, C)
+    statistic: float
+
+
+def _depart(sums: _Sums, solution: Solution) -> _Departed | None:
+    """The score test: χ² of the cells around the best table with independent fields.
+
+    Near a table r c' the independent ones are r v' + u c', to first order. Of these the nearest is
+    fitted, r and c follow from it, and so on; what the cells leave is the departure. Its variance
+    is that of the cells minus that of the fitted table.
+
+    Args:
+        sums: the cells.
+        solution: with the errors around the population's shares.
+
+    Returns:
+        None if the fitted table is no larger than noise makes it: nothing can be tested.
+    """
+    blocks = sums.cells[: sums.tested]
+    row, column = (np.concatenate([block[place] for block in blocks]) for place in (0, 1))
+    matrix = vstack([block.matrix for block in blocks], format="csr")
+    value = matrix @ solution.share
+    places, (height, width) = np.arange(len(value)), sums.shape
+    rows = np.bincount(row, value, height)
+    columns = np.bincount(column, value, width)
+    seen = solution.whiten(matrix, csr_array(value[:, None]))[:, 0]
+    at = np.tile(places, 2), np.concatenate([row, height + column])
+    for _ in range(_NULL_ROUNDS):
+        entries = np.concatenate([columns[column], rows[row]])
+        tangent = csr_array((entries, at), shape=(len(value), height + width))
+        white = solution.whiten(matrix, tangent)
+        inverse = np.linalg.pinv(white.T @ white, hermitian=True)
+        nearest = inverse @ (white.T @ seen)
+        table = np.outer(nearest[:height], columns) + np.outer(rows, nearest[height:])
+        rows, columns = table.sum(axis=1), table.sum(axis=0)
+    fitted = white @ nearest
+    # The largest singular value of a table of noise is about √R + √C.
+    if np.sqrt(fitted @ fitted) < np.sqrt(height) + np.sqrt(width) + _CLEAR:
+        return None
+    gap = value - tangent @ nearest
+    spread = np.concatenate([solution.covariance(block.matrix, block.matrix) for block in blocks])
+    explained = np.asarray(tangent.multiply(tangent @ inverse).sum(axis=1)).ravel()
+    left = spread - explained
+    departure, variance = (np.full(sums.shape, np.nan) for _ in range(2))
+    departure[row, column] = gap
+    variance[row, column] = np.where(left > _NOTHING * spread, left, np.nan)
+    away = seen - fitted
+    return _Departed(departure, variance, float(away @ away))
