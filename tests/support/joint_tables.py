@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from rappor import Params
+from rappor import Counts, Params
 from rappor.decoding.field_design import FieldDesign
+from rappor.mechanism import Field, View, Views
 from rappor.mechanism.channel import channel
-from rappor.simulate import PairReports, pair_reports
+from rappor.simulate import PairReports, pair_reports, simulate, tuples
 from rappor.typing import FloatArray
 
 Pair = tuple[str, str]
@@ -64,12 +67,76 @@ def listed(joint: dict[Pair, float]) -> tuple[list[str], list[str]]:
 
 def realised(reports: PairReports, first: tuple[str, ...], second: tuple[str, ...]) -> FloatArray:
     """The shares that the reports really hold, in the shape of a table with these values."""
+    return in_table(reports.truth, first, second) / len(reports.cohorts)
+
+
+def tuple_views(
+    second: Sequence[str] | None, shares: Sequence[float] = (0.8, 0.2), first: str = "string"
+) -> Views:
+    """A tuple (x, y) whose cohorts see both, x alone and y alone with these shares.
+
+    `second` lists the categories of y; None makes it a string. A `first` that is not "string" is
+    the number of its categories.
+    """
+    field = (
+        Field("x", "string")
+        if first == "string"
+        else Field("x", "category", categories=tuple(f"x{n}" for n in range(int(first))))
+    )
+    other = (
+        Field("y", "string") if second is None else Field("y", "category", categories=tuple(second))
+    )
+    seen = (("x", "y"), ("x",), ("y",))
+    chosen = tuple(View(names, share) for names, share in zip(seen, shares, strict=False) if share)
+    return Views((field, other), chosen)
+
+
+def tuple_counts(
+    joint: Mapping[Pair, float],
+    views: Views,
+    params: Params,
+    reports: int,
+    *,
+    seed: int | list[int],
+    repeats: int = 1,
+) -> tuple[Counts, dict[Pair, float]]:
+    """Simulated counts of a tuple, and the share of the reports that really hold each pair."""
+    drawn = simulate(
+        tuples(views.fields, joint),
+        params,
+        reports=reports,
+        seed=seed,
+        kind="tuple",
+        fields=views.fields,
+        views=views.views,
+        cohort_sizes="random",
+        reports_per_client=repeats,
+    )
+    truth = {}
+    for name, number in drawn.truth.items():
+        one, two = json.loads(name).values()
+        truth[one, two] = number / reports
+    return drawn.counts, truth
+
+
+def renamed(joint: Mapping[Pair, float], mark: object) -> dict[Pair, float]:
+    """The same with other names for unlisted values: their bits are a new draw in every run."""
+    return {
+        (one if one.startswith("x") else f"{one}-{mark}", two): share
+        for (one, two), share in joint.items()
+    }
+
+
+def in_table(
+    truth: Mapping[Pair, float], first: tuple[str, ...], second: tuple[str, ...]
+) -> FloatArray:
+    """Shares in the shape of a table with these values, the last of which stand for others."""
     table = np.zeros((len(first), len(second)))
-    for (one, two), number in reports.truth.items():
+    for (one, two), share in truth.items():
         row = first.index(one) if one in first else len(first) - 1
         column = second.index(two) if two in second else len(second) - 1
-        table[row, column] += number
-    return table / len(reports.cohorts)
+        table[row, column] += share
+    return table
 
 
 def maximum_likelihood(

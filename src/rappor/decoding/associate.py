@@ -32,7 +32,7 @@ _OUTSIDE_LEVEL = 1e-4  # of the test for cells below 0, all together
 
 
 def associate(
-    counts: PairCounts | Counts,
+    counts: PairCounts | Counts | Sequence[Counts],
     candidates: Sequence[FieldValues] | Mapping[str, FieldValues] = (None, None),
     *,
     views: Views | None = None,
@@ -46,8 +46,8 @@ def associate(
     """The joint table of two variables, a test of independence, and one for each cell.
 
     Args:
-        counts: Counts of kind tuple; or pair counts of two variables that clients reported
-            together, each as a report of its own.
+        counts: Counts of kind tuple, or several that differ in p and q only; or pair counts of two
+            variables that clients reported together, each as a report of its own.
         candidates: what to look for in the first and in the second variable: strings as for
             `decode`; names for categories; `Ranges` for ordinals; None for booleans. The values of
             a tuple's categories and ordinals are known: None takes all. A mapping by the names of
@@ -69,18 +69,16 @@ def associate(
     """
     check_correction(correction)
     between_0_and_1("alpha", alpha)
-    if not isinstance(counts, (PairCounts, Counts)):
-        raise DecodeError(f"counts must be PairCounts or Counts of kind tuple, got {show(counts)}")
-    by_name = isinstance(candidates, Mapping) and isinstance(counts, Counts)
-    if not by_name and not _is_pair(candidates):
+    parts = _parts(counts)
+    if not (parts and isinstance(candidates, Mapping)) and not _is_pair(candidates):
         raise DecodeError(
             "candidates must be a pair: what to look for in the first variable, and in the second"
         )
-    if isinstance(counts, Counts):
+    if not isinstance(counts, PairCounts):
         from rappor.decoding.tuple_association import associate_tuple
 
         return associate_tuple(
-            counts,
+            parts,
             candidates,
             views=views,
             fields=fields,
@@ -124,6 +122,16 @@ def associate(
         alpha=alpha,
         checks=checks,
     )
+
+
+def _parts(counts: object) -> list[Counts]:
+    """The counts of a tuple; none for pair counts."""
+    if isinstance(counts, PairCounts):
+        return []
+    parts = [counts] if isinstance(counts, Counts) else counts
+    if isinstance(parts, Sequence) and parts and all(isinstance(part, Counts) for part in parts):
+        return list(parts)
+    raise DecodeError(f"counts must be PairCounts or Counts of kind tuple, got {show(counts)}")
 
 
 def _is_pair(candidates: object) -> bool:

@@ -32,6 +32,7 @@ from rappor.decoding.diagnosis import (
 from rappor.decoding.options import USEFUL
 from rappor.decoding.search import Detail
 from rappor.mechanism.channel import channel, expected_ones, ones_variance
+from rappor.mechanism.kinds import HASHED
 
 if TYPE_CHECKING:
     from rappor.decoding.result import Decoded
@@ -52,7 +53,8 @@ class Check(NamedTuple):
 
     Attributes:
         code: what was checked: reports, balance, ones, repeats; for strings missing, cohorts, fit,
-            groups, untestable, placement, bits; for other kinds estimates, agreement, sum.
+            groups, untestable, placement, bits; for other kinds estimates, agreement, sum; for
+            associations also views, tested, epsilon.
         ok: whether nothing is wrong.
         text: the finding, in plain English.
     """
@@ -228,7 +230,7 @@ def check_ones(parts: Sequence[Counts], *, null_reports: bool = False) -> Check:
         f"{bound} {limit / sent:.3%} ({abs(z):.1f} standard deviations). Reports may be forged, or "
         "the counts do not belong to these parameters."
     )
-    if z < 0 and not null_reports and parts[0].kind == "string":
+    if z < 0 and not null_reports and parts[0].kind in HASHED:
         text += " Null reports, of clients without a value, have fewer too: say if there are any."
     return Check("ones", False, text)
 
@@ -236,7 +238,7 @@ def check_ones(parts: Sequence[Counts], *, null_reports: bool = False) -> Check:
 def _true_bits(part: Counts, null_reports: bool) -> tuple[int, int]:
     """The fewest and the most bits that a value sets."""
     params = part.params
-    if part.kind == "string":
+    if part.kind in HASHED:
         fewest = params.h if part.dialect == "rappor-v1" else 1
         return (0 if null_reports else fewest), params.h
     return 0, params.k if part.kind == "bits" else 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from rappor.aggregate.counts import Counts
 from rappor.checks import plural
 from rappor.decoding.associate import (
@@ -18,6 +20,7 @@ from rappor.decoding.association import Association
 from rappor.decoding.field_design import FieldValues
 from rappor.decoding.options import Correction
 from rappor.decoding.quality import Check, check_balance, check_ones
+from rappor.decoding.repeats import total_repeats
 from rappor.decoding.tuple_design import TupleDesign, fields_of, tuple_design
 from rappor.decoding.tuple_fit import TupleFit, fit_tuples
 from rappor.errors import DecodeError
@@ -27,7 +30,7 @@ from rappor.privacy.rounding import up
 
 
 def associate_tuple(
-    counts: Counts,
+    parts: Sequence[Counts],
     candidates: Sequence[FieldValues] | Mapping[str, Any],
     *,
     views: Views | None,
@@ -38,6 +41,7 @@ def associate_tuple(
     alpha: float,
 ) -> Association:
     """The joint table of two fields of a tuple; see `rappor.associate`."""
+    counts = parts[0]
     if counts.kind != "tuple":
         raise DecodeError(
             f"counts must be PairCounts, or Counts of kind tuple; these are of kind {counts.kind}, "
@@ -48,16 +52,23 @@ def associate_tuple(
             "counts of a tuple do not say what each cohort sees: give the collection's fields and "
             "views (views=rappor.Views(...))"
         )
-    if not counts.reports:
+    totals = np.sum([part.totals for part in parts], axis=0)
+    if not totals.sum():
         raise DecodeError("there are no reports: collect some, or choose another period")
     chosen = fields_of(views, fields, candidates)
-    design = tuple_design(counts, views, chosen, dialect)
-    fit = fit_tuples(counts, design, null_reports=null_reports)
-    cost = epsilon_one(counts.params, "tuple"), epsilon_infinity(counts.params, "tuple")
+    design = tuple_design(counts.params, totals, views, chosen, dialect or counts.dialect)
+    fit = fit_tuples(parts, design, null_reports=null_reports)
+    # Where p and q changed, a report costs at most what the dearest of them does.
+    cost = (
+        max(epsilon_one(part.params, "tuple") for part in parts),
+        max(epsilon_infinity(part.params, "tuple") for part in parts),
+    )
+    known = all(part.reports_per_client is not None for part in parts)
+    repeats = total_repeats(parts)
     checks = [
-        check_balance([counts.totals], counts.reports_per_client or 1),
-        check_ones([counts], null_reports=null_reports),
-        check_repeats(counts.reports_per_client),
+        check_balance([totals], repeats),
+        check_ones(parts, null_reports=null_reports),
+        check_repeats(repeats if known else None),
         *_check_missing(fit, design),
         _check_cohorts(fit, design),
         check_few(fit, chosen),
@@ -70,7 +81,7 @@ def associate_tuple(
     return assembled(
         fit,
         chosen,
-        reports=counts.reports,
+        reports=int(totals.sum()),
         method="tuple",
         epsilons=cost,
         correction=correction,

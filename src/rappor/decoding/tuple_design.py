@@ -13,10 +13,9 @@ from itertools import product
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from rappor.aggregate.counts import Counts
 from rappor.checks import plural, show
 from rappor.decoding.candidates import Candidates
 from rappor.decoding.decode import _labels
@@ -24,6 +23,7 @@ from rappor.decoding.field_design import MAX_VALUES, FieldValues, other_name
 from rappor.decoding.placement import place_all
 from rappor.errors import DecodeError
 from rappor.mechanism.views import Field, Views
+from rappor.params import Params
 
 MAX_CELLS = 40_000
 Sight = Literal["both", "first", "second"]
@@ -149,12 +149,20 @@ def _string_field(name: str, values: Any) -> TupleField:
 
 
 def tuple_design(
-    counts: Counts,
+    params: Params,
+    totals: ArrayLike,
     views: Views,
     fields: tuple[TupleField, TupleField],
-    dialect: str | None = None,
+    dialect: str | None,
 ) -> TupleDesign:
-    """The design of two fields; the dialect is that of the counts, if none is given.
+    """The design of two fields.
+
+    Args:
+        params: k, h and m are used.
+        totals: reports of each cohort, shape (m,); cohorts without reports are left out.
+        views: what cohorts see.
+        fields: the two fields.
+        dialect: how clients place tuples; default rappor-v1.
 
     Raises:
         DecodeError: no cohort with reports sees both fields, or they give too few equations.
@@ -165,19 +173,18 @@ def tuple_design(
     further = int(np.prod([each.listed for each in extra], initial=1))
     seen_in = [whole, *(_view_of_one(views, name) for name in chosen)]
     sight_of = {view: place for place, view in enumerate(seen_in) if view is not None}
-    table = np.array([sight_of.get(view, -1) for view in views.table(counts.params.m)])
-    cohorts = np.flatnonzero((table >= 0) & (counts.totals > 0))
+    table = np.array([sight_of.get(view, -1) for view in views.table(params.m)])
+    cohorts = np.flatnonzero((table >= 0) & (np.asarray(totals) > 0))
     sights = table[cohorts]
-    _check_equations(counts, views, whole, fields, further, int((sights == 0).sum()))
+    _check_equations(params.k, views, whole, fields, further, int((sights == 0).sum()))
     alone = bool((sights == 1).any()), bool((sights == 2).any())
     encoded = [_encoded(views, whole, (*fields, *extra))]
     for place, view in enumerate(seen_in[1:]):
         encoded.append([] if view is None else _encoded(views, view, (fields[place],)))
-    chosen_dialect = dialect or counts.dialect or "rappor-v1"
-    bits = [place_all(values, counts.params, chosen_dialect) for values in encoded]
+    bits = [place_all(values, params, dialect or "rappor-v1") for values in encoded]
     shares = _shares(fields, further, alone)
     size = 1 + max(int(columns.max()) for _, columns in shares)
-    k, h = counts.params.k, counts.params.h
+    k, h = params.k, params.h
     rows, columns = [], []
     for place, (cohort, sight) in enumerate(zip(cohorts.tolist(), sights.tolist(), strict=True)):
         values, of_share = shares[sight]
@@ -258,7 +265,7 @@ def _encoded(views: Views, view: int, fields: Sequence[TupleField]) -> list[byte
 
 
 def _check_equations(
-    counts: Counts,
+    k: int,
     views: Views,
     whole: int,
     fields: tuple[TupleField, TupleField],
@@ -271,18 +278,23 @@ def _check_equations(
         raise DecodeError(
             f"a table of {pairs:,} pairs is more than {MAX_CELLS:,}: give fewer candidates"
         )
-    if not counts.reports:
-        raise DecodeError("there are no reports: collect some, or choose another period")
     needed = pairs + 1  # and the share of all others
-    k = counts.params.k
     if needed > cohorts * k:
-        share = views.views[whole].share
-        enough = int(np.ceil(needed / k / share))
+        enough = cohorts_for(needed, k, views, whole)
         raise DecodeError(
             f"a table of {pairs:,} pairs needs {needed:,} equations, but "
             f"{plural(cohorts, 'cohort', 'cohorts')} of {k} bits with reports on both fields give "
             f"{cohorts * k:,}: list fewer candidates, or collect with {enough:,} cohorts"
         )
+
+
+def cohorts_for(equations: int, k: int, views: Views, whole: int) -> int:
+    """The cohorts with which a view has this many bits, and a quarter more to tell them apart."""
+    seeing = -(-5 * equations // (4 * k))
+    m = max(int(seeing / views.views[whole].share), len(views.views))
+    while views.cohorts(m)[whole] < seeing:
+        m += 1
+    return m
 
 
 def fields_of(

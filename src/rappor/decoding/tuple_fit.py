@@ -8,22 +8,24 @@ likelihood, so nothing depends on a start; nothing is projected.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, vstack
 from scipy.special import chdtrc
 
 from rappor.aggregate.counts import Counts
 from rappor.decoding.joint_fit import ChiSquare, JointFit
 from rappor.decoding.least_squares import Dense, Iterative, Solution, solve
-from rappor.decoding.observe import bit_shares
+from rappor.decoding.observe import Observed, observe
 from rappor.decoding.quality import LEVEL
-from rappor.decoding.repeats import shared_noise
+from rappor.decoding.repeats import shared_noise, total_repeats
 from rappor.decoding.tuple_design import SIGHTS, TupleDesign
 from rappor.errors import DecodeError
-from rappor.mechanism.channel import channel
+from rappor.params import Params
 from rappor.typing import BoolArray, FloatArray, IntArray
 
 _MAX_ROUNDS = 12  # of weights from shares, and shares from weights
@@ -42,9 +44,24 @@ class _Rows(NamedTuple):
     matrix: csr_array  # shares, then levels of unlisted values
     seen: FloatArray
     sent: FloatArray  # N_j
-    sight: np.ndarray  # index in SIGHTS
+    sight: NDArray[np.intp]  # index in SIGHTS
     open: BoolArray  # may hold unlisted values
     size: int  # shares; the columns after them are levels
+    observed: Observed
+    cohorts: NDArray[np.intp]  # those that are used
+    params: Params
+    repeats: int  # reports of one client on one tuple
+
+    def variance(self, level: FloatArray) -> FloatArray:
+        """Variance of y: the mechanism, who is in a cohort, and what a client's reports share."""
+        k = self.params.k
+        true = np.clip(level, 0.0, 1.0)
+        table = np.zeros((self.params.m, k))
+        table[self.cohorts] = true.reshape(-1, k)
+        once = self.observed.variance(table)[self.cohorts].ravel()
+        others = shared_noise(self.params) + true * (1.0 - true)
+        total: FloatArray = once + (self.repeats - 1) * others / self.sent
+        return total
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,11 +79,13 @@ class TupleFit(JointFit):
     testable: bool = True
 
 
-def fit_tuples(counts: Counts, design: TupleDesign, *, null_reports: bool = False) -> TupleFit:
+def fit_tuples(
+    parts: Sequence[Counts], design: TupleDesign, *, null_reports: bool = False
+) -> TupleFit:
     """The joint table of two fields from the counts of a tuple.
 
     Args:
-        counts: of kind tuple.
+        parts: Counts of kind tuple that differ in p and q only.
         design: the two fields, and what cohorts see of them.
         null_reports: whether clients without a tuple report too; else the shares of all values of
             two closed fields add up to 1.
@@ -75,10 +94,10 @@ def fit_tuples(counts: Counts, design: TupleDesign, *, null_reports: bool = Fals
         DecodeError: there is nothing to compare, or pairs cannot be told apart.
     """
     freedom = _freedom(design)
-    rows = _rows(counts, design)
-    fit = _fitted(counts, rows)
+    rows = _rows(parts, design)
+    fit = _fitted(rows)
     adds_up = not null_reports and not any(each.is_open for each in design.fields)
-    return _described(counts, design, rows, fit, freedom, adds_up)
+    return _described(design, rows, fit, freedom, adds_up)
 
 
 def _freedom(design: TupleDesign) -> int:
@@ -108,8 +127,9 @@ def _estimated(design: TupleDesign) -> BoolArray:
     return mask
 
 
-def _rows(counts: Counts, design: TupleDesign) -> _Rows:
-    k = counts.params.k
+def _rows(parts: Sequence[Counts], design: TupleDesign) -> _Rows:
+    params, observed = parts[0].params, observe(parts)
+    k = params.k
     sight = np.repeat(design.sights, k)
     is_open = np.array([design.may_hold_others(each) for each in SIGHTS])
     levels = [
@@ -120,9 +140,18 @@ def _rows(counts: Counts, design: TupleDesign) -> _Rows:
     matrix = design.matrix
     if levels:
         matrix = hstack([matrix, csr_array(np.column_stack(levels))], format="csr")
-    sent = np.repeat(counts.totals[design.cohorts].astype(np.float64), k)
-    seen = bit_shares(counts)[design.cohorts].ravel()
-    return _Rows(matrix, seen, sent, sight, is_open[sight], design.matrix.shape[1])
+    return _Rows(
+        matrix=matrix,
+        seen=observed.shares[design.cohorts].ravel(),
+        sent=np.repeat(observed.totals[design.cohorts], k),
+        sight=sight,
+        open=is_open[sight],
+        size=design.matrix.shape[1],
+        observed=observed,
+        cohorts=design.cohorts,
+        params=params,
+        repeats=total_repeats(parts),
+    )
 
 
 class _Fitted(NamedTuple):
@@ -134,20 +163,20 @@ class _Fitted(NamedTuple):
     factor: FloatArray  # 1 + excess over noise, for each sight
 
 
-def _fitted(counts: Counts, rows: _Rows) -> _Fitted:
+def _fitted(rows: _Rows) -> _Fitted:
     """Shares from weights, and weights from shares; bits that unlisted values lift are set aside.
 
     A frequent unlisted pair lifts a few bits of each cohort far above the fit. They would distort
     the listed pairs that share these bits, so they are left out; the level λ, which is free, then
     stands for what the other unlisted values put on a bit.
     """
-    params = counts.params
+    params = rows.params
     kept = np.ones(len(rows.seen), bool)
-    level = np.full(len(rows.seen), params.h / params.k)
+    level: FloatArray = np.full(len(rows.seen), params.h / params.k)
     excess, factor = np.zeros(len(SIGHTS)), np.ones(len(SIGHTS))
     share: FloatArray | None = None
     for number in range(_MAX_ROUNDS):
-        noise = _variance(counts, level, rows.sent)
+        noise = rows.variance(level)
         total = noise + excess[rows.sight]
         solution = solve(rows.matrix, rows.seen, np.where(kept, 1.0 / total, 0.0), share)
         share = solution.share
@@ -160,8 +189,7 @@ def _fitted(counts: Counts, rows: _Rows) -> _Fitted:
             if not here.any():
                 continue
             z = residual[here] / np.sqrt(noise[here] * free[here])
-            inner = kept[here]
-            scale = max(float(np.median(np.abs(z[inner]))) / _NORMAL_MEDIAN, 1.0)
+            scale = max(float(np.median(np.abs(z[kept[here]]))) / _NORMAL_MEDIAN, 1.0)
             still[here] = z < _FAR * scale
             inner = still[here]
             weight = (1.0 / noise[here])[inner]
@@ -177,29 +205,18 @@ def _fitted(counts: Counts, rows: _Rows) -> _Fitted:
     return _Fitted(solution, level, kept, noise, excess, factor)
 
 
-def _odd_cohorts(design: TupleDesign, rows: _Rows, fit: _Fitted, k: int) -> tuple[int, ...]:
+def _odd_cohorts(rows: _Rows, fit: _Fitted) -> tuple[int, ...]:
     """Cohorts whose residuals are far larger than the excess of all of them explains."""
+    k = rows.params.k
     total = fit.noise + fit.excess[rows.sight]
     free = np.where(fit.kept, np.maximum(1.0 - fit.solution.leverage, 1e-3), 0.0)
     square = (
         np.where(fit.kept, (rows.seen - fit.level) ** 2 / total, 0.0).reshape(-1, k).sum(axis=1)
     )
     freedom = np.maximum(free.reshape(-1, k).sum(axis=1), 1.0)
-    level = LEVEL / len(design.cohorts)
+    level = LEVEL / len(rows.cohorts)
     odd = chdtrc(freedom, square) < level
-    return tuple(design.cohorts[odd].tolist()) if odd.mean() < 0.5 else ()
-
-
-def _variance(counts: Counts, level: FloatArray, sent: FloatArray) -> FloatArray:
-    """Variance of y: the mechanism, who is in a cohort, and what a client's reports share."""
-    p_star, q_star = map(float, channel(counts.params))
-    gain = q_star - p_star
-    true = np.clip(level, 0.0, 1.0)
-    edge = 0.5 / (sent + 1.0)
-    ones = np.clip(p_star + gain * true, edge, 1.0 - edge)
-    once = ones * (1.0 - ones) / gain**2
-    others = (counts.reports_per_client or 1) - 1
-    return (once + others * (shared_noise(counts.params) + true * (1.0 - true))) / sent
+    return tuple(rows.cohorts[odd].tolist()) if odd.mean() < 0.5 else ()
 
 
 class _Errors(NamedTuple):
@@ -209,7 +226,7 @@ class _Errors(NamedTuple):
     drawn: Solution  # around the shares of the population that clients were drawn from
 
 
-def _errors(counts: Counts, design: TupleDesign, rows: _Rows, fit: _Fitted) -> _Errors:
+def _errors(design: TupleDesign, rows: _Rows, fit: _Fitted) -> _Errors:
     """The covariance of all shares, exactly where that is affordable.
 
     Shares are L y. Given who is in which cohort, y varies by the mechanism's noise and by what a
@@ -218,13 +235,12 @@ def _errors(counts: Counts, design: TupleDesign, rows: _Rows, fit: _Fitted) -> _
     client. Around the population's shares there is (diag(θ) - θθ') / N more.
     """
     solution, size = fit.solution, rows.size
-    cohorts, k = len(design.cohorts), counts.params.k
+    cohorts, k = len(design.cohorts), rows.params.k
     if isinstance(solution, Iterative):
         solution = solution.with_draws()
     if not isinstance(solution, Dense) or cohorts * size**2 * (size + k) > _TOO_LARGE:
         return _Errors(solution, solution)
-    repeats = counts.reports_per_client or 1
-    chance = counts.params.h / k
+    repeats, chance = rows.repeats, rows.params.h / k
     share = np.maximum(solution.share[:size], 0.0)
     share = share / max(float(share.sum()), 1.0)
     rest = 1.0 - float(share.sum())
@@ -235,7 +251,8 @@ def _errors(counts: Counts, design: TupleDesign, rows: _Rows, fit: _Fitted) -> _
     operator = solution.operator
     spread = (operator * total) @ operator.T
     filters = _true_filters(design, rows, chance)
-    weights = counts.totals / counts.reports
+    totals = rows.observed.totals
+    weights = totals / totals.sum()
     own = np.eye(len(operator), size + 1)
     own[:, size:] = 0.0
     masses = np.append(share, rest)
@@ -243,8 +260,8 @@ def _errors(counts: Counts, design: TupleDesign, rows: _Rows, fit: _Fitted) -> _
         part = slice(place * k, place * k + k)
         away = operator[:, part] @ filters[part] - weights[design.cohorts[place]] * own
         spread += repeats / rows.sent[part.start] * _multinomial(away, masses)
-    unused = np.setdiff1d(np.flatnonzero(counts.totals > 0), design.cohorts)
-    drawn = _multinomial(own, masses) * (repeats / counts.reports)
+    unused = np.setdiff1d(np.flatnonzero(totals > 0), design.cohorts)
+    drawn = _multinomial(own, masses) * (repeats / totals.sum())
     spread += float(weights[unused].sum()) * drawn
     return _Errors(replace(solution, inverse=spread), replace(solution, inverse=spread + drawn))
 
@@ -292,7 +309,7 @@ class _Sums(NamedTuple):
 
     def of_margin(self, axis: int) -> csr_array | None:
         """The margins of one field in order; None if nothing tells them."""
-            blocks = self.margins[axis]
+        blocks = self.margins[axis]
         return vstack([block.matrix for block in blocks], format="csr") if blocks else None
 
 
@@ -346,15 +363,10 @@ def _margin(design: TupleDesign, cells: list[_Block], axis: int, size: int) -> l
 
 
 def _described(
-    counts: Counts,
-    design: TupleDesign,
-    rows: _Rows,
-    fit: _Fitted,
-    freedom: int,
-    adds_up: bool,
+    design: TupleDesign, rows: _Rows, fit: _Fitted, freedom: int, adds_up: bool
 ) -> TupleFit:
     """Cells, margins, their variances, and the test of independence."""
-    errors = _errors(counts, design, rows, fit)
+    errors = _errors(design, rows, fit)
     sums = _sums(design, rows.matrix.shape[1])
     solution = errors.realised
     if adds_up:
@@ -394,7 +406,7 @@ def _described(
         listed=(listed, uncertain),
         excess=(float(fit.factor[0]), float(fit.factor[1:].max())),
         lifted=int((~fit.kept).sum()),
-        odd_cohorts=_odd_cohorts(design, rows, fit, counts.params.k),
+        odd_cohorts=_odd_cohorts(rows, fit),
         testable=departed is not None,
     )
 
