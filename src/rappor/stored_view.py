@@ -16,12 +16,15 @@ from rappor.aggregate.stored_counts import BY_PERIOD, single, split, sum_cells, 
 from rappor.checks import plural, show
 from rappor.collection import Collection, days_of
 from rappor.collection.periods import is_older
+from rappor.decoding.associate import associate
+from rappor.decoding.association import Association
 from rappor.decoding.candidates import Candidates
 from rappor.decoding.closed_form import Overlap
 from rappor.decoding.compare import compare
 from rappor.decoding.decode import decode
 from rappor.decoding.design import Design, build_design
 from rappor.decoding.differences import Compared
+from rappor.decoding.field_design import FieldValues
 from rappor.decoding.mapfile import read_map
 from rappor.decoding.options import Correction, Method
 from rappor.decoding.own_decoder import Decoder
@@ -397,6 +400,33 @@ def compare_views(
     title = f"{new.collection.name} v{new.collection.version}"
     said = f"{title}: {new.where} minus {old.where}"
     return replace(found, notes=(said, *found.notes), title=title)
+
+
+def associate_view(
+    view: StoredView,
+    candidates: Sequence[FieldValues] | Mapping[str, FieldValues],
+    *,
+    fields: Sequence[str] | None = None,
+    correction: Correction = "holm",
+    alpha: float = 0.05,
+) -> Association:
+    """Associate two fields of a collection of kind tuple; the first of `notes` names the view."""
+    collection = view.collection
+    if collection.tuple_views is None:
+        raise DecodeError(
+            f"{collection.name} is of kind {collection.kind}: it holds one variable, and an "
+            "association needs two fields of a tuple"
+        )
+    found = associate(
+        view.counts,
+        candidates,
+        views=collection.tuple_views,
+        fields=fields,
+        null_reports=collection.null_reports,
+        correction=correction,
+        alpha=alpha,
+    )
+    return replace(found, notes=(*view.notes, *found.notes), title=view.title)
 
 
 def looked_for(view: StoredView, candidates: Listed) -> Any:

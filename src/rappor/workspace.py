@@ -1,4 +1,4 @@
-"""`rappor.open("data")`: decode and compare the collections of a data folder.
+"""`rappor.open("data")`: decode, compare and associate the collections of a data folder.
 
 The command line and the demo go through this module. It shows the periods and the counts that the
 pages show: by default the latest period with enough reports (`rappor.planning.reach`), and of
@@ -7,7 +7,7 @@ periods that are still open only what pages may show (`rappor.store.released`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -20,8 +20,10 @@ from rappor.aggregate.store_export import check_export, export, export_periods
 from rappor.aggregate.stored_counts import BY_PERIOD
 from rappor.checks import plural, show
 from rappor.collection import Collection, Registry
+from rappor.decoding.association import Association
 from rappor.decoding.candidates import Candidates
 from rappor.decoding.differences import Compared
+from rappor.decoding.field_design import FieldValues
 from rappor.decoding.options import Correction
 from rappor.decoding.result import Decoded
 from rappor.decoding.saved_candidates import saved_candidates
@@ -39,6 +41,7 @@ from rappor.stored_view import (
     Progress,
     StoredSource,
     StoredView,
+    associate_view,
     compare_views,
     compared_with,
     days_in,
@@ -246,6 +249,34 @@ class Workspace:
         return DecodedParts(
             by, {value: decode_view(part, listed, **options) for value, part in parts}
         )
+
+    def associate(
+        self,
+        name: str,
+        candidates: Sequence[FieldValues] | Mapping[str, FieldValues] = (None, None),
+        *,
+        fields: Sequence[str] | None = None,
+        period: str | None = None,
+        dimensions: Mapping[str, str] | None = None,
+        version: int | None = None,
+        correction: Correction = "holm",
+        alpha: float = 0.05,
+    ) -> Association:
+        """The joint table of two fields of a collection of kind tuple.
+
+        Args:
+            name: the collection.
+            candidates: as for `rappor.associate`: a pair, or a mapping by the names of fields. Only
+                strings need any.
+            fields: which two fields; by default the only two there are.
+            period: see `view`.
+            dimensions: see `view`.
+            version: see `view`.
+            correction: as for `rappor.associate`.
+            alpha: as for `rappor.associate`.
+        """
+        view = self.view(name, period=period, dimensions=dimensions, version=version)
+        return associate_view(view, candidates, fields=fields, correction=correction, alpha=alpha)
 
     @overload
     def compare(

@@ -149,7 +149,13 @@ class Sample:
     ) -> None:
         """Simulated reports of one cell."""
         counts = simulated_counts(
-            population, each.params_for(period), reports, seed=seed, kind=each.kind
+            population,
+            each.params_for(period),
+            reports,
+            seed=seed,
+            kind=each.kind,
+            fields=each.fields,
+            views=each.views,
         )
         self.cells.append((CellKey.of(each.name, each.version, period, pairs), counts))
 

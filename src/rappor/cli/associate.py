@@ -8,7 +8,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rappor.checks import plural
+from rappor.cli import associate_tuple as tuple_forms
 from rappor.cli.arguments import UsageError, count, need_analysis
+from rappor.cli.associate_tuple import candidate_files
 from rappor.cli.decode import NOTHING, add_correction
 from rappor.cli.decode_inputs import OUTPUTS, PLOTS
 from rappor.cli.output import Ticker, note, say, say_json
@@ -17,8 +19,10 @@ from rappor.mechanism import DIALECTS
 
 if TYPE_CHECKING:
     from rappor.aggregate.association_files import ReportedVariable
+    from rappor.aggregate.counts import Counts
     from rappor.aggregate.pair_counts import PairCounts
     from rappor.decoding.association import Association
+    from rappor.decoding.field_design import FieldValues
 
 _PAIRS = ".npz"
 
@@ -30,18 +34,21 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         help="the joint table of two variables, and whether they are independent",
         description="Estimates how often two values are held together, with 95 % intervals, tests "
         "whether the two variables are independent, and which pairs depart from that.",
-        epilog="Example: rappor associate reports.csv --schema rappor-vars.csv --map "
-        "domain_map.csv (google/rappor's association files). Variables that are reported "
-        "separately cost the sum of their ε. "
+        epilog="Examples: rappor associate install --data data --candidates pages.txt (two fields "
+        "of a tuple); rappor associate reports.csv --schema rappor-vars.csv --map domain_map.csv "
+        "(google/rappor's association files). Variables that are reported separately cost the sum "
+        "of their ε; a tuple costs one report. "
         f"Exit code {NOTHING}: no association was found (with --exit-code).",
         allow_abbrev=False,
     )
     parser.add_argument(
         "what",
-        metavar="REPORTS",
-        help="google/rappor's association reports (.csv, .csv.gz), or pair counts that --save "
-        "wrote (.npz)",
+        metavar="WHAT",
+        help="a collection of kind tuple (with --data), its counts in a file (with --definition), "
+        "google/rappor's association reports (with --schema), or pair counts that --save wrote "
+        "(.npz)",
     )
+    tuple_forms.add_options(parser)
     group = parser.add_argument_group("reports of several variables")
     group.add_argument("--schema", metavar="FILE", help="rappor-vars.csv: the list of variables")
     group.add_argument(
@@ -55,7 +62,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     group.add_argument(
         "--variables",
         metavar="FIRST,SECOND",
-        help="the two variables, if the metric has more",
+        help="the two variables or fields, if there are more",
     )
     group.add_argument(
         "--reports-per-client",
@@ -107,10 +114,16 @@ def run(args: argparse.Namespace) -> int:
     need_analysis("associate")
     from rappor.decoding.associate import associate
 
+    if tuple_forms.wanted(args):
+        with Ticker() as tick:
+            tick("solving for the joint table")
+            return _show(args, tuple_forms.associated(args))
     with Ticker() as tick:
         counts = _pairs(args, tick)
         names = (counts.first.collection or "first", counts.second.collection or "second")
-        values = _values(args, counts, names)
+        sides = dict(zip(names, (counts.first, counts.second), strict=True))
+        files = candidate_files(args, {name: side.kind for name, side in sides.items()})
+        values = _values(files, sides)
         tick("solving for the joint table")
         found = associate(
             counts,
@@ -211,34 +224,19 @@ def _variables(args: argparse.Namespace) -> tuple[ReportedVariable, ReportedVari
     return mine[names[0]], mine[names[1]]
 
 
-def _values(args: argparse.Namespace, counts: PairCounts, names: tuple[str, str]) -> Any:
+def _values(
+    files: dict[str, tuple[str, str]], sides: dict[str, Counts]
+) -> tuple[FieldValues, FieldValues]:
     """What to look for in each variable: a design from a map, strings, or nothing."""
     from rappor.decoding.candidates import Candidates
     from rappor.decoding.mapfile import read_map
 
-    given: dict[str, Any] = {}
-    sides = dict(zip(names, (counts.first, counts.second), strict=True))
-    open_names = [name for name, side in sides.items() if side.kind == "string"]
-    for option in ("candidates", "map"):
-        for text in getattr(args, option) or ():
-            name, sign, file = text.partition("=")
-            if not sign or name not in sides:
-                if len(open_names) != 1:
-                    raise UsageError(
-                        f"--{option} {text}: say for which variable: NAME=FILE, with NAME one of "
-                        f"{', '.join(open_names) or 'the string variables (there are none)'}"
-                    )
-                name, file = open_names[0], text
-            if name in given:
-                raise UsageError(f"--{option}: {name} has a list already; give one for each")
-            if name not in open_names:
-                raise UsageError(f"--{option}: {name} is boolean and needs no list")
-            is_map = option == "map"
-            given[name] = read_map(file, sides[name].params) if is_map else Candidates.read(file)
-    for name in open_names:
-        if name not in given:
-            raise UsageError(f"{name} holds strings: give --candidates or --map for it")
-    return tuple(given.get(name) for name in names)
+    given: dict[str, FieldValues] = {}
+    for name, (option, file) in files.items():
+        is_map = option == "map"
+        given[name] = read_map(file, sides[name].params) if is_map else Candidates.read(file)
+    first, second = sides
+    return given.get(first), given.get(second)
 
 
 def _show(args: argparse.Namespace, found: Association) -> int:

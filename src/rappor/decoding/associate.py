@@ -52,7 +52,7 @@ def associate(
             `decode`; names for categories; `Ranges` for ordinals; None for booleans. The values of
             a tuple's categories and ordinals are known: None takes all. A mapping by the names of
             fields does as well.
-        views: the fields of a tuple, and what each cohort sees of it: `Collection.views`.
+        views: the fields of a tuple, and what each cohort sees of it: `Collection.tuple_views`.
         fields: which two fields of a tuple; default: the only two there are.
         names: what two separate variables are called; default: the names in the counts.
         dialect: how clients place strings; default: the dialect of the counts.

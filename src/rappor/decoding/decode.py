@@ -76,6 +76,11 @@ def decode(
     if decoder is not None:
         check_decoder(decoder)
         _check_alone(kind, method)
+    if kind == "tuple":
+        raise DecodeError(
+            "counts of a tuple are read as a table of two fields: rappor.associate, or `rappor "
+            "associate`"
+        )
     if kind == "ordinal":
         from rappor.decoding.ordinal import decode_ordinal
 

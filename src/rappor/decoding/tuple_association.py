@@ -50,7 +50,7 @@ def associate_tuple(
     if not isinstance(views, Views):
         raise DecodeError(
             "counts of a tuple do not say what each cohort sees: give the collection's fields and "
-            "views (views=rappor.Views(...))"
+            "views (views=collection.tuple_views)"
         )
     totals = np.sum([part.totals for part in parts], axis=0)
     if not totals.sum():
