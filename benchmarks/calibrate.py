@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from calibration.associations import ASSOCIATIONS, measure_association
 from calibration.closed_forms import CLOSED_FORMS, measure_closed_form
 from calibration.comparisons import COMPARISONS, measure_comparison
 from calibration.measure import Record, measure
@@ -36,8 +37,8 @@ from calibration.tallies import total
 import rappor.decoding.lasso  # noqa: F401 - loaded now, so that all workers run the same code
 
 LASSO_SEEDS = 10
-TALLIED = {**CLOSED_FORMS, **COMPARISONS}
-UNSEEN = (*UNSEEN_STRINGS, *TALLIED)
+TALLIED = {**CLOSED_FORMS, **COMPARISONS, **ASSOCIATIONS}
+UNSEEN = (*UNSEEN_STRINGS, *CLOSED_FORMS, *COMPARISONS)
 Task = tuple[str, int, str, bool]  # the arguments of `measure`
 
 
@@ -77,7 +78,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--output", type=Path, default=Path("build/calibration"))
     options = parser.parse_args()
-    every = [*SCENARIOS, *CLOSED_FORMS, *COMPARISONS]
+    every = [*SCENARIOS, *TALLIED]
     usual = [name for name in every if options.unseen or name not in UNSEEN]
     options.names = options.scenarios.split(",") if options.scenarios else usual
     unknown = [name for name in options.names if name not in every]
@@ -126,6 +127,8 @@ def one(task: Task) -> Record:
         record = measure_closed_form(name, seed)
     elif name in COMPARISONS:
         record = measure_comparison(name, seed, same_names)
+    elif name in ASSOCIATIONS:
+        record = measure_association(name, seed, same_names)
     else:
         record = measure(*task)
     return record | {"all_seconds": time.perf_counter() - started}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
 
+from calibration.associations import ASSOCIATIONS
 from calibration.closed_forms import CLOSED_FORMS
 from calibration.comparisons import COMPARISONS
 from calibration.measure import NULL_LEVELS
@@ -113,7 +114,8 @@ def accuracy_table(found: Mapping[str, Summary]) -> str:
 
 def tally_table(tallies: Totals) -> str:
     """What was counted in each scenario."""
-    about = {name: scenario.about for name, scenario in (CLOSED_FORMS | COMPARISONS).items()}
+    scenarios = CLOSED_FORMS | COMPARISONS | ASSOCIATIONS
+    about = {name: scenario.about for name, scenario in scenarios.items()}
     rows = [
         (f"{name} {about[name]}", rule, f"{share.hits:,} of {share.of:,}", _number(share.value, 3))
         for name, found in tallies.items()

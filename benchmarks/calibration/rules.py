@@ -15,6 +15,8 @@ NULL_FACTOR = 1.5
 POOLED_COVERAGE = (0.94, 0.97)
 MIN_COVERAGE = 0.91
 REGIME_COVERAGE = 0.95
+JOINT_COVERAGE = (0.93, 0.97)
+MIN_REJECTED = 0.02  # of true independence: a test that never rejects says nothing
 MAX_WIDTH = 1.25
 MAX_ALARMS = 0.01
 # Checks that find faults by a test; the others state facts, such as too few reports.
@@ -185,7 +187,7 @@ def _fast(summaries: Mapping[str, Summary]) -> Iterator[Verdict]:
 
 
 def judge_tallies(tallies: Mapping[str, Mapping[str, Share]]) -> list[Verdict]:
-    """The rules of scenarios that are counted: closed forms and comparisons."""
+    """The rules of scenarios that are counted: closed forms, comparisons and associations."""
     return [
         _judge_tally(name, rule, share)
         for name, found in tallies.items()
@@ -199,6 +201,14 @@ def _judge_tally(name: str, rule: str, share: Share) -> Verdict:
     if rule.startswith(_EXACT):
         return Verdict(rule, name, share.hits == 0, numbers)
     goal = ALPHA if rule == "family-wise error" else MAX_ALARMS
+    if rule == "intervals that hold":
+        low, high = JOINT_COVERAGE
+        passed = low <= share.value <= high
+        return Verdict(rule, name, passed, f"{numbers}, from {low:.2f} to {high:.2f}")
+    if rule == "independence rejected":
+        limit = ALPHA + 2 * sqrt(ALPHA * (1 - ALPHA) / share.of)
+        passed = MIN_REJECTED <= share.value <= limit
+        return Verdict(rule, name, passed, f"{numbers}, from {MIN_REJECTED} to {limit:.3f}")
     if "covered" in rule or "below" in rule:
         error = sqrt(REGIME_COVERAGE * (1 - REGIME_COVERAGE) / share.of)
         passed = share.value >= REGIME_COVERAGE - 2 * error
