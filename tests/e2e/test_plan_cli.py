@@ -118,3 +118,31 @@ def test_no_row_of_the_table_detects_nothing() -> None:
         done = rappor("plan", "--epsilon-one", "1", "--reports", reports, "--cells", "50", *QUICK)
         assert done.returncode == 0, done.stderr
         assert "nothing" not in done.stdout
+
+
+def test_an_association_is_planned_as_a_tuple() -> None:
+    given = ("--epsilon-one", "1.0743", "--epsilon-infinity", "4.3944")
+    done = rappor("plan", "--associate", "20x2", *given, "--check", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["kind"] == "tuple"
+    assert facts["epsilon_one"] <= 1.0743
+    assert facts["views"][0] == {"fields": ["first", "second"], "share": 0.8}
+    assert facts["reports"] < facts["separate_reports"] / 20
+    assert facts["checked"]["collections"] == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--associate", "fifty"), "is not two numbers such as 50x10"),
+        (("--associate", "5x2", "--frequency", ".01"), "--frequency does not go with --associate"),
+        (("--strength", ".1"), "--strength goes with --associate"),
+    ],
+)
+def test_options_of_associations_are_not_mixed_with_others(
+    more: tuple[str, ...], words: str
+) -> None:
+    done = rappor("plan", "--epsilon-one", "1", *more)
+    assert done.returncode == 2
+    assert words in done.stderr

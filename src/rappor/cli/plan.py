@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from rappor.cli.result_files import replacing
 from rappor.errors import ParamsError
 
 if TYPE_CHECKING:
-    from rappor.planning import Plan, Plans
+    from rappor.planning import AssociationPlan, Plan, Plans
 
 
 if TYPE_CHECKING:
@@ -60,6 +61,24 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     )
     goals.add_argument(
         "--alpha", type=float, default=0.05, metavar="X", help="family-wise error (default: 0.05)"
+    )
+    joint = parser.add_argument_group("an association of two fields, instead of one string")
+    joint.add_argument(
+        "--associate",
+        type=_table,
+        metavar="RxC",
+        help="plan a tuple of two fields with this many values, such as 50x10",
+    )
+    joint.add_argument(
+        "--strength",
+        type=_number,
+        metavar="X",
+        help="share of clients whose first value decides the second (default: 0.1)",
+    )
+    joint.add_argument(
+        "--open",
+        choices=("first", "both", "none"),
+        help="which fields may hold values that are not listed (default: first)",
     )
     what = parser.add_argument_group("what is collected")
     what.add_argument(
@@ -123,6 +142,11 @@ def register(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Plan, then print."""
+    if args.associate is not None:
+        return _associate(args)
+    for option in ("strength", "open"):
+        if getattr(args, option) is not None:
+            raise UsageError(f"--{option} goes with --associate")
     if args.plot is not None and not args.plot.lower().endswith(_ENDINGS):
         raise UsageError(f"--plot must end in {', '.join(_ENDINGS)}; got {args.plot}")
     if args.plot is not None:  # before the work
@@ -176,6 +200,71 @@ def run(args: argparse.Namespace) -> int:
         for line in describe(found):
             say(line)
     return 0
+
+
+def _associate(args: argparse.Namespace) -> int:
+    """Plan an association, then print."""
+    for option in ("frequency", "candidates", "plot", "n"):
+        if getattr(args, option) is not None:
+            raise UsageError(f"--{option} does not go with --associate: leave it out")
+    if args.one_time:
+        raise UsageError("--one-time does not go with --associate: leave it out")
+    need_analysis("plan")
+    from rappor.planning import plan_association
+    from rappor.planning.association_plan import DEFAULT_STRENGTH
+    from rappor.planning.plan_text import describe_association
+
+    with Ticker() as progress:
+        found = plan_association(
+            args.associate,
+            args.epsilon_one,
+            args.epsilon_infinity,
+            args.reports,
+            strength=DEFAULT_STRENGTH if args.strength is None else args.strength,
+            power=args.power,
+            alpha=args.alpha,
+            open_fields=args.open or "first",
+            max_bytes=args.max_bytes,
+            check=args.check,
+            progress=progress,
+        )
+    if args.json:
+        say_json(_association_document(found))
+    else:
+        for line in describe_association(found):
+            say(line)
+    return 0
+
+
+def _association_document(found: AssociationPlan) -> dict[str, Any]:
+    separate = found.separate_reports
+    return {
+        "table": list(found.table),
+        "kind": "tuple",
+        "params": found.params.to_dict(),
+        "views": [{"fields": list(view.fields), "share": view.share} for view in found.views.views],
+        "epsilon_one": found.epsilon_one,
+        "epsilon_infinity": found.epsilon_infinity,
+        "reports": found.reports,
+        "strength": found.strength,
+        "power": found.power,
+        "detectable_strength": found.detectable,
+        "alpha": found.alpha,
+        "solved": found.solved,
+        "separate_reports": "inf" if math.isinf(separate) else separate,
+        "bytes_per_report": found.bytes_per_report,
+        "checked": None
+        if found.checked is None
+        else {"found": found.checked.found, "collections": found.checked.collections},
+    }
+
+
+def _table(text: str) -> tuple[int, int]:
+    """Two numbers with an x between them."""
+    rows, _, columns = text.lower().replace("×", "x").partition("x")
+    if not (rows.isdecimal() and columns.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers such as 50x10")
+    return int(rows), int(columns)
 
 
 def _population(name: str, candidates: int) -> Population:

@@ -1,5 +1,6 @@
 """What can be learnt, and parameters from goals (§4.1, §4.2 and the appendix)."""
 
+from rappor.planning.association_plan import AssociationPlan, plan_association
 from rappor.planning.cautions import Caution
 from rappor.planning.expected_detections import ExpectedDetections
 from rappor.planning.plan import Plan, Plans, plan
@@ -8,6 +9,7 @@ from rappor.planning.power_check import Checked, PlanCheck
 from rappor.planning.request import PlanRequest
 
 __all__ = [
+    "AssociationPlan",
     "Caution",
     "Checked",
     "Detector",
@@ -18,4 +20,5 @@ __all__ = [
     "Plans",
     "detector",
     "plan",
+    "plan_association",
 ]

@@ -11,6 +11,7 @@ from rappor.privacy.rounding import up
 from rappor.terminal import percent, percent_up, table
 
 if TYPE_CHECKING:
+    from rappor.planning.association_plan import AssociationPlan
     from rappor.planning.plan import Plan, Plans
     from rappor.planning.power_check import Checked, PlanCheck
 
@@ -51,7 +52,46 @@ def describe(found: Plans) -> list[str]:
     return lines
 
 
-def _flags(plan: Plan) -> str:
+def describe_association(found: AssociationPlan) -> list[str]:
+    """The plan of an association as text."""
+    rows, columns = found.table
+    answer = {
+        "reports": f"Reports needed: {found.reports:,}.",
+        "epsilon": f"Smallest ε1: {up(found.epsilon_one)}, with {found.reports:,} reports.",
+        "power": f"Power with {found.reports:,} reports: {percent(found.power)}.",
+    }[found.solved]
+    views = [
+        (" and ".join(view.fields), percent(view.share) + " of the cohorts")
+        for view in found.views.views
+    ]
+    times = found.separate_reports / found.reports
+    separate = f"about {times:,.0f} times as many" if math.isfinite(times) else "more than any"
+    lines = [
+        f"Question: are the fields of a table of {rows} × {columns} associated, if for "
+        f"{percent(found.strength)} of the clients",
+        f"the first value decides the second? Level {percent(found.alpha)}.",
+        answer,
+        "",
+        'One report on a tuple (kind = "tuple"):',
+        f"  {_flags(found)}",
+        "",
+        *(f"  {line}" for line in table([("view", "share"), *views])),
+        "",
+        f"  ε of one report on both fields   {up(found.epsilon_one)}",
+        f"  ε of any number of reports       {up(found.epsilon_infinity)}",
+        f"  chance to find the association   {percent(found.power)}",
+        f"  smallest strength that is found  {percent(found.detectable)}",
+        f"  bytes of a report                {found.bytes_per_report}",
+        "",
+        f"Two separate reports with the same ε in all need {separate} reports: use the tuple.",
+    ]
+    if found.checked is not None:
+        number, of = found.checked.found, found.checked.collections
+        lines.append(f"Checked with {of} simulated collections: {number} were found.")
+    return lines
+
+
+def _flags(plan: Plan | AssociationPlan) -> str:
     return " ".join(f"--{name} {value:.15g}" for name, value in plan.params.to_dict().items())
 
 
