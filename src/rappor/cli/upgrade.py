@@ -57,9 +57,9 @@ class _Check(NamedTuple):
 
 
 class _Folder(NamedTuple):
-    """What is in a data folder."""
+    """What is in a data folder, or in a database."""
 
-    path: Path
+    path: Path | str
     schema: int
     definitions: list[Definition]
     cells: list[CellSummary]
@@ -194,7 +194,7 @@ def _read_database(url: str) -> _Folder:
 
     with closing(open_store(url, read_only=True)) as store:
         contents = (store.definitions(), store.cells(), store.audit_log(), store.losses())
-        return _Folder(Path(shown(url)), NEWEST, *contents)
+        return _Folder(shown(url), NEWEST, *contents)
 
 
 def _schema_of(file: Path, application_id: int) -> int:
