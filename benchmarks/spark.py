@@ -91,9 +91,8 @@ def measure(folder: Path, reports: int) -> dict[str, Any]:
     core_seconds = processor_seconds() - started
     with spark_cluster(folder / "cluster") as cluster:
         os.environ.update(cluster.environment())
-        os.environ["PYSPARK_SUBMIT_ARGS"] = (
-            "--conf spark.ui.showConsoleProgress=false pyspark-shell"
-        )
+        quiet = "--conf spark.ui.showConsoleProgress=false pyspark-shell"
+        os.environ["PYSPARK_SUBMIT_ARGS"] = quiet
         start = time.perf_counter()
         session = spark.session(cluster.url)
         session.sparkContext.setLogLevel("ERROR")
