@@ -124,7 +124,7 @@ def _upgrade_database(args: argparse.Namespace) -> int:
     Collectors whose role may do neither (docs/operate.md) start afterwards.
     """
     found = None if args.collections is None else definitions_in(args.collections)
-    with closing(open_data(args.store, read_only=False)) as store:
+    with closing(open_data(args.store, read_only=False, create=True)) as store:
         changed = [
             f"{item.name} v{item.version}"
             for item in found or ()

@@ -169,10 +169,7 @@ def translated(error: Exception, url: str) -> StoreError:
     if isinstance(error, postgres.IoError):
         return StoreUnavailable(f"{where}: the server's disk failed ({said})")
     if isinstance(error, postgres.UndefinedTable | postgres.InvalidSchemaName):
-        return StoreError(
-            f"{where}: there is no store in this database; make it with rappor upgrade --store, "
-            "or check the name"
-        )
+        return StoreError(f"{where}: there is no store in this database; check the name")
     return StoreError(f"{where}: damaged, or not a store ({said})")
 
 
