@@ -113,6 +113,8 @@ bench: $(BENCH_VENV)/.done $(VENV)/.dev $(JS)/node_modules/.dev $(SPARK_VENV)/.d
 	@$(BIN)/python benchmarks/simulate.py $(BENCH_ARGS)
 	@$(BIN)/python benchmarks/client.py $(BENCH_ARGS)
 	@$(BIN)/python benchmarks/ingest.py $(BENCH_ARGS)
+	@$(BIN)/python benchmarks/collectors.py $(BENCH_ARGS)
+	@$(SPARK_VENV)/bin/python benchmarks/spark.py $(BENCH_ARGS)
 	@sh tests/browser/chromium.sh
 	@$(BIN)/python benchmarks/javascript.py $(BENCH_ARGS)
 	@$(BIN)/python benchmarks/dashboard.py $(BENCH_ARGS)

@@ -1,7 +1,8 @@
 """Load on one collector: durable batches compared with a no-op route of the same server.
 
-wrk sends with 64 connections from the same machine. Where wrk is not installed (Debian, Ubuntu:
-apt-get install wrk) rates are not measured; one line says so.
+The same on PostgreSQL, next to SQLite: a real server on the same disk, with fsync. wrk sends with
+64 connections from the same machine. Where wrk is not installed (Debian, Ubuntu: apt-get install
+wrk) rates are not measured; one line says so.
 
 Then the times that an operator notices: to start, to answer under overload or with a full disk, to
 cut off slow senders, to stop. If a figure misses its goal, the exit code is 1.
@@ -30,6 +31,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import noop_server
+from database import database_server
 
 from rappor import Params
 from rappor.collection import Collection
@@ -40,8 +42,9 @@ PARAMS = Params(k=128, h=2, m=32, f=0.5, p=0.5, q=0.75)
 HOSTILE_CELLS = Params(k=4096, h=2, m=1024, f=0.5, p=0.5, q=0.75)
 CONNECTIONS = 64
 LARGE = 10_000
-MIN_SHARE = 0.45  # of the no-op route's requests, for durable batches of one report
-MIN_REPORTS = 5e6  # a second, in batches of 10,000
+NOOP, SINGLES, LARGE_BATCHES = "no-op, 1 report", "durable, 1 report", f"durable, {LARGE:,} reports"
+MIN_SHARE = 0.50  # of the no-op route's requests, for durable batches of one report
+MIN_REPORTS = 10e6  # a second, in batches of 10,000
 
 # Every request is the same bytes but for the token: 16 random bytes at a fixed place.
 SCRIPT = """
@@ -52,7 +55,9 @@ local head, tail = body:sub(1, 4), body:sub(21)
 local noise = io.open("/dev/urandom", "rb")
 wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/vnd.rappor.batch"
-wrk.headers["Authorization"] = "Bearer " .. os.getenv("KEY")
+if os.getenv("KEY") ~= "" then
+  wrk.headers["Authorization"] = "Bearer " .. os.getenv("KEY")
+end
 local path = os.getenv("ROUTE")
 request = function()
   return wrk.format(nil, path, nil, head .. noise:read(16) .. tail)
@@ -111,15 +116,21 @@ def collector(folder: Path, *program: str) -> Iterator[tuple[subprocess.Popen[st
 
 
 def wrk(
-    url: str, key: str, route: str, batch: Path, script: Path, seconds: float
+    url: str,
+    key: str,
+    route: str,
+    batch: Path,
+    script: Path,
+    seconds: float,
+    connections: int = CONNECTIONS,
 ) -> dict[str, float]:
-    """Requests a second, requests that failed, and the 99th percentile of the latency in ms."""
+    """Requests, requests a second, those that failed, and the 99th percentile of the latency."""
     command = [
         "wrk",
         "-t",
         "1",
         "-c",
-        str(CONNECTIONS),
+        str(connections),
         "-d",
         f"{seconds:g}s",
         "-s",
@@ -132,33 +143,47 @@ def wrk(
     if found is None:
         sys.exit(f"wrk said nothing to go by:\n{done.stdout}{done.stderr}")
     requests, microseconds, failed, p99 = map(int, found.groups())
-    return {"rate": 1e6 * requests / microseconds, "failed": failed, "p99_ms": p99 / 1000}
+    rate = 1e6 * requests / microseconds
+    return {"requests": requests, "rate": rate, "failed": failed, "p99_ms": p99 / 1000}
 
 
 def measure(seconds: float, rounds: int) -> dict[str, dict[str, float]]:
-    """The best round of each, taken in turns so that a busy machine disturbs all alike."""
+    """The best round of each, taken in turns so that a busy machine disturbs all alike.
+
+    A share is the best of rounds too, each within one round.
+    """
     best: dict[str, dict[str, float]] = {}
     today = datetime.datetime.now(datetime.UTC).date()
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, database_server() as server:
         folder = Path(name)
         script, one, many = folder / "post.lua", folder / "one.bin", folder / "many.bin"
         script.write_text(SCRIPT, "ascii")
         one.write_bytes(batch_of(1, today))
         many.write_bytes(batch_of(LARGE, today))
-        contest = {
-            "no-op, 1 report": (noop_server.NOOP_PATH, one),
-            "durable, 1 report": (REPORTS_PATH, one),
-            f"durable, {LARGE:,} reports": (REPORTS_PATH, many),
-        }
+        noop = noop_server.NOOP_PATH
         key, options = gateway(folder)
-        with collector(folder, noop_server.__file__, *options) as (_, port):
-            url = f"http://127.0.0.1:{port}"
+        program = (noop_server.__file__, *options)
+        with (
+            collector(folder, *program) as (_, port),
+            collector(folder, *program, "--store", server.new_store()) as (_, other),
+        ):
+            contest = {
+                NOOP: (port, noop, one),
+                SINGLES: (port, REPORTS_PATH, one),
+                LARGE_BATCHES: (port, REPORTS_PATH, many),
+                f"PostgreSQL: {SINGLES}": (other, REPORTS_PATH, one),
+                f"PostgreSQL: {LARGE_BATCHES}": (other, REPORTS_PATH, many),
+            }
             for _ in range(rounds):
-                for what, (route, batch) in contest.items():
-                    found = wrk(url, key, route, batch, script, seconds)
+                base = 0.0
+                for what, (at, route, batch) in contest.items():
+                    found = wrk(f"http://127.0.0.1:{at}", key, route, batch, script, seconds)
                     print(f"\r  {what}: {found['rate']:,.0f}/s     ", end="", file=sys.stderr)
+                    base = base or found["rate"]
+                    shares = [found["rate"] / base, best.get(what, {}).get("share", 0.0)]
                     if what not in best or found["rate"] > best[what]["rate"]:
                         best[what] = found
+                    best[what]["share"] = max(shares)
     print(file=sys.stderr)
     return best
 
@@ -383,9 +408,8 @@ def main() -> int:
         print(f"ingest: no rates, {missing}", file=sys.stderr)
     else:
         found = measure(2, 1) if args.quick else measure(8, 3)
-        noop, one, many = found.values()
-        share, reports = one["rate"] / noop["rate"], many["rate"] * LARGE
-        failed = int(one["failed"] + many["failed"])
+        share, reports = found[SINGLES]["share"], found[LARGE_BATCHES]["rate"] * LARGE
+        failed = int(sum(each["failed"] for each in found.values()))
         promises = {
             "share of no-op": (share, MIN_SHARE, share >= MIN_SHARE),
             "reports a second": (reports, MIN_REPORTS, reports >= MIN_REPORTS),
@@ -409,7 +433,8 @@ def main() -> int:
     else:
         print(f"Ingest, {CONNECTIONS} connections, one collector process\n")
         for what, each in found.items():
-            print(f"  {what:<26} {each['rate']:>10,.0f} requests/s   p99 {each['p99_ms']:.1f} ms")
+            rate, share = f"{each['rate']:>10,.0f} requests/s", f"{each['share']:>6.1%} of no-op"
+            print(f"  {what:<38} {rate}   {share}   p99 {each['p99_ms']:.1f} ms")
         print()
         for name, (value, goal, kept) in promises.items():
             verdict = "kept" if kept else "BROKEN"

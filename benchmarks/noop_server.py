@@ -35,7 +35,7 @@ class AppWithNoop(App):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("data", "collections", "keys"):
+    for name in ("data", "collections", "keys", "store"):
         parser.add_argument(f"--{name}")
     parser.add_argument("--keys-optional", action="store_true")
     parser.add_argument("--port", type=int, default=0)

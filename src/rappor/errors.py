@@ -65,7 +65,10 @@ class StoreBusy(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """The database cannot be reached, or a commit has no known outcome; later calls may succeed."""
+    """A database or object store cannot be reached, or a commit has no known outcome.
+
+    Later calls may succeed.
+    """
 
 
 class StoreRefused(StoreError):

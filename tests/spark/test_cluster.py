@@ -1,14 +1,10 @@
 """Counting on a Spark cluster of real processes: the counts of one machine, whatever dies."""
 
 import os
-import subprocess
 import sys
 import threading
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -23,28 +19,14 @@ from rappor.aggregate.lake.sealing import write_seal
 from rappor.aggregate.pieces import cut
 from rappor.aggregate.report_files import CountedPart
 from rappor.aggregate.write_reports import write_csv, write_parquet
+from rappor.cli import spark_submit
 from rappor.collection import Collection
 from rappor.store import CellKey
-from support.spark_cluster import SparkCluster, spark_cluster
+from support.spark_cluster import SparkCluster, run_driver, run_rappor
 from support.waiting import wait_for
 
 PARAMS = Params.preset("windows")
 WIDTH = PARAMS.k // 8
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
-    with spark_cluster(tmp_path_factory.mktemp("cluster")) as made:
-        yield made
-
-
-@pytest.fixture
-def session(cluster: SparkCluster) -> Iterator[Any]:
-    with patch.dict(os.environ, cluster.environment()), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = spark.session(cluster.url)
-        yield made
-        made.stop()
 
 
 def big_lake(folder: Path, reports: int, files: int) -> Path:
@@ -65,17 +47,6 @@ def big_lake(folder: Path, reports: int, files: int) -> Path:
     return folder
 
 
-def rappor(cluster: SparkCluster, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rappor", *map(str, arguments)],
-        env=cluster.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=3000,
-    )
-
-
 @pytest.mark.parametrize(
     ("reports", "files"),
     [
@@ -89,7 +60,7 @@ def test_a_cluster_counts_a_lake_as_one_machine_does(
     lake = big_lake(tmp_path / "lake", reports, files)
     output = tmp_path / "counts.npz"
     engine = ["--engine", "spark", "--master", cluster.url]
-    done = rappor(cluster, "aggregate", lake, *engine, "--output", output)
+    done = run_rappor(cluster, "aggregate", lake, *engine, "--output", output)
     assert done.returncode == 0, done.stderr
     here = count_here(lake_input(str(lake), None, None), lambda _: None)
     assert here.counts.reports == reports
@@ -171,7 +142,20 @@ def test_faults_of_a_lake_are_named_by_executors(cluster: SparkCluster, tmp_path
     data[len(data) // 2] ^= 1
     file.write_bytes(data)
     engine = ["--engine", "spark", "--master", cluster.url]
-    done = rappor(cluster, "aggregate", lake, *engine, "--output", tmp_path / "counts.npz")
+    done = run_rappor(cluster, "aggregate", lake, *engine, "--output", tmp_path / "counts.npz")
     assert done.returncode == 3, done.stderr
     assert f"damaged: {file.relative_to(lake)}: its checksum" in done.stderr
     assert not (tmp_path / "counts.npz").exists()
+
+
+@pytest.mark.long
+def test_spark_submit_counts_as_the_command_does(cluster: SparkCluster, tmp_path: Path) -> None:
+    lake = big_lake(tmp_path / "lake", 80_000, 4)
+    output = tmp_path / "counts.npz"
+    submit = [cluster.spark_submit, "--master", cluster.url, spark_submit.__file__]
+    done = run_driver(cluster, submit, "aggregate", lake, "--engine", "spark", "--output", output)
+    assert done.returncode == 0, done.stderr
+    here = count_here(lake_input(str(lake), None, None), lambda _: None)
+    assert Counts.from_npz(output) == here.counts
+    printed = run_driver(cluster, [sys.executable, "-m", "rappor.cli.spark_submit"])
+    assert printed.stdout.strip() == spark_submit.__file__

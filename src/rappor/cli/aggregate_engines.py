@@ -17,19 +17,19 @@ from rappor.params import FIELDS, Params
 if TYPE_CHECKING:
     from rappor.aggregate import Aggregated
 
-_LOCAL, _SPARK = "local", "spark"
+LOCAL, SPARK = "local", "spark"
 _LAKE_OPTIONS = ("collection", "version", "period", "allow_faults")
 _SHOWN = 20  # faults
 Progress = Callable[[int], object]
 
 
-def add_engine(parser: argparse.ArgumentParser) -> None:
+def add_engine(parser: argparse.ArgumentParser, title: str = "where to count") -> None:
     """Add --engine and --master."""
-    group = parser.add_argument_group("where to count")
+    group = parser.add_argument_group(title)
     group.add_argument(
         "--engine",
-        choices=(_LOCAL, _SPARK),
-        default=_LOCAL,
+        choices=(LOCAL, SPARK),
+        default=LOCAL,
         metavar="NAME",
         help="local: the cores of this machine; spark: a Spark cluster (default: %(default)s)",
     )
@@ -61,9 +61,9 @@ def add_lake_options(parser: argparse.ArgumentParser) -> None:
 
 def check_engine(args: argparse.Namespace) -> None:
     """UsageError for options that do not go together; MissingExtraError without Spark."""
-    if args.master is not None and args.engine != _SPARK:
+    if args.master is not None and args.engine != SPARK:
         raise UsageError("--master goes with --engine spark")
-    if args.engine == _SPARK:
+    if args.engine == SPARK:
         if STANDARD_INPUT in args.reports:
             raise UsageError("executors cannot read standard input: name files")
         need_spark("aggregate --engine spark")
@@ -101,7 +101,7 @@ def aggregate_named_files(
     """Count files with the chosen engine."""
     from rappor.aggregate import aggregate_files
 
-    if args.engine == _LOCAL:
+    if args.engine == LOCAL:
         return aggregate_files(args.reports, params, strict=args.strict, progress=progress, **about)
     from rappor.aggregate.pieces import cut
     from rappor.aggregate.spark import aggregate_pieces, session
@@ -130,7 +130,7 @@ def aggregate_lake(args: argparse.Namespace, progress: Progress) -> Aggregated:
             raise DecodeError(
                 f"{args.reports[0]}: its reports were made with other parameters; leave them out"
             )
-    if args.engine == _LOCAL:
+    if args.engine == LOCAL:
         done = count_here(chosen, progress)
     else:
         from rappor.aggregate.spark import session

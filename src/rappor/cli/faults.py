@@ -34,6 +34,7 @@ from rappor.errors import (
     StoreFull,
     StoreLost,
     StoreRefused,
+    StoreUnavailable,
     UnsupportedSystemError,
 )
 
@@ -51,6 +52,7 @@ _MACHINE = (
     StoreFull,
     StoreLost,
     StoreRefused,
+    StoreUnavailable,
     UnsupportedSystemError,
 )
 _WRONG_PATH = {

@@ -7,9 +7,12 @@ import importlib.util
 import secrets
 import shlex
 import time
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rappor.checks import did_you_mean, plural
+from rappor.cli.aggregate_engines import SPARK, add_engine, need_spark
 from rappor.cli.arguments import UsageError, add_kind, add_params, count, params_from
 from rappor.cli.output import Ticker, note, say, say_json
 from rappor.cli.paths import path_of
@@ -17,7 +20,9 @@ from rappor.errors import MissingExtraError, ParamsError
 from rappor.mechanism import DIALECTS
 
 if TYPE_CHECKING:
+    from rappor.simulate.drawn_counts import Simulated
     from rappor.simulate.populations import Population
+    from rappor.simulate.scenario import Scenario
 
 FORMATS = {
     "rappor": "reports.parquet, counts.npz",
@@ -93,6 +98,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "response (client,cohort,bloom,prr,irr), which no real client reveals",
     )
     group.add_argument("--json", action="store_true", help="print a summary as JSON")
+    add_engine(parser, "where to simulate")
     parser.set_defaults(run=run)
     return parser
 
@@ -187,6 +193,7 @@ def run(args: argparse.Namespace) -> int:
             "kind tuple is simulated in Python, where its fields can be given: "
             "rappor.simulate.reports"
         )
+    _check_engine(args)
     if args.steps and (args.format != "google" or args.counts_only):
         raise UsageError("--steps goes with --format google and its reports.csv")
     if args.dialect is not None and kind != "string":
@@ -214,7 +221,12 @@ def run(args: argparse.Namespace) -> int:
     start = time.perf_counter()
     crowd = draw_crowd(scenario)  # refuses what cannot be drawn before anything is written
     job = SimulationJob(
-        args.output, args.format, population, counts_only=args.counts_only, steps=args.steps
+        args.output,
+        args.format,
+        population,
+        counts_only=args.counts_only,
+        steps=args.steps,
+        on_spark=partial(_on_spark, args.master, scenario) if args.engine == SPARK else None,
     )
     check_folder(job, kind, force=args.force)
     with Ticker() as tick:
@@ -262,6 +274,34 @@ def run(args: argparse.Namespace) -> int:
     say(f"next: {shlex.join(done.following)}")
     note(f"{seconds:.1f} s")
     return 0
+
+
+def _check_engine(args: argparse.Namespace) -> None:
+    """UsageError for options that do not go with the engine; MissingExtraError without Spark."""
+    if args.engine != SPARK:
+        if args.master is not None:
+            raise UsageError("--master goes with --engine spark")
+        return
+    if args.counts_only:
+        raise UsageError(
+            "--counts-only draws the counts of any number of reports on this machine in a moment: "
+            "leave --engine spark out"
+        )
+    if args.format != "rappor":
+        raise UsageError("--engine spark writes Parquet only: leave --format out")
+    need_spark("simulate --engine spark")
+
+
+def _on_spark(master: str | None, scenario: Scenario, folder: Path) -> Simulated:
+    """Make the reports of a scenario on a cluster, and end the session."""
+    from rappor.aggregate.spark import session
+    from rappor.simulate.spark import simulate_on_spark
+
+    spark = session(master)
+    try:
+        return simulate_on_spark(spark, scenario, str(folder))
+    finally:
+        spark.stop()
 
 
 def population_from(args: argparse.Namespace) -> Population:

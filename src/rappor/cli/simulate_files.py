@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import ExitStack
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from rappor.decoding.mapfile import write_map
 from rappor.errors import ParamsError
 from rappor.mechanism.kinds import HASHED
 from rappor.simulate.crowd import Crowd
-from rappor.simulate.drawn_counts import draw_counts, named
+from rappor.simulate.drawn_counts import Simulated, draw_counts, named
 from rappor.simulate.full_reports import pieces
 from rappor.simulate.output_files import (
     fits_lines,
@@ -33,6 +35,7 @@ from rappor.simulate.populations import Population
 Tick = Callable[[str], None]
 
 _REPORTS = {"rappor": "reports.parquet", "google": "reports.csv"}
+_REPORTS_FOLDER = "reports"  # of Spark: a file for each part
 _COUNTS = {"rappor": "counts.npz", "google": "counts.csv"}
 _MAP = "map.csv"
 _LISTS = ("candidates.txt", "candidates.csv")
@@ -40,13 +43,17 @@ _LISTS = ("candidates.txt", "candidates.csv")
 
 @dataclass(frozen=True, slots=True)
 class SimulationJob:
-    """What to write, and where."""
+    """What to write, and where; `on_spark` makes reports on a cluster and writes them to a folder.
+
+    Without it they are made here.
+    """
 
     output: str
     format: str
     population: Population
     counts_only: bool
     steps: bool
+    on_spark: Callable[[Path], Simulated] | None = None
 
     @property
     def folder(self) -> Path:
@@ -57,7 +64,8 @@ class SimulationJob:
         """The names of the files to write."""
         listed = _LISTS[0] if fits_lines(self.population.candidates) else _LISTS[1]
         names = ["params.csv"]
-        names += [] if self.counts_only else [_REPORTS[self.format]]
+        reports = _REPORTS[self.format] if self.on_spark is None else _REPORTS_FOLDER
+        names += [] if self.counts_only else [reports]
         names += [_COUNTS[self.format], listed]
         names += [_MAP] if self.format == "google" and kind == "string" else []
         return [*names, "truth.csv"]
@@ -80,7 +88,7 @@ def check_folder(job: SimulationJob, kind: str, *, force: bool) -> None:
     """
     folder = output_folder(job.output)
     written = set(job.names(kind))
-    known = {*_REPORTS.values(), *_COUNTS.values(), _MAP, *_LISTS, *written}
+    known = {*_REPORTS.values(), _REPORTS_FOLDER, *_COUNTS.values(), _MAP, *_LISTS, *written}
     there = {name for name in known if (folder / name).exists()}
     if there and not force:
         raise ParamsError(
@@ -99,9 +107,20 @@ def write(job: SimulationJob, crowd: Crowd, tick: Tick) -> WrittenFiles:
     """Write all files, each whole or not at all."""
     files = job.names(crowd.kind)
     with ExitStack() as stack:
-        at = {name: stack.enter_context(replacing(str(job.folder / name))) for name in files}
+        at = {
+            name: stack.enter_context(
+                _replacing_folder(job.folder / name)
+                if name == _REPORTS_FOLDER
+                else replacing(str(job.folder / name))
+            )
+            for name in files
+        }
         crowd.params.to_csv(at["params.csv"])
-        if job.counts_only:
+        if job.on_spark is not None:
+            tick("simulating on Spark")
+            made = job.on_spark(at[_REPORTS_FOLDER])
+            counts, truth = made.counts, made.truth
+        elif job.counts_only:
             tick("drawing counts")
             drawn = draw_counts(crowd)
             counts, truth = drawn.counts, drawn.truth
@@ -115,6 +134,19 @@ def write(job: SimulationJob, crowd: Crowd, tick: Tick) -> WrittenFiles:
             _write_map(job, crowd, at[_MAP], tick)
         write_truth(at["truth.csv"], truth)
     return WrittenFiles(counts, files, _following(job, crowd, counts, files))
+
+
+@contextmanager
+def _replacing_folder(target: Path) -> Iterator[Path]:
+    """Yield a new folder to write to; when the block ends, it replaces `target`."""
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}").absolute()
+    draft.mkdir()
+    try:
+        yield draft
+        shutil.rmtree(target, ignore_errors=True)
+        draft.rename(target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _write_reports(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, date, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from rappor.checks import show
 from rappor.cli.arguments import UsageError, count, need_analysis
 from rappor.cli.paths import existing_folder, output_folder
 from rappor.collection import Collection, Registry, days_of
-from rappor.errors import MissingExtraError, ParamsError
+from rappor.errors import ParamsError
 
 if TYPE_CHECKING:
     from rappor.store import Store
@@ -93,17 +92,19 @@ def add_version(parser: argparse.ArgumentParser) -> None:
 def open_data(
     name: str, *, read_only: bool = True, create: bool = False, accept_loss: str | None = None
 ) -> Store:
-    """Open the store in a data folder; without `create`, the store must exist.
+    """Open the store of a data folder or a database; without `create`, the store must exist.
 
-    A misspelt folder name must not create an empty store that looks healthy.
+    A misspelt name must not create an empty store that looks healthy.
     """
     need_analysis("store", "numpy")
     from rappor.store import open_store
+    from rappor.store.open import check_database, url_of
 
     if "://" not in name:
         output_folder(name) if create else data_folder(name)
-    elif find_spec("psycopg") is None:
-        raise MissingExtraError("store", "postgres")
+    url = url_of(name)
+    if url is not None and not create:
+        check_database(url)
     return open_store(name, read_only=read_only, accept_loss=accept_loss)
 
 

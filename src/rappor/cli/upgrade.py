@@ -57,9 +57,9 @@ class _Check(NamedTuple):
 
 
 class _Folder(NamedTuple):
-    """What is in a data folder."""
+    """What is in a data folder, or in a database."""
 
-    path: Path
+    path: Path | str
     schema: int
     definitions: list[Definition]
     cells: list[CellSummary]
@@ -124,7 +124,7 @@ def _upgrade_database(args: argparse.Namespace) -> int:
     Collectors whose role may do neither (docs/operate.md) start afterwards.
     """
     found = None if args.collections is None else definitions_in(args.collections)
-    with closing(open_data(args.store, read_only=False)) as store:
+    with closing(open_data(args.store, read_only=False, create=True)) as store:
         changed = [
             f"{item.name} v{item.version}"
             for item in found or ()
@@ -194,7 +194,7 @@ def _read_database(url: str) -> _Folder:
 
     with closing(open_store(url, read_only=True)) as store:
         contents = (store.definitions(), store.cells(), store.audit_log(), store.losses())
-        return _Folder(Path(shown(url)), NEWEST, *contents)
+        return _Folder(shown(url), NEWEST, *contents)
 
 
 def _schema_of(file: Path, application_id: int) -> int:

@@ -54,6 +54,18 @@ def has_store(folder: Path) -> bool:
     return (folder / FILE_NAME).exists() or read_link(folder) is not None
 
 
+def check_database(url: str) -> None:
+    """StoreError unless there is a store in a database, of any schema."""
+    check_url(url)
+    if find_spec("psycopg") is None:
+        raise MissingExtraError("store", "postgres")
+    from rappor.store.postgres.schema import check_exists
+    from rappor.store.postgres.session import opened
+
+    with opened(url, read_only=True) as connection:
+        check_exists(connection)
+
+
 def open_database(url: str, *, read_only: bool) -> PostgresStore:
     """Open the store in a PostgreSQL database; make it if it is missing, unless `read_only`."""
     check_url(url)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rappor import files
-from rappor.errors import MissingExtraError, ParamsError, StoreError
+from rappor.errors import MissingExtraError, ParamsError, StoreError, StoreUnavailable
 
 SCHEMES = ("file", "s3", "gs", "gcs", "hdfs")
 
@@ -108,7 +108,7 @@ class LakePlace:
                 stream.write(data)
             found = self._system.get_file_info(path)
         if found.size != len(data):
-            raise StoreError(
+            raise StoreUnavailable(
                 f"{self.name}/{name}: {found.size} of {len(data)} bytes arrived; try again"
             )
 
@@ -132,7 +132,7 @@ class LakePlace:
                 if error.filename is None:
                     error.filename = f"{self._base}/{name}"
                 raise
-            raise StoreError(
+            raise StoreUnavailable(
                 f"{self.name}/{name}: the object store did not answer as it should "
                 f"({_first(error)}); check the address and the credentials, or try again"
             ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -75,6 +76,7 @@ _REFUSED = (
     postgres.InvalidPassword,
     postgres.ReadOnlySqlTransaction,
 )
+_NO_DATABASE = re.compile(r'database ".*" does not exist')  # libpq gives words and no code
 _DAMAGED = (postgres.DataCorrupted, postgres.IndexCorrupted)
 
 
@@ -156,11 +158,18 @@ def translated(error: Exception, url: str) -> StoreError:
         isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
         and getattr(error, "sqlstate", None) is None
     ):
-        return StoreUnavailable(f"{where}: the database cannot be reached ({_reason(said)})")
+        if _NO_DATABASE.search(said):
+            return StoreUnavailable(
+                f"{where}: the server has no such database; create it, or check its name"
+            )
+        return StoreUnavailable(
+            f"{where}: the database cannot be reached ({_reason(said)}); check the address, or "
+            "try again later"
+        )
     if isinstance(error, postgres.IoError):
         return StoreUnavailable(f"{where}: the server's disk failed ({said})")
     if isinstance(error, postgres.UndefinedTable | postgres.InvalidSchemaName):
-        return StoreError(f"{where}: there is no store in this database")
+        return StoreError(f"{where}: there is no store in this database; check the name")
     return StoreError(f"{where}: damaged, or not a store ({said})")
 
 

@@ -17,6 +17,9 @@ from rappor.store.postgres.locks import take_store
 
 _NONE = "decode(repeat('00', 16), 'hex')"
 _FIRST = "decode(repeat('00', 32), 'hex')"
+NO_STORE = (
+    "there is no store in this database; make it with rappor upgrade --store, or check the name"
+)
 _TEXT = 'text COLLATE "C" NOT NULL'  # sorted as Python sorts
 
 
@@ -91,6 +94,12 @@ def exists(connection: Connection) -> bool:
     return bool(row and row[0])
 
 
+def check_exists(connection: Connection) -> None:
+    """StoreError unless the database has a store."""
+    if not exists(connection):
+        raise StoreError(NO_STORE)
+
+
 def migrate(connection: Connection, migrations: Sequence[PostgresMigration] = MIGRATIONS) -> bool:
     """Run the missing migrations; return whether there were any.
 
@@ -120,8 +129,7 @@ def migrate(connection: Connection, migrations: Sequence[PostgresMigration] = MI
 
 def verify(connection: Connection, known: int = len(MIGRATIONS)) -> None:
     """StoreError unless this version of rappor can read the store."""
-    if not exists(connection):
-        raise StoreError("there is no store in this database")
+    check_exists(connection)
     row = connection.execute("SELECT version, oldest FROM rappor.state").fetchone()
     if row is None:
         raise StoreError("damaged (its state is missing); restore a backup")

@@ -1,0 +1,171 @@
+"""1, 2, 4 and 8 collectors on one PostgreSQL server with the same total load.
+
+wrk sends batches of one report with 512 connections to one port, which the collectors share. What
+counts is the processor time per report, of collectors and server together: the ratio to that of one
+collector carries over from machine to machine. Bytes are those that the database keeps and those
+that it writes to its log. docs/scaling.md plans with these figures.
+
+    make bench                                 all of it, fails if a promise is broken
+    python benchmarks/collectors.py --quick    four seconds each, for a look
+"""
+
+import argparse
+import datetime
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import ingest
+from database import Server, database_server
+
+from rappor.collection import Collection
+from rappor.host import free_port
+from rappor.wire import REPORTS_PATH
+
+NUMBERS = (1, 2, 4, 8)
+CONNECTIONS = 512
+MAX_OVER_ONE = 1.5
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def processor_seconds(pid: int) -> float:
+    """Of a process, of those that it has started, and of those of them that have ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return 0.0
+    own = sum(map(int, stat[11:15])) / _TICKS
+    return own + sum(processor_seconds(int(child)) for child in children)
+
+
+@contextmanager
+def collectors(folder: Path, number: int, url: str) -> Iterator[tuple[int, int]]:
+    """`rappor serve` with some collectors: its process and its port."""
+    collections = folder / "collections"
+    collections.mkdir(parents=True, exist_ok=True)
+    definition = Collection("bench", 1, ingest.PARAMS)
+    (collections / "bench.toml").write_text(definition.to_toml(), "utf-8")
+    port = free_port()
+    command = [sys.executable, "-m", "rappor", "serve", "--no-dashboard", "--store", url]
+    command += ["--collections", str(collections), "--port", str(port), "--rate", "0"]
+    command += ["--collectors", str(number), "--log-level", "error", "--share-port"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        ready(process, port, number)
+        yield process.pid, port
+        process.terminate()
+        process.wait(30)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def ready(process: subprocess.Popen[bytes], port: int, number: int) -> None:
+    """Wait until all collectors listen."""
+    until = time.monotonic() + 120
+    listening = f":{port:04X} 00000000:0000 0A"
+    while Path("/proc/net/tcp").read_text().count(listening) < number:
+        if process.poll() is not None or time.monotonic() > until:
+            sys.exit("the collectors did not start")
+        time.sleep(0.05)
+    urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=60).close()
+
+
+def measure(seconds: float) -> dict[str, dict[str, float]]:
+    """Processor seconds and bytes per million reports, by the number of collectors."""
+    found: dict[str, dict[str, float]] = {}
+    today = datetime.datetime.now(datetime.UTC).date()
+    with tempfile.TemporaryDirectory() as name, database_server() as server:
+        folder = Path(name)
+        script, one = folder / "post.lua", folder / "one.bin"
+        script.write_text(ingest.SCRIPT, "ascii")
+        one.write_bytes(ingest.batch_of(1, today))
+        for number in NUMBERS:
+            url = server.new_store()
+            database = url.rpartition("/")[2]
+            with collectors(folder, number, url) as (pid, port):
+                address = f"http://127.0.0.1:{port}"
+                ingest.wrk(address, "", REPORTS_PATH, one, script, 1, CONNECTIONS)  # warms up
+                before = [processor_seconds(each) for each in (pid, server.pid)]
+                wal = int(str(server.sql("SELECT pg_current_wal_lsn() - '0/0'")[0][0]))
+                size = used_bytes(server, database)
+                done = ingest.wrk(address, "", REPORTS_PATH, one, script, seconds, CONNECTIONS)
+                after = [processor_seconds(each) for each in (pid, server.pid)]
+                wal = int(str(server.sql("SELECT pg_current_wal_lsn() - '0/0'")[0][0])) - wal
+                size = used_bytes(server, database) - size
+            stored = done["requests"] - done["failed"]
+            millions = stored / 1e6
+            used = [(then - now) / millions for now, then in zip(before, after, strict=True)]
+            found[str(number)] = {
+                "rate": done["rate"],
+                "failed": done["failed"],
+                "collector_seconds_per_million": used[0],
+                "server_seconds_per_million": used[1],
+                "log_bytes_per_report": wal / stored,
+                "stored_bytes_per_report": size / stored,
+            }
+            print(f"\r  {number} collectors: {done['rate']:,.0f}/s    ", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    return found
+
+
+def used_bytes(server: Server, database: str) -> int:
+    """Of all tables and indexes."""
+    return int(str(server.sql(f"SELECT pg_database_size('{database}')", database)[0][0]))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--output", type=Path, help="also write the JSON to a file")
+    parser.add_argument("--quick", action="store_true", help="four seconds each")
+    args = parser.parse_args()
+    if shutil.which("wrk") is None:
+        print("collectors: wrk is not installed; nothing is measured", file=sys.stderr)
+        return 0
+    found = measure(4 if args.quick else 15)
+    totals = {
+        number: each["collector_seconds_per_million"] + each["server_seconds_per_million"]
+        for number, each in found.items()
+    }
+    worst = max(totals.values()) / totals["1"]
+    promises = {
+        f"at most {MAX_OVER_ONE} x the processor time of one collector": worst <= MAX_OVER_ONE
+    }
+    result = {"collectors": found, "seconds_per_million": totals, "worst_over_one": worst}
+    result |= {"cores": os.cpu_count(), "promises": promises}
+    text = json.dumps(result, indent=2)
+    if args.output:
+        args.output.write_text(text + "\n")
+    print(text if args.json else describe(result))
+    return 0 if all(promises.values()) else 1
+
+
+def describe(result: dict) -> str:
+    lines = [f"Collectors on PostgreSQL, {CONNECTIONS} connections, batches of one report", ""]
+    lines.append("  collectors   reports/s   core-seconds per million   log, stored bytes a report")
+    for number, each in result["collectors"].items():
+        parts = [each[f"{who}_seconds_per_million"] for who in ("collector", "server")]
+        total = result["seconds_per_million"][number]
+        kept = f"{each['log_bytes_per_report']:,.0f}, {each['stored_bytes_per_report']:,.0f}"
+        lines.append(
+            f"  {number:>10}   {each['rate']:>9,.0f}   {total:>6.1f} ({parts[0]:.1f} + "
+            f"{parts[1]:.1f})            {kept}"
+        )
+    lines += ["", f"  at most {result['worst_over_one']:.2f} x one collector's", ""]
+    for name, kept in result["promises"].items():
+        lines.append(f"  {'kept  ' if kept else 'BROKEN'}  {name}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,298 @@
+"""Collectors on PostgreSQL: clocks (B7), full disks (B3), migrations (B8), a server that stops."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from rappor.collection import Collection
+from rappor.errors import StoreBroken
+from rappor.store import open_store
+from rappor.store.postgres import schema
+from rappor.store.postgres.connection import connect
+from rappor.store.postgres.schema import MIGRATIONS, PostgresMigration
+from rappor.store.postgres.store import PostgresStore
+from support.collecting import (
+    PARAMS,
+    Client,
+    Process,
+    batch,
+    day,
+    running,
+    write_collections,
+)
+from support.command import COMMAND, rappor
+from support.killing import CELLS, message_of
+from support.postgres import Server, a_server, run
+from support.postgres_faults import FaultyCluster
+from support.store_samples import DAY, always, cell, collection, everything, fill, fold, token
+from support.waiting import wait_for
+
+pytestmark = pytest.mark.slow
+WRITERS = COHORTS = 4
+COLUMN = PostgresMigration(("ALTER TABLE rappor.state ADD COLUMN note text",), oldest=1)
+BREAKING = PostgresMigration(("ALTER TABLE rappor.state ADD COLUMN note text",), oldest=2)
+# A trigger that fails as the server does when its disk is full or broken (SQLSTATE).
+FAULT = """
+CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '{code}'; END $$;
+CREATE TRIGGER fault BEFORE INSERT OR UPDATE ON rappor.counts EXECUTE FUNCTION public.fail()
+"""
+MEND = "DROP TRIGGER fault ON rappor.counts; DROP FUNCTION public.fail()"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with a_server(deadlock_timeout="10ms", log_lock_waits="on") as made:
+        yield made
+
+
+def command(url: str, folder: Path) -> list[str | Path]:
+    """A collector on a database."""
+    collections = write_collections(folder, Collection("homepage", 1, PARAMS))
+    options = ["--store", url, "--collections", collections, "--port", "0"]
+    return [*COMMAND, "collect", *options]
+
+
+@contextmanager
+def collecting(server: Server, folder: Path) -> Iterator[tuple[Process, Client, str]]:
+    """A collector on a new database; and the database's name."""
+    url = server.new_store()
+    with running(command(url, folder)) as process:
+        client = Client(process.port)
+        try:
+            yield process, client, url.rpartition("/")[2]
+        finally:
+            client.close()
+
+
+def reports_in(url: str, name: str = "homepage") -> dict[str, int]:
+    with closing(open_store(url, read_only=True)) as store:
+        assert store.check() == []
+        return {each.cell.period: each.reports for each in store.counts(name)}
+
+
+# Clocks, and many writers at once.
+
+
+def test_collectors_whose_clocks_differ_count_a_batch_once(server: Server, tmp_path: Path) -> None:
+    cluster = FaultyCluster.start(server, tmp_path)
+    try:
+        for days_off in (-2, 2):
+            cluster.collectors.start(1, days_off)
+        taken = 0
+        for number in range(60):  # connections are spread over all collectors
+            yesterday = number % 2  # whose period all of them accept
+            sent = message_of(CELLS * yesterday + number)
+            clients = [Client(cluster.collectors.port) for _ in range(3)]
+            found = {client.deliver(sent).status for client in clients}
+            for client in clients:
+                client.close()
+            assert found <= ({204} if yesterday else {204, 422})
+            taken += 204 in found
+        assert sum(reports_in(cluster.url, "kill").values()) == taken
+    finally:
+        cluster.close()
+
+
+def test_writers_at_once_are_as_if_serial_and_wait_for_no_row(server: Server) -> None:
+    url = server.new_store()
+    with closing(open_store(url)) as store:
+        store.save_definition(collection().to_toml(), actor="test")
+    groups, waits = 40, []
+    over = threading.Event()
+
+    def look() -> None:
+        query = (  # not of the lock of a new day of tokens, which is waited for once
+            "SELECT query FROM pg_stat_activity WHERE wait_event IN ('tuple', 'transactionid')"
+        )
+        with psycopg.connect(url, autocommit=True) as connection:
+            while not over.is_set():
+                waits.extend(connection.execute(query).fetchall())
+
+    def write(writer: int) -> None:
+        with closing(open_store(url)) as store:
+            for number in range(groups):
+                names = [token(10_000 * writer + 10 * number + each) for each in range(5)]
+                folds = always([fold(cell(), cohort, [writer]) for cohort in range(COHORTS)])
+                assert store.add(names, folds, DAY) == [True] * 5
+
+    watching = threading.Thread(target=look)
+    watching.start()
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]
+    for thread in writers:
+        thread.start()
+    for thread in writers:
+        thread.join()
+    over.set()
+    watching.join()
+    assert waits == []
+    with closing(open_store(url, read_only=True)) as store:
+        (found,) = store.counts("homepage")
+        assert found.totals.tolist() == [WRITERS * groups] * COHORTS
+        assert store.check() == []
+
+
+# The server's disk, and a server that is down.
+
+
+def test_a_full_disk_of_the_server_is_waited_out_in_place(server: Server, tmp_path: Path) -> None:
+    with collecting(server, tmp_path) as (process, client, database):
+        assert client.deliver(batch()).status == 204
+        server.sql(FAULT.format(code="53100"), database)
+        answer = client.send(batch())
+        assert (answer.status, answer.code) == (507, "store-full")
+        assert int(answer.headers["retry-after"]) > 0
+        assert client.get("/healthz").json == {"status": "disk full"}
+        server.sql(MEND, database)
+        wait_for(lambda: client.get("/readyz").status == 200, "a collector that has recovered")
+        assert client.deliver(batch()).status == 204
+        assert process.end() == 0
+    assert reports_in(server.url(database)) == {day(): 2}
+
+
+def test_a_broken_disk_of_the_server_acknowledges_nothing(server: Server, tmp_path: Path) -> None:
+    with collecting(server, tmp_path) as (process, client, database):
+        server.sql(FAULT.format(code="58030"), database)
+        answer = client.send(batch())
+        assert (answer.status, answer.code) == (503, "store-unavailable")
+        assert int(answer.headers["retry-after"]) > 0
+        assert client.get("/readyz").status == 503
+        server.sql(MEND, database)
+        wait_for(lambda: client.get("/readyz").status == 200, "a collector that has recovered")
+        assert client.deliver(batch()).status == 204
+        assert process.end() == 0
+    assert reports_in(server.url(database)) == {day(): 1}
+
+
+def test_a_server_that_is_down_is_said_and_waited_out(server: Server, tmp_path: Path) -> None:
+    with collecting(server, tmp_path) as (process, client, database):
+        kept = batch()
+        assert client.deliver(kept).status == 204
+        server.stop()
+        try:
+            answer = wait_for(
+                lambda: refused(client, kept), "an answer that says that the database is away"
+            )
+            assert (answer[0], answer[1] > 0) == ("store-unavailable", True)
+            assert client.get("/readyz").status == 503
+            assert client.get("/healthz").status == 200  # a restart would not help
+            late = rappor(*command(server.url(database), tmp_path)[len(COMMAND) :])
+            assert (late.returncode, late.stdout) == (1, "")  # a supervisor tries again
+            assert "the database cannot be reached" in late.stderr
+        finally:
+            server.start()
+        wait_for(lambda: client.get("/readyz").status == 200, "a collector that has recovered")
+        assert client.deliver(kept).status == 204  # recognised by its token
+        assert client.deliver(batch()).status == 204
+        assert process.end() == 0
+    assert reports_in(server.url(database)) == {day(): 2}
+
+
+def refused(client: Client, body: object) -> tuple[str | None, int] | None:
+    answer = client.send(body)  # type: ignore[arg-type]
+    if answer.status != 503:
+        return None
+    return answer.code, int(answer.headers["retry-after"])
+
+
+def test_a_password_is_in_no_command_line(server: Server, tmp_path: Path) -> None:
+    url = server.new_store().replace("postgres@", "postgres:s3cret@")
+    with running(command(url, tmp_path)) as process:
+        text = Path(f"/proc/{process.process.pid}/cmdline").read_bytes()
+        assert b"postgres@" in text
+        assert b"s3cret" not in text
+        assert "s3cret" not in "".join(process.text)
+        assert process.end() == 0
+
+
+# Migrations.
+
+
+def columns(url: str) -> int:
+    query = (
+        b"SELECT count(*) FROM information_schema.columns "
+        b"WHERE table_schema = 'rappor' AND table_name = 'state'"
+    )
+    with psycopg.connect(url) as connection:
+        row = connection.execute(query).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_a_migration_that_is_killed_at_any_statement_leaves_the_old_schema(
+    server: Server,
+) -> None:
+    """Every fourth statement: they are one transaction, and the server ends it."""
+    statements = MIGRATIONS[0].statements
+    for stop in range(0, len(statements), 4):
+        url = server.url(server.new_database())
+        killing = "SELECT pg_terminate_backend(pg_backend_pid())"
+        cut = PostgresMigration((*statements[:stop], killing, *statements[stop:]), oldest=1)
+        connection = connect(url, read_only=False)
+        with pytest.raises(psycopg.Error):
+            schema.migrate(connection, [cut])
+        connection.close()
+        connection = connect(url, read_only=False)
+        assert not schema.exists(connection)
+        connection.close()
+        with closing(open_store(url)) as store:  # the next one makes all of it
+            fill(store)
+            assert store.check() == []
+
+
+def test_collectors_go_on_while_a_migration_adds_something(server: Server, tmp_path: Path) -> None:
+    with collecting(server, tmp_path) as (process, client, database):
+        url = server.url(database)
+        assert client.deliver(batch()).status == 204
+        before = columns(url)
+        PostgresStore(url, migrations=(*MIGRATIONS, COLUMN)).close()
+        assert columns(url) == before + 1
+        assert client.deliver(batch()).status == 204
+        assert process.end() == 0
+    assert reports_in(url) == {day(): 2}
+
+
+def test_a_collector_that_is_too_old_for_the_schema_ends_and_loses_nothing(
+    server: Server, tmp_path: Path
+) -> None:
+    with collecting(server, tmp_path) as (process, client, database):
+        url = server.url(database)
+        assert client.deliver(batch()).status == 204
+        with closing(PostgresStore(url, migrations=(*MIGRATIONS, BREAKING))) as newer:
+            assert client.send(batch()).status == 503
+            assert process.wait() != 0
+            assert [each.reports for each in newer.counts("homepage")] == [1]
+
+
+def test_a_writer_notices_a_new_schema_before_it_writes(server: Server) -> None:
+    url = server.new_store()
+    with closing(open_store(url)) as store:
+        fill(store)
+        before = everything(store)
+        with closing(PostgresStore(url, migrations=(*MIGRATIONS, BREAKING))):
+            pass
+        with pytest.raises(StoreBroken, match="written by a newer rappor"):
+            store.add([token(99_999)], always([fold(cell(), 0, [1])]), DAY)
+        with closing(PostgresStore(url, migrations=(*MIGRATIONS, BREAKING))) as newer:
+            assert everything(newer) == before
+
+
+# Backup by the server's own program, and restore: docs/store.md has the commands.
+
+
+def test_a_dump_restores_what_was_there(server: Server) -> None:
+    url = server.new_store()
+    with closing(open_store(url)) as store:
+        fill(store)
+        before = everything(store)
+    text = run("pg_dump", "--schema=rappor", url)
+    other = server.url(server.new_database())
+    run("psql", "--quiet", "--set", "ON_ERROR_STOP=1", other, text=text)
+    with closing(open_store(other)) as store:
+        assert everything(store) == before
+        assert store.check() == []
+        assert store.add([token(77_777)], always([fold(cell(), 0, [1])]), DAY) == [True]
