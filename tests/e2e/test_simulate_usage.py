@@ -19,6 +19,9 @@ USAGE = [
     (("--reports", "0"), "'0' is not a whole number of at least 1"),
     (("--absent", "-1"), "'-1' is not a whole number"),
     (("--values", "often"), "invalid choice"),
+    (("--master", "local[2]"), "--master goes with --engine spark"),
+    (("--engine", "spark", "--counts-only"), "leave --engine spark out"),
+    (("--engine", "spark", "--format", "google"), "--engine spark writes Parquet only"),
 ]
 INVALID = [
     (("--preset", "nonsense"), "preset must be one of"),
