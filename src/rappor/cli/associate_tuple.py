@@ -143,7 +143,7 @@ def _counts(args: argparse.Namespace, collection: Collection) -> Counts:
     if counts.kind != collection.kind or counts.params != collection.params:
         raise UsageError(
             f"{path.name} does not hold counts of {collection.name}: kind or parameters differ "
-            "from the definition"
+            "from the definition; give the definition that they were made with"
         )
     return counts
 

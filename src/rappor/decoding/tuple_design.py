@@ -309,7 +309,8 @@ def fields_of(
         unknown = [name for name in values if name not in chosen]
         if unknown:
             raise DecodeError(
-                f"candidates for {unknown[0]}, but the fields are {chosen[0]} and {chosen[1]}"
+                f"candidates for {unknown[0]}, but the fields are {chosen[0]} and {chosen[1]}: "
+                "leave them out"
             )
         values = [values.get(name) for name in chosen]
     return (

@@ -171,7 +171,9 @@ def plan_association(
     else:
         asked = PlanRequest(epsilon_one, epsilon_infinity, reports or 1).checked().goal
         if asked is None or asked.epsilon_infinity == math.inf:
-            raise ParamsError("an association is planned for an ε of one and of all reports")
+            raise ParamsError(
+                "an association needs a finite epsilon_infinity: give one, or leave it out"
+            )
         goal = asked
     say("comparing reports of different length")
     layout = question.best(goal)
