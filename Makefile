@@ -114,8 +114,8 @@ bench: $(BENCH_VENV)/.done $(VENV)/.dev $(JS)/node_modules/.dev $(SPARK_VENV)/.d
 	@$(BIN)/python benchmarks/client.py $(BENCH_ARGS)
 	@$(BIN)/python benchmarks/ingest.py $(BENCH_ARGS)
 	@sh tests/browser/chromium.sh
-	@$(BIN)/python benchmarks/javascript.py $(BENCH_ARGS)
 	@$(BIN)/python benchmarks/dashboard.py $(BENCH_ARGS)
+	@$(BIN)/python benchmarks/javascript.py $(BENCH_ARGS)
 
 calibrate: $(VENV)/.dev ## measure the decoder's error rates (SEEDS=400: about half an hour)
 	@$(BIN)/python benchmarks/calibrate.py --seeds $(SEEDS) $(CALIBRATE_ARGS)
