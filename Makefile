@@ -116,8 +116,8 @@ bench: $(BENCH_VENV)/.done $(VENV)/.dev $(JS)/node_modules/.dev $(SPARK_VENV)/.d
 	@$(BIN)/python benchmarks/collectors.py $(BENCH_ARGS)
 	@$(SPARK_VENV)/bin/python benchmarks/spark.py $(BENCH_ARGS)
 	@sh tests/browser/chromium.sh
-	@$(BIN)/python benchmarks/javascript.py $(BENCH_ARGS)
 	@$(BIN)/python benchmarks/dashboard.py $(BENCH_ARGS)
+	@$(BIN)/python benchmarks/javascript.py $(BENCH_ARGS)
 
 calibrate: $(VENV)/.dev ## measure the decoder's error rates (SEEDS=400: about half an hour)
 	@$(BIN)/python benchmarks/calibrate.py --seeds $(SEEDS) $(CALIBRATE_ARGS)

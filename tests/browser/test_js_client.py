@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -411,6 +412,34 @@ def test_the_bundle_of_a_release_is_the_same_client(
     }
     (batch,) = received.batches()
     assert (batch.collection, batch.count, batch.k) == ("homepage", 1, 16)
+
+
+def test_the_lines_of_the_manual_report(
+    context, open_page, sources: SourceServer, received: RecordingCollector
+) -> None:
+    manual = (PACKAGE.parents[1] / "docs" / "client-js.md").read_text("utf-8")
+    (code,) = re.findall(r"```js\n(.*?)```", manual, re.DOTALL)
+    for old, new in (
+        ('"rappor"', '"/src/browser.js"'),
+        ("https://reports.example.org", received.url),
+        ("consent: true,", "consent: true, jitter: 0,"),
+    ):
+        assert code.count(old) == 1
+        code = code.replace(old, new)
+    files = {
+        "homepage.json": ("application/json", homepage().to_client_json()),
+        "manual.js": ("text/javascript", code),
+    }
+
+    def served(route) -> None:
+        kind, text = files[route.request.url.rpartition("/")[2]]
+        route.fulfill(content_type=kind, body=text)
+
+    for name in files:
+        context.route(f"{sources.origin}/{name}", served)
+    open_page().evaluate("() => import('/manual.js').then(() => {})")
+    wait_for(lambda: received.requests, "a report")
+    assert received.batches()[0].collection == "homepage"
 
 
 def test_a_real_quota_stops_before_the_report(
