@@ -18,6 +18,7 @@ from pathlib import Path
 import psycopg
 
 from rappor.collection import Collection
+from rappor.errors import StoreUnavailable
 from rappor.host import bound
 from support.collecting import Process, day, write_collections
 from support.cutting_proxy import CuttingProxy, random_cut
@@ -156,6 +157,17 @@ class FaultsFound:
     log: Counter[str]
 
 
+def _look(url: str, crowd: Crowd) -> Reckoning:
+    """Compare the store with what was acknowledged, when the database is back."""
+
+    def attempt() -> Reckoning | None:
+        with suppress(StoreUnavailable):
+            return reckon(url, crowd)
+        return None
+
+    return wait_for(attempt, "the database")
+
+
 def fault_cycles(
     server: Server,
     folder: Path,
@@ -184,12 +196,12 @@ def fault_cycles(
             if crowd.unexpected:
                 break
             if number % look_every == look_every - 1:
-                found = reckon(cluster.url, crowd)
+                found = _look(cluster.url, crowd)
                 if not found.clean:
                     break
         crowd.wait_for_more(BUSY)
         crowd.finish()
-        found = reckon(cluster.url, crowd)
+        found = _look(cluster.url, crowd)
         cluster.collectors.stop()
     finally:
         crowd.stopping.set()
