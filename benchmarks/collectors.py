@@ -33,18 +33,6 @@ from rappor.wire import REPORTS_PATH
 NUMBERS = (1, 2, 4, 8)
 CONNECTIONS = 512
 MAX_OVER_ONE = 1.5
-_TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def processor_seconds(pid: int) -> float:
-    """Of a process, of those that it has started, and of those of them that have ended."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return 0.0
-    own = sum(map(int, stat[11:15])) / _TICKS
-    return own + sum(processor_seconds(int(child)) for child in children)
 
 
 @contextmanager
@@ -95,11 +83,11 @@ def measure(seconds: float) -> dict[str, dict[str, float]]:
             with collectors(folder, number, url) as (pid, port):
                 address = f"http://127.0.0.1:{port}"
                 ingest.wrk(address, "", REPORTS_PATH, one, script, 1, CONNECTIONS)  # warms up
-                before = [processor_seconds(each) for each in (pid, server.pid)]
+                before = [ingest.processor_seconds(each) for each in (pid, server.pid)]
                 wal = int(str(server.sql("SELECT pg_current_wal_lsn() - '0/0'")[0][0]))
                 size = used_bytes(server, database)
                 done = ingest.wrk(address, "", REPORTS_PATH, one, script, seconds, CONNECTIONS)
-                after = [processor_seconds(each) for each in (pid, server.pid)]
+                after = [ingest.processor_seconds(each) for each in (pid, server.pid)]
                 wal = int(str(server.sql("SELECT pg_current_wal_lsn() - '0/0'")[0][0])) - wal
                 size = used_bytes(server, database) - size
             stored = done["requests"] - done["failed"]
