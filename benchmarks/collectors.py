@@ -33,18 +33,6 @@ from rappor.wire import REPORTS_PATH
 NUMBERS = (1, 2, 4, 8)
 CONNECTIONS = 512
 MAX_OVER_ONE = 1.5
-_TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def processor_seconds(pid: int) -> float:
-    """Of a process, of those that it has started, and of those of them that have ended."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return 0.0
-    own = sum(map(int, stat[11:15])) / _TICKS
-    return own + sum(processor_seconds(int(child)) for child in children)
 
 
 @contextmanager
@@ -95,13 +83,14 @@ def measure(seconds: float) -> dict[str, dict[str, float]]:
             with collectors(folder, number, url) as (pid, port):
                 address = f"http://127.0.0.1:{port}"
                 ingest.wrk(address, "", REPORTS_PATH, one, script, 1, CONNECTIONS)  # warms up
-                before = [processor_seconds(each) for each in (pid, server.pid)]
+                before = [ingest.processor_seconds(each) for each in (pid, server.pid)]
                 wal = int(str(server.sql("SELECT pg_current_wal_lsn() - '0/0'")[0][0]))
-                size = used_bytes(server, database)
+                size, commits = used_bytes(server, database), commits_of(server, database)
                 done = ingest.wrk(address, "", REPORTS_PATH, one, script, seconds, CONNECTIONS)
-                after = [processor_seconds(each) for each in (pid, server.pid)]
+                after = [ingest.processor_seconds(each) for each in (pid, server.pid)]
                 wal = int(str(server.sql("SELECT pg_current_wal_lsn() - '0/0'")[0][0])) - wal
                 size = used_bytes(server, database) - size
+                commits = commits_of(server, database) - commits
             stored = done["requests"] - done["failed"]
             millions = stored / 1e6
             used = [(then - now) / millions for now, then in zip(before, after, strict=True)]
@@ -110,6 +99,7 @@ def measure(seconds: float) -> dict[str, dict[str, float]]:
                 "failed": done["failed"],
                 "collector_seconds_per_million": used[0],
                 "server_seconds_per_million": used[1],
+                "reports_per_commit": stored / max(1, commits),
                 "log_bytes_per_report": wal / stored,
                 "stored_bytes_per_report": size / stored,
             }
@@ -121,6 +111,12 @@ def measure(seconds: float) -> dict[str, dict[str, float]]:
 def used_bytes(server: Server, database: str) -> int:
     """Of all tables and indexes."""
     return int(str(server.sql(f"SELECT pg_database_size('{database}')", database)[0][0]))
+
+
+def commits_of(server: Server, database: str) -> int:
+    """Transactions so far; a backend tells them when it is idle for a moment, or once a second."""
+    query = f"SELECT xact_commit FROM pg_stat_database WHERE datname = '{database}'"
+    return int(str(server.sql(query)[0][0]))
 
 
 def main() -> int:
@@ -152,13 +148,16 @@ def main() -> int:
 
 def describe(result: dict) -> str:
     lines = [f"Collectors on PostgreSQL, {CONNECTIONS} connections, batches of one report", ""]
-    lines.append("  collectors   reports/s   core-seconds per million   log, stored bytes a report")
+    lines.append(
+        "  collectors   reports/s   a commit   core-seconds a million   log, stored bytes a report"
+    )
     for number, each in result["collectors"].items():
         parts = [each[f"{who}_seconds_per_million"] for who in ("collector", "server")]
         total = result["seconds_per_million"][number]
         kept = f"{each['log_bytes_per_report']:,.0f}, {each['stored_bytes_per_report']:,.0f}"
         lines.append(
-            f"  {number:>10}   {each['rate']:>9,.0f}   {total:>6.1f} ({parts[0]:.1f} + "
+            f"  {number:>10}   {each['rate']:>9,.0f}   {each['reports_per_commit']:>8.1f}   "
+            f"{total:>6.1f} ({parts[0]:.1f} + "
             f"{parts[1]:.1f})            {kept}"
         )
     lines += ["", f"  at most {result['worst_over_one']:.2f} x one collector's", ""]

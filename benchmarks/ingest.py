@@ -147,6 +147,17 @@ def wrk(
     return {"requests": requests, "rate": rate, "failed": failed, "p99_ms": p99 / 1000}
 
 
+def processor_seconds(pid: int) -> float:
+    """Of a process, of those that it has started, and of those of them that have ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return 0.0
+    own = sum(map(int, stat[11:15])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(processor_seconds(int(child)) for child in children)
+
+
 def measure(seconds: float, rounds: int) -> dict[str, dict[str, float]]:
     """The best round of each, taken in turns so that a busy machine disturbs all alike.
 
@@ -164,21 +175,24 @@ def measure(seconds: float, rounds: int) -> dict[str, dict[str, float]]:
         key, options = gateway(folder)
         program = (noop_server.__file__, *options)
         with (
-            collector(folder, *program) as (_, port),
-            collector(folder, *program, "--store", server.new_store()) as (_, other),
+            collector(folder, *program) as (here, port),
+            collector(folder, *program, "--store", server.new_store()) as (there, other),
         ):
             contest = {
-                NOOP: (port, noop, one),
-                SINGLES: (port, REPORTS_PATH, one),
-                LARGE_BATCHES: (port, REPORTS_PATH, many),
-                f"PostgreSQL: {SINGLES}": (other, REPORTS_PATH, one),
-                f"PostgreSQL: {LARGE_BATCHES}": (other, REPORTS_PATH, many),
+                NOOP: (here.pid, port, noop, one),
+                SINGLES: (here.pid, port, REPORTS_PATH, one),
+                LARGE_BATCHES: (here.pid, port, REPORTS_PATH, many),
+                f"PostgreSQL: {SINGLES}": (there.pid, other, REPORTS_PATH, one),
+                f"PostgreSQL: {LARGE_BATCHES}": (there.pid, other, REPORTS_PATH, many),
             }
             for _ in range(rounds):
                 base = 0.0
-                for what, (at, route, batch) in contest.items():
+                for what, (pid, at, route, batch) in contest.items():
+                    before = processor_seconds(pid)
                     found = wrk(f"http://127.0.0.1:{at}", key, route, batch, script, seconds)
                     print(f"\r  {what}: {found['rate']:,.0f}/s     ", end="", file=sys.stderr)
+                    used = processor_seconds(pid) - before
+                    found["microseconds"] = 1e6 * used / found["requests"]
                     base = base or found["rate"]
                     shares = [found["rate"] / base, best.get(what, {}).get("share", 0.0)]
                     if what not in best or found["rate"] > best[what]["rate"]:
@@ -434,7 +448,8 @@ def main() -> int:
         print(f"Ingest, {CONNECTIONS} connections, one collector process\n")
         for what, each in found.items():
             rate, share = f"{each['rate']:>10,.0f} requests/s", f"{each['share']:>6.1%} of no-op"
-            print(f"  {what:<38} {rate}   {share}   p99 {each['p99_ms']:.1f} ms")
+            used = f"{each['microseconds']:>6.1f} µs of a core"
+            print(f"  {what:<36} {rate}   {share}   {used}   p99 {each['p99_ms']:.1f} ms")
         print()
         for name, (value, goal, kept) in promises.items():
             verdict = "kept" if kept else "BROKEN"

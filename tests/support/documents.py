@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
-from rappor.collection import Collection
 from rappor.demo.definitions import definitions
-from rappor.store import CellKey, open_store
 from support.dashboard import TODAY, Sample
-from support.lakes import PARAMS, add
 
 HIJACKER = "search.hijack-bar.net"
 SITES = ("example.com", *(f"site{number}.example" for number in range(1, 20)))
@@ -41,13 +36,3 @@ def data_folder(*periods: str, reports: int = 20_000, keep_reports_days: int = 0
     sample.store()
     text = "".join(f"{site}\n" for site in (*SITES, HIJACKER))
     (folder / "candidates.txt").write_text(text, encoding="utf-8")
-
-
-def kept_reports(folder: str) -> None:
-    """Write a data folder that keeps the reports of some closed days."""
-    expires = TODAY + timedelta(days=300)
-    kept = Collection("homepage", 1, PARAMS, keep_reports_days=365, expires=expires)
-    with closing(open_store(folder)) as store:
-        store.save_definition(kept.to_toml(), actor="test")
-        for back in range(3):
-            add(store, CellKey("homepage", 1, str(TODAY - timedelta(days=20 + back))), back, 25)

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -89,3 +89,14 @@ def many_files(place: LakePlace, files: int, reports: int = 5) -> list[LakeFile]
         made += write_seal(place, rows, definition, PARAMS.digest)
     write_record(place, made)
     return made
+
+
+def kept_reports(folder: str) -> None:
+    """Write a data folder that keeps the reports of some days which are closed today."""
+    today = datetime.now(UTC).date()
+    expires = today + timedelta(days=300)
+    kept = Collection("homepage", 1, PARAMS, keep_reports_days=365, expires=expires)
+    with closing(open_store(folder)) as store:
+        store.save_definition(kept.to_toml(), actor="test")
+        for back in range(3):
+            add(store, CellKey("homepage", 1, str(today - timedelta(days=20 + back))), back, 25)
