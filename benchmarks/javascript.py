@@ -116,7 +116,7 @@ def measure_reports(path: str, rounds: int, calls: int) -> Iterator[Figure]:
 
 def show(figure: Figure) -> None:
     print(
-        f"  {figure.name:<48} {figure.found:>8,.2f} {figure.unit:<2} "
+        f"  {figure.name:<58} {figure.found:>8,.2f} {figure.unit:<2} "
         f"goal {figure.goal:>8,.2f}   {'kept' if figure.kept else 'BROKEN'}",
         flush=True,
     )
