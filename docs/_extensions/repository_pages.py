@@ -20,6 +20,9 @@ PAGES = {
     "CHANGELOG.md": "docs/project/changelog.md",
     "docs/README.md": "docs/index.md",
     "examples/README.md": "docs/project/examples.md",
+    "examples/node-service/README.md": "docs/project/example-node-service.md",
+    "examples/python-app/README.md": "docs/project/example-python-app.md",
+    "examples/web/README.md": "docs/project/example-web.md",
 }
 ROOT = Path(__file__).parents[2]
 _INCLUDE = re.compile(r":::\{include\} (\S+)\n:::\n")

@@ -208,6 +208,10 @@ ROWS: dict[str, FaultRow] = {
             "params_dir": _folder("pairs", f"{_LISTED} --params-dir {{params_dir}}", "binary"),
             "candidates": _in("candidates.txt"),
             "map": _in("pairs/map.csv", f"{_PAIRS} --map {{map}}"),
+            "definition": _in(
+                "homepage.toml", f"associate {{what}} --definition {{definition}} {_CHECK}"
+            ),
+            "data": _folder("data", f"associate install --data {{data}} {_CHECK}"),
             "output": _out("joint.csv"),
             "plot": _out("joint.json", f"{_LISTED} --plot {{plot}}"),
             "save": _out("pairs.npz", f"{_LISTED} --save {{save}}"),

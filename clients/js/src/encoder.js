@@ -125,7 +125,7 @@ export async function createEncoder(options) {
   }
   for (const [name, text] of Object.entries({ collection, period: period ?? "-" })) {
     if (typeof text !== "string" || !text || !encodable(text)) {
-      throw paramsError(sentence`${name} must be a non-empty string of Unicode sentence`);
+      throw paramsError(sentence`${name} must be a non-empty string of Unicode text`);
     }
   }
   const params = checkParams(options.params);
