@@ -16,7 +16,7 @@ from rappor.dashboard.auth.roles import Visitor
 from rappor.dashboard.context import Context
 from rappor.dashboard.jobs.queue import Job
 from rappor.dashboard.page_state import PageStatus, begin, page_state
-from rappor.dashboard.query_reading import read_query
+from rappor.dashboard.query_reading import DECODED, read_query
 from rappor.dashboard.results.page_context import decode_work
 from rappor.dashboard.snapshot import Entry, Standing
 from rappor.errors import RapporError
@@ -94,7 +94,10 @@ class Prefetcher:
         return [
             entry.name
             for entry in self._desk.catalogue.collections()
-            if entry.standing is Standing.ACTIVE and entry.periods and self._is_due(entry)
+            if entry.standing is Standing.ACTIVE
+            and entry.collection.kind in DECODED
+            and entry.periods
+            and self._is_due(entry)
         ]
 
     def begin(self, name: str) -> Job | None:

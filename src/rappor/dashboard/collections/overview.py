@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from rappor.collection import Collection, period_of
-from rappor.dashboard.query_reading import current_name
+from rappor.dashboard.query_reading import DECODED, current_name
 from rappor.dashboard.snapshot import Entry, Standing
 from rappor.decoding.exports import mass_in
 from rappor.planning.reach import ALPHA, about, default_period, reach_of, values_tested
@@ -167,9 +167,9 @@ def rows_of(
         decode = None if meta is None else _decode(meta, entry.collection.kind)
         listed = (lists or {}).get(entry.name, 0)
         few = "" if decode else _few(entry, listed)
-        can = entry.standing is Standing.ACTIVE and bool(
-            listed or entry.collection.kind != "string"
-        )
+        kind = entry.collection.kind
+        can = entry.standing is Standing.ACTIVE and bool(listed or kind != "string")
+        can = can and kind in DECODED
         pending = can and newest is not None and not decode and not few
         found.append(CollectionRow(entry, one, ever, current, decode, few, pending))
     return found
