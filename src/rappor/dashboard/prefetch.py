@@ -12,11 +12,12 @@ import os
 import threading
 from dataclasses import dataclass
 
+from rappor.dashboard.associations.page import association_work
 from rappor.dashboard.auth.roles import Visitor
 from rappor.dashboard.context import Context
 from rappor.dashboard.jobs.queue import Job
 from rappor.dashboard.page_state import PageStatus, begin, page_state
-from rappor.dashboard.query_reading import DECODED, read_query
+from rappor.dashboard.query_reading import read_query
 from rappor.dashboard.results.page_context import decode_work
 from rappor.dashboard.snapshot import Entry, Standing
 from rappor.errors import RapporError
@@ -94,10 +95,7 @@ class Prefetcher:
         return [
             entry.name
             for entry in self._desk.catalogue.collections()
-            if entry.standing is Standing.ACTIVE
-            and entry.collection.kind in DECODED
-            and entry.periods
-            and self._is_due(entry)
+            if entry.standing is Standing.ACTIVE and entry.periods and self._is_due(entry)
         ]
 
     def begin(self, name: str) -> Job | None:
@@ -110,7 +108,8 @@ class Prefetcher:
         if any(not job.over for job in context.jobs.all()):
             return None
         query = read_query({}, context.catalogue, context.state, name)
-        work = decode_work(context, query)
+        kind = context.catalogue.get(name, query.version).kind
+        work = (association_work if kind == "tuple" else decode_work)(context, query)
         status = page_state(context, work, query, _NOBODY, start=False).status
         held = self._held.get(name)
         if status is PageStatus.STALE and (held is None or not held.is_rested):

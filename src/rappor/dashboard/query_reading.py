@@ -33,7 +33,7 @@ from rappor.dashboard.snapshot import Dimensions
 from rappor.dashboard.state import DashboardState
 from rappor.dashboard.templating import as_sentence
 from rappor.errors import ParamsError
-from rappor.mechanism.kinds import KINDS
+from rappor.mechanism.kinds import HASHED, KINDS
 from rappor.planning.reach import default_period, values_tested
 
 _MAX_SEARCH = 400  # characters of a search
@@ -229,7 +229,7 @@ def _against(vs: str, side: Selection, stored: Sequence[str], collection: Collec
 
 def list_size(state: DashboardState, collection: Collection, version: int | None) -> int:
     """The number of candidates in a version of a collection's list; 0 if there is none."""
-    if collection.kind != "string" or version is None:
+    if collection.kind not in HASHED or version is None:
         return 0
     versions = state.candidate_versions(collection.name)
     return next((listed.size for listed in versions if listed.version == version), 0)
@@ -237,7 +237,7 @@ def list_size(state: DashboardState, collection: Collection, version: int | None
 
 def _lists(state: DashboardState, collection: Collection) -> list[int]:
     """The versions of the list of candidates, oldest first."""
-    if collection.kind != "string":
+    if collection.kind not in HASHED:
         return []
     return sorted(version.version for version in state.candidate_versions(collection.name))
 
@@ -258,7 +258,7 @@ def _other_page(collection: Collection) -> tuple[str, str]:
     """Title and text for a page that a collection of this kind does not have."""
     name = collection.name
     if collection.kind == "tuple":
-        text = f"Run `rappor associate {name} --data DIR`."
+        text = f"Open the page Associations, or run `rappor associate {name} --data DIR`."
         return f"{name} is of kind tuple: its fields are associated, not decoded", text
     text = "An association needs the fields of a tuple. Open the page Results."
     return f"{name} is of kind {collection.kind}: it holds one variable", text
