@@ -26,7 +26,7 @@ from rappor.decoding.design import Design, build_design
 from rappor.decoding.differences import Compared
 from rappor.decoding.field_design import FieldValues
 from rappor.decoding.mapfile import read_map
-from rappor.decoding.options import Correction, Method
+from rappor.decoding.options import Correction, Method, check_decoded
 from rappor.decoding.own_decoder import Decoder
 from rappor.decoding.result import Decoded
 from rappor.errors import DecodeError, ParamsError
@@ -432,6 +432,7 @@ def associate_view(
 def looked_for(view: StoredView, candidates: Listed) -> Any:
     """What `decode` looks for: the placed candidates, the categories or the ranges."""
     collection = view.collection
+    check_decoded(collection.kind, collection.name)
     if collection.kind != "string":
         if candidates is not None:
             raise DecodeError(

@@ -21,7 +21,7 @@ from rappor.cli.decode_inputs import (
 )
 from rappor.cli.decoder_import import own_decoder
 from rappor.cli.output import Ticker, note, say, say_json
-from rappor.decoding.options import CORRECTIONS, METHODS, STRENGTHS
+from rappor.decoding.options import CORRECTIONS, METHODS, STRENGTHS, check_decoded
 from rappor.errors import MissingExtraError
 from rappor.mechanism import DIALECTS
 
@@ -282,6 +282,7 @@ def _prints_table(args: argparse.Namespace) -> bool:
 
 def check_kind(args: argparse.Namespace, kind: str) -> None:
     """UsageError for options that do not go with the kind."""
+    check_decoded(kind)
     if args.candidates is not None and args.map is not None:
         raise UsageError("give --candidates or --map, not both")
     if kind == "string" and args.candidates is None and args.map is None:

@@ -10,6 +10,7 @@ from rappor.cli.arguments import UsageError, count
 from rappor.cli.decode_inputs import check_shape, overlap_from
 from rappor.cli.output import Ticker, say, say_json
 from rappor.cli.store_options import add_store, analysed, day_range
+from rappor.decoding.options import check_decoded
 from rappor.errors import DecodeError
 from rappor.params import FIELDS
 
@@ -140,6 +141,7 @@ def listed_from(
 
 def check(args: argparse.Namespace, collection: Collection) -> None:
     """UsageError for options that do not go with the collection."""
+    check_decoded(collection.kind, collection.name)
     if args.candidates is not None and args.map is not None:
         raise UsageError("give --candidates or --map, not both")
     given = args.candidates is not None or args.map is not None

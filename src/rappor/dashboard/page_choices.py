@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rappor.dashboard.context import Context
 from rappor.dashboard.page_query import CORRECTIONS, METHODS, PageQuery, between, parameter
 from rappor.dashboard.state.saved import CandidateVersion
+from rappor.mechanism.kinds import HASHED
 
 
 def moved(query: PageQuery, stored: Sequence[str], by: int, page: str = "") -> str:
@@ -77,7 +78,8 @@ def choices(context: Context, query: PageQuery, periods: Sequence[str], page: st
         values = list(dict.fromkeys([*stored, here] if here else stored))
         named.append(Dimension(name, parameter(name), values, here))
     is_string = collection.kind == "string"
-    lists = context.state.candidate_versions(query.collection) if is_string else []
+    is_hashed = collection.kind in HASHED
+    lists = context.state.candidate_versions(query.collection) if is_hashed else []
     return Choices(
         list(periods)[::-1],
         named,

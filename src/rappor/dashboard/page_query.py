@@ -37,7 +37,20 @@ _USUAL = {
     "page": "1",
 }
 PARAMETERS = frozenset(
-    {"from", "to", "vs", "candidates", "q", "version", "show", "anyway", "format", *_USUAL}
+    {
+        "from",
+        "to",
+        "vs",
+        "candidates",
+        "q",
+        "version",
+        "show",
+        "anyway",
+        "format",
+        "fields",
+        "given",
+        *_USUAL,
+    }
 )
 # Columns that a table can be sorted by: those of strings, and those of a comparison.
 SORTS = (

@@ -23,6 +23,7 @@ from rappor.dashboard.jobs.queue import CANCELLED, DONE, FAILED, Job
 from rappor.dashboard.page_query import PageQuery
 from rappor.dashboard.query_reading import list_size
 from rappor.dashboard.state.saved import SavedResult
+from rappor.mechanism.kinds import HASHED
 from rappor.planning.reach import ReportReach, reach_of, values_tested
 
 DECODERS = frozenset({Role.ANALYST})
@@ -133,7 +134,7 @@ def page_state(
     state = PageState(PageStatus.READY, work.collection, work.reports, work.where)
     if not work.reports:
         return replace(state, status=PageStatus.EMPTY)
-    if work.needs_list and work.collection.kind == "string" and query.candidates is None:
+    if work.needs_list and work.collection.kind in HASHED and query.candidates is None:
         return replace(state, status=PageStatus.NO_LIST)
     if work.sample is not None:
         candidates = candidates_of(context, query, work.collection)

@@ -12,6 +12,7 @@ import os
 import threading
 from dataclasses import dataclass
 
+from rappor.dashboard.associations.page import association_work
 from rappor.dashboard.auth.roles import Visitor
 from rappor.dashboard.context import Context
 from rappor.dashboard.jobs.queue import Job
@@ -107,7 +108,8 @@ class Prefetcher:
         if any(not job.over for job in context.jobs.all()):
             return None
         query = read_query({}, context.catalogue, context.state, name)
-        work = decode_work(context, query)
+        kind = context.catalogue.get(name, query.version).kind
+        work = (association_work if kind == "tuple" else decode_work)(context, query)
         status = page_state(context, work, query, _NOBODY, start=False).status
         held = self._held.get(name)
         if status is PageStatus.STALE and (held is None or not held.is_rested):

@@ -33,10 +33,12 @@ from rappor.dashboard.snapshot import Dimensions
 from rappor.dashboard.state import DashboardState
 from rappor.dashboard.templating import as_sentence
 from rappor.errors import ParamsError
+from rappor.mechanism.kinds import HASHED, KINDS
 from rappor.planning.reach import default_period, values_tested
 
 _MAX_SEARCH = 400  # characters of a search
 _MIN_ALPHA = 1e-9  # still a probability after a division by a million candidates
+DECODED = frozenset(KINDS) - {"tuple"}  # kinds that are decoded; the fields of a tuple are not
 _RENAMED = {"unlisted": "undetected_mass"}  # names in addresses of before
 
 
@@ -227,7 +229,7 @@ def _against(vs: str, side: Selection, stored: Sequence[str], collection: Collec
 
 def list_size(state: DashboardState, collection: Collection, version: int | None) -> int:
     """The number of candidates in a version of a collection's list; 0 if there is none."""
-    if collection.kind != "string" or version is None:
+    if collection.kind not in HASHED or version is None:
         return 0
     versions = state.candidate_versions(collection.name)
     return next((listed.size for listed in versions if listed.version == version), 0)
@@ -235,7 +237,7 @@ def list_size(state: DashboardState, collection: Collection, version: int | None
 
 def _lists(state: DashboardState, collection: Collection) -> list[int]:
     """The versions of the list of candidates, oldest first."""
-    if collection.kind != "string":
+    if collection.kind not in HASHED:
         return []
     return sorted(version.version for version in state.candidate_versions(collection.name))
 
@@ -252,15 +254,28 @@ def _candidates(params: Mapping[str, str], lists: Sequence[int]) -> int | None:
     return int(text)
 
 
+def _other_page(collection: Collection) -> tuple[str, str]:
+    """Title and text for a page that a collection of this kind does not have."""
+    name = collection.name
+    if collection.kind == "tuple":
+        text = f"Open the page Associations, or run `rappor associate {name} --data DIR`."
+        return f"{name} is of kind tuple: its fields are associated, not decoded", text
+    text = "An association needs the fields of a tuple. Open the page Results."
+    return f"{name} is of kind {collection.kind}: it holds one variable", text
+
+
 Answer = Callable[[Context, Request, Visitor, PageQuery], Response]
 
 
-def with_query(answer: Answer, *, ignored: Container[str] = ()) -> Endpoint:
+def with_query(
+    answer: Answer, *, ignored: Container[str] = (), kinds: Container[str] = DECODED
+) -> Endpoint:
     """An endpoint that reads the query of its address; it says what is wrong with the address.
 
     Args:
         answer: answers with the query.
         ignored: fields of the address that mean nothing on this page.
+        kinds: the kinds of collections that the page is for.
     """
 
     def endpoint(context: Context, request: Request, visitor: Visitor) -> Response:
@@ -274,6 +289,9 @@ def with_query(answer: Answer, *, ignored: Container[str] = ()) -> Endpoint:
                 query = read_query(params, context.catalogue, context.state, name)
             except ParamsError as error:
                 raise AddressError(str(error)) from None
+            collection = context.catalogue.get(name, query.version)
+            if collection.kind not in kinds:
+                return problem(context, request, visitor, 404, *_other_page(collection))
             return answer(context, request, visitor, query)
         except AddressError as error:
             title = "This address cannot be read"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+import rappor.dashboard.associations.page as associations
 import rappor.dashboard.candidates.page as candidates
 import rappor.dashboard.collections.page as collections
 import rappor.dashboard.diagnostics.page as diagnostics
@@ -42,6 +43,7 @@ PAGES = (
     *results.PAGES,
     *trends.PAGES,
     *diagnostics.PAGES,
+    *associations.PAGES,
     *candidates.PAGES,
     *jobs.PAGES,
     *ingest.PAGES,

@@ -40,6 +40,7 @@ TABS = (
     ("results", "Results"),
     ("trends", "Trends"),
     ("diagnostics", "Diagnostics"),
+    ("associations", "Associations"),
     ("candidates", "Candidates"),
 )
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

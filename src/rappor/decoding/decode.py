@@ -13,7 +13,7 @@ from rappor.decoding.candidates import Candidates
 from rappor.decoding.closed_form import Overlap
 from rappor.decoding.design import Design, build_design
 from rappor.decoding.mapfile import read_map
-from rappor.decoding.options import Correction, Method
+from rappor.decoding.options import Correction, Method, check_decoded
 from rappor.decoding.own_decoder import Decoder, check_decoder
 from rappor.decoding.result import Decoded
 from rappor.decoding.significance import check_correction
@@ -76,11 +76,7 @@ def decode(
     if decoder is not None:
         check_decoder(decoder)
         _check_alone(kind, method)
-    if kind == "tuple":
-        raise DecodeError(
-            "counts of a tuple are read as a table of two fields: rappor.associate, or `rappor "
-            "associate`"
-        )
+    check_decoded(kind, parts[0].collection or "")
     if kind == "ordinal":
         from rappor.decoding.ordinal import decode_ordinal
 

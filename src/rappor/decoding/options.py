@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
+from rappor.errors import DecodeError
+
 # Raised when the decoder's numbers change: results that were saved with another are made again.
 DECODER_VERSION = 3
 
@@ -63,3 +65,20 @@ METHODS: dict[Method, str] = {
     "auto": "stepwise search, with tests that stay right if strings are missing from the list",
     "lasso": "the paper's procedure: non-negative LASSO, then least squares, with correct tests",
 }
+
+
+def check_decoded(kind: str, name: str = "") -> None:
+    """DecodeError if the counts of this kind are not decoded but associated.
+
+    Args:
+        kind: the kind of the counts.
+        name: their collection; "" if it is not known.
+
+    >>> check_decoded("string", "homepage")
+    """
+    if kind == "tuple":
+        what = f"{name} is" if name else "these counts are"
+        raise DecodeError(
+            f"{what} of kind tuple, which is not decoded: `rappor associate` reads it as a table "
+            "of two fields (in Python rappor.associate)"
+        )

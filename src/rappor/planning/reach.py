@@ -18,7 +18,7 @@ from rappor.privacy import critical_value
 
 WANTED = 0.01  # the share that messages name as a goal
 MAX_USEFUL = 0.125  # the most that `useful` can be: for few declared values, or a chosen part
-NOUNS = {"string": "strings", "category": "categories", "ordinal": "ranges"}
+NOUNS = {"string": "strings", "category": "categories", "ordinal": "ranges", "tuple": "pairs"}
 ALPHA = 0.05  # the error rate at which the default period is chosen
 _MAX_ALPHA = 0.49  # a single candidate has no critical value above it
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from rappor._version import __version__
 from rappor.checks import show
-from rappor.decoding.options import DECODER_VERSION
+from rappor.decoding.options import DECODER_VERSION, check_decoded
 from rappor.errors import DecodeError, ParamsError, RapporError
 from rappor.runs.candidate_sources import CandidateSnapshot, SnapshotFolder, with_version
 from rappor.runs.jobs_file import LATEST, Format, JobsFile, JobSpec
@@ -126,6 +126,9 @@ def _units(
 ) -> Iterator[DecodeUnit]:
     source = workspace.source(name, job.version)
     collection = source.collection
+    if collection.kind == "tuple" and job.collections is None:
+        return  # "all" means all that can be decoded
+    check_decoded(collection.kind, name)
     candidates = None
     if collection.kind == "string":
         candidates = snapshots.take(job.candidates, collection.name, options.data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -39,7 +40,10 @@ from rappor.dashboard.page_state import (
 from rappor.dashboard.problems import problem, refusal
 from rappor.dashboard.query_reading import Answer, with_query
 from rappor.dashboard.tables import csv_response, json_response
-from rappor.errors import ParamsError
+from rappor.decoding.field_lists import field_lists
+from rappor.errors import DecodeError, ParamsError
+from rappor.mechanism.kinds import HASHED, KINDS
+from rappor.mechanism.views import Views
 
 _SHOWN_BYTES = 60_000  # of a list that is put into the text field
 _DIGEST = frozenset("0123456789abcdef")
@@ -55,9 +59,12 @@ def check(context: Context, request: Request, visitor: Visitor, query: PageQuery
     """Read a pasted or uploaded list, and show what it would explain."""
     form = request.state.form
     try:
-        if context.catalogue.get(query.collection, query.version).kind != "string":
+        collection = context.catalogue.get(query.collection, query.version)
+        if collection.kind not in HASHED:
             raise ParamsError("only collections of strings have candidates")
         draft = read_upload(_data(form), _text(form, "form", "lines"))
+        if collection.tuple_views is not None:
+            _check_lines(collection.tuple_views, draft.strings)
         digest = save_pending(context, query.collection, draft, _text(form, "how", ADD))
     except ParamsError as error:
         return _show(
@@ -82,7 +89,8 @@ def again(context: Context, request: Request, visitor: Visitor, query: PageQuery
     """Decode with a pending list again."""
     digest = request.query_params.get("draft", "")
     draft = _draft(context, query.collection, digest)
-    if draft is not None and query.periods:
+    kind = context.catalogue.get(query.collection, query.version).kind
+    if draft is not None and query.periods and kind == "string":
         begin(context, _work(context, query, draft), visitor.actor)
     return RedirectResponse(f"{query.path('/candidates')}{_joint(query)}draft={digest}", 303)
 
@@ -124,9 +132,9 @@ def _show(
     collection = context.catalogue.get(query.collection, query.version)
     draft = _draft(context, query.collection, request.query_params.get("draft", ""))
     state = None
-    if draft is not None:
+    if draft is not None and collection.kind == "string":
         state = page_state(context, _work(context, query, draft), query, visitor)
-    versions = versions_of(context, query.collection) if collection.kind == "string" else []
+    versions = versions_of(context, query.collection) if collection.kind in HASHED else []
     saved = context.state.result(query.key)
     result = None if state is None or state.saved is None else state.saved.meta
     return context.render(
@@ -155,6 +163,7 @@ def _show(
         may_decode=visitor.may(DECODERS),
         refused=refusal(visitor, DECODERS, collection.owner),
         joint=_joint(query),
+        string_fields=[field.name for field in collection.fields or () if field.kind == "string"],
     )
 
 
@@ -181,6 +190,14 @@ def _work(context: Context, query: PageQuery, draft: PendingList) -> PageWork:
         where=query.selection.words,
         freshness=lambda saved: Freshness(False, reports - int(saved.meta["after"]["reports"])),
     )
+
+
+def _check_lines(views: Views, lines: Sequence[str]) -> None:
+    """ParamsError if a line does not say of which field it is a candidate."""
+    try:
+        field_lists(views, lines)
+    except DecodeError as error:
+        raise ParamsError(str(error)) from None
 
 
 def _draft(context: Context, collection: str, digest: str) -> PendingList | None:
@@ -233,7 +250,7 @@ def _change(path: str, answer: Answer, name: str, max_bytes: int = FORM_BYTES) -
 
 
 def _endpoint(answer: Answer) -> Endpoint:
-    return with_query(answer, ignored=("vs",))
+    return with_query(answer, ignored=("vs",), kinds=KINDS)
 
 
 PAGES = (

@@ -12,6 +12,7 @@ from rappor.collection import Collection, period_of
 from rappor.dashboard.query_reading import current_name
 from rappor.dashboard.snapshot import Entry, Standing
 from rappor.decoding.exports import mass_in
+from rappor.mechanism.kinds import HASHED
 from rappor.planning.reach import ALPHA, about, default_period, reach_of, values_tested
 from rappor.privacy import add_up
 
@@ -167,12 +168,18 @@ def rows_of(
         decode = None if meta is None else _decode(meta, entry.collection.kind)
         listed = (lists or {}).get(entry.name, 0)
         few = "" if decode else _few(entry, listed)
-        can = entry.standing is Standing.ACTIVE and bool(
-            listed or entry.collection.kind != "string"
-        )
+        kind = entry.collection.kind
+        declared = kind not in HASHED or not _has_strings(entry.collection)
+        can = entry.standing is Standing.ACTIVE and bool(listed or declared)
         pending = can and newest is not None and not decode and not few
         found.append(CollectionRow(entry, one, ever, current, decode, few, pending))
     return found
+
+
+def _has_strings(collection: Collection) -> bool:
+    """Whether it takes a list of candidates."""
+    fields = collection.fields
+    return fields is None or any(field.kind == "string" for field in fields)
 
 
 def _few(entry: Entry, listed: int) -> str:

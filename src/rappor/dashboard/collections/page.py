@@ -59,7 +59,8 @@ class _ListQuery:
 def _all_rows(context: Context) -> list[CollectionRow]:
     catalogue = context.catalogue
     state, entries = context.state, catalogue.collections()
-    return rows_of(entries, state.latest_metas(), catalogue.today(), state.candidate_sizes())
+    metas = state.latest_metas() | state.latest_metas("associate")
+    return rows_of(entries, metas, catalogue.today(), state.candidate_sizes())
 
 
 def collections(context: Context, request: Request, visitor: Visitor) -> Response:

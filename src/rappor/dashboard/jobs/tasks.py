@@ -344,6 +344,37 @@ def _half(progress: Progress, number: int, both: bool) -> Progress:
     return tell
 
 
+def associate_fields(arguments: dict[str, Any], progress: Progress) -> JobResult:
+    """Associate two fields of a tuple.
+
+    Args:
+        arguments: those of a decode, and `fields`: the names of the two.
+        progress: called with the progress.
+    """
+    from rappor.dashboard.associations.serialization import pack
+    from rappor.decoding.associate import associate
+    from rappor.decoding.field_lists import field_lists
+
+    work = DecodeWork(arguments, progress)
+    counts = work.counts(arguments["periods"], arguments["dimensions"])
+    collection = work.collection
+    views, strings = collection.tuple_views, arguments["strings"]
+    if views is None:
+        raise DecodeError(f"{collection.name} is of kind {collection.kind}: it has no fields")
+    listed = {} if strings is None else field_lists(views, strings)
+    progress("fitting the table", None)
+    found = associate(
+        counts,
+        {name: values for name, values in listed.items() if name in arguments["fields"]},
+        views=views,
+        fields=arguments["fields"],
+        null_reports=collection.null_reports,
+        correction=arguments["correction"],
+        alpha=arguments["alpha"],
+    )
+    return pack(found, _about(arguments))
+
+
 TASKS: dict[str, Task] = {
     "decode": decode_view,
     "compare": compare_view,
@@ -351,4 +382,5 @@ TASKS: dict[str, Task] = {
     "trend": trend,
     "diagnose": diagnose,
     "explain": explain,
+    "associate": associate_fields,
 }

@@ -25,6 +25,7 @@ from rappor.dashboard.results.page_context import decode_work, drawn, page_conte
 from rappor.dashboard.results.serialization import StoredDecode
 from rappor.dashboard.tables import json_response
 from rappor.errors import ParamsError
+from rappor.mechanism.kinds import KINDS
 
 _FILES_SECONDS = 300.0  # how long a download waits for its files
 MAX_DOWNLOADS = 4  # waiting downloads: each holds a thread that pages need
@@ -36,7 +37,9 @@ _PICTURES: dict[str, tuple[Callable[[Any], str | bytes], str]] = {
 
 
 def results(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
-    """The page."""
+    """The page; that of a tuple is Associations."""
+    if context.catalogue.get(query.collection, query.version).kind == "tuple":
+        return RedirectResponse(query.path("/associations"), 303)
     state = page_state(context, decode_work(context, query), query, visitor)
     values = page_context(context, query, visitor, state)
     return context.render("results.html", request, visitor, section="collections", **values)
@@ -169,7 +172,12 @@ PAGES = (
     ),
     _page("{name}.py", as_python, "results-python"),
     _page("{name}/charts/{file}", picture, "results-chart"),
-    _page("{name}", results, "results"),
+    Page(
+        path="/collections/{name}",
+        endpoint=with_query(results, kinds=KINDS),
+        roles=EVERYONE,
+        name="results",
+    ),
     Page(
         path="/collections/{name}/decode",
         endpoint=with_query(decode),

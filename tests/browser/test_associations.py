@@ -1,0 +1,67 @@
+"""Associations in a real browser: how the page looks, and that controls change it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from rappor import Params
+from rappor.collection import Collection
+from rappor.dashboard.auth.roles import Role
+from rappor.mechanism import Field
+from rappor.simulate import tuples
+from support.dashboard import NEXT_YEAR, OWNER, PAGES, Dashboard, Sample, serving, week
+
+CHANNELS = ("stable", "beta", "nightly")
+FIELDS = (Field("homepage", "string"), Field("channel", "category", categories=CHANNELS))
+PAGE = "/collections/install/associations"
+
+
+def joint() -> dict[tuple[str, str], float]:
+    """Pages get rarer; each prefers one channel."""
+    return {
+        (page, channel): (0.8 if place % 3 == number else 0.1) / (place + 2)
+        for place, page in enumerate(PAGES[:6])
+        for number, channel in enumerate(CHANNELS)
+    }
+
+
+@pytest.fixture(scope="module")
+def installs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    sample = Sample(tmp_path_factory.mktemp("associations"))
+    install = Collection(
+        "install",
+        1,
+        Params(64, 1, 16, 0.2001, 0.2239, 0.5307),
+        kind="tuple",
+        fields=FIELDS,
+        description="Which page comes with which channel",
+        period="week",
+        owner=OWNER,
+        expires=NEXT_YEAR,
+    )
+    sample.define(install)
+    for back in (2, 1):
+        sample.add(install, week(back), tuples(FIELDS, joint()), 200_000, seed=back)
+    sample.store()
+    sample.candidates("install", PAGES[:6])
+    with serving(sample) as running:
+        yield running
+
+
+def test_associations_look_right(open_as, look, installs):
+    name, options = look
+    tab = open_as(Role.ANALYST, at=installs, **options)
+    tab.ready(PAGE, charts=2)
+    tab.screenshot(f"associations-{name}")
+    assert tab.sideways() == 0
+    assert tab.violations() == []
+
+
+def test_another_value_is_chosen_and_its_shares_are_drawn(open_as, installs):
+    tab = open_as(Role.ANALYST, at=installs)
+    tab.ready(PAGE, charts=2)
+    tab.page.select_option("#given", "facebook.com")
+    tab.page.wait_for_url("**given=facebook.com**")
+    words = tab.page.locator("section[aria-label='Conditional shares'] .note").inner_text()
+    assert words.startswith("channel among reports whose homepage is facebook.com.")
+    assert "homepage and channel are associated" in tab.page.locator("#summary").inner_text()
