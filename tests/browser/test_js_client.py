@@ -107,7 +107,7 @@ def test_every_vector(open_page) -> None:
         assert agrees(answer, expected), (request, expected, answer)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_random_cases_give_the_bytes_of_python(open_page) -> None:
     choose, page = random.Random("Chromium"), open_page()
     cases = [random_case(choose) for _ in range(1000)]
@@ -147,6 +147,7 @@ def test_a_key_is_the_one_header_more(open_page, received: RecordingCollector) -
     assert "public-key" not in str(call(page, "preview"))
 
 
+@pytest.mark.long
 def test_nothing_that_a_browser_adds_is_in_any_file_of_the_collector(
     browser, sources: SourceServer, tmp_path: Path
 ) -> None:
@@ -319,8 +320,13 @@ BLOCKED = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("how", BLOCKED)
+@pytest.mark.parametrize(
+    "how",
+    [  # two also in the quick tier
+        how if place < 2 else pytest.param(how, marks=pytest.mark.long)
+        for place, how in enumerate(BLOCKED)
+    ],
+)
 def test_however_storage_is_blocked_nothing_is_thrown_or_reported(
     open_page, received: RecordingCollector, how: str
 ) -> None:

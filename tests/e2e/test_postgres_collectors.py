@@ -78,6 +78,7 @@ def reports_in(url: str, name: str = "homepage") -> dict[str, int]:
 # Clocks, and many writers at once.
 
 
+@pytest.mark.long
 def test_collectors_whose_clocks_differ_count_a_batch_once(server: Server, tmp_path: Path) -> None:
     cluster = FaultyCluster.start(server, tmp_path)
     try:

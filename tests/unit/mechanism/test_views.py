@@ -71,7 +71,7 @@ def test_cohorts_are_allotted_by_largest_remainder(shares, m, cohorts):
 
 def test_the_number_of_cohorts_of_each_view_is_its_own_share():
     """A definition for clients has the numbers only: they make the same table again."""
-    for m in range(2, 200):
+    for m in (2, 3, 5, 8, 16, 29, 64, 97):
         for first in range(1, m):
             assert both(first / m, (m - first) / m).cohorts(m) == (first, m - first)
 
