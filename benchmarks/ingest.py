@@ -161,7 +161,7 @@ def processor_seconds(pid: int) -> float:
 def measure(seconds: float, rounds: int) -> dict[str, dict[str, float]]:
     """The best round of each, taken in turns so that a busy machine disturbs all alike.
 
-    A share is the best of rounds too, each within one round.
+    A share is that of best rounds: a share of one round is large if its no-op was disturbed.
     """
     best: dict[str, dict[str, float]] = {}
     today = datetime.datetime.now(datetime.UTC).date()
@@ -186,18 +186,16 @@ def measure(seconds: float, rounds: int) -> dict[str, dict[str, float]]:
                 f"PostgreSQL: {LARGE_BATCHES}": (there.pid, other, REPORTS_PATH, many),
             }
             for _ in range(rounds):
-                base = 0.0
                 for what, (pid, at, route, batch) in contest.items():
                     before = processor_seconds(pid)
                     found = wrk(f"http://127.0.0.1:{at}", key, route, batch, script, seconds)
                     print(f"\r  {what}: {found['rate']:,.0f}/s     ", end="", file=sys.stderr)
                     used = processor_seconds(pid) - before
                     found["microseconds"] = 1e6 * used / found["requests"]
-                    base = base or found["rate"]
-                    shares = [found["rate"] / base, best.get(what, {}).get("share", 0.0)]
                     if what not in best or found["rate"] > best[what]["rate"]:
                         best[what] = found
-                    best[what]["share"] = max(shares)
+    for found in best.values():
+        found["share"] = found["rate"] / best[NOOP]["rate"]
     print(file=sys.stderr)
     return best
 
