@@ -132,7 +132,9 @@ def from_parquet(handle: BinaryIO, path: str | PathLike[str]) -> _Found:
     except ImportError:
         raise MissingExtraError("candidates", "analysis") from None
     try:
-        file = parquet.ParquetFile(handle)
+        # A copy without Python: one of Arrow's threads that lets go of a Python file while the
+        # interpreter ends would end the process by SIGABRT.
+        file = parquet.ParquetFile(pa.BufferReader(handle.read()))
         schema = file.schema_arrow
         texts = [number for number, kind in enumerate(schema.types) if _is_text(kind)]
         column = _named(schema.names)
