@@ -492,6 +492,7 @@ def test_a_full_quota_stops_before_the_report_and_ends_by_itself(
     assert len(received.requests) == 2
 
 
+@pytest.mark.long
 def test_a_clock_that_is_moved_gives_no_second_report(
     open_page, received: RecordingCollector
 ) -> None:
@@ -597,8 +598,8 @@ def test_forgetting_in_a_browser_keeps_what_it_cost(
     assert len(received.requests) == 1  # no period gets a second report
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kills", [2, pytest.param(30, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [30])
 def test_a_browser_that_is_killed_loses_no_charge_and_sends_nothing_twice(
     browser, sources: SourceServer, received: RecordingCollector, tmp_path: Path, kills: int
 ) -> None:

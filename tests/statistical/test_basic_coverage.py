@@ -143,7 +143,7 @@ FAINT = [Params(20, 1, 1, 0.5, 0.5, q) for q in (0.75, 0.65, 0.55)]
 CLEAR = [Params(20, 1, 1, 0.02, 0.02, q) for q in (0.98, 0.6)]  # sampling counts beside the noise
 
 
-@pytest.mark.parametrize("schedule", [FAINT, CLEAR])
+@pytest.mark.parametrize("schedule", [FAINT, pytest.param(CLEAR, marks=pytest.mark.long)])
 def test_combined_groups_have_the_variance_that_they_claim(schedule):
     rng = np.random.default_rng(33)
     apart = []

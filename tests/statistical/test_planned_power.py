@@ -128,6 +128,7 @@ def test_promised_power_is_within_three_points(planned, monkeypatch):
         assert abs(apart) <= 0.03 + 2 * error, asked
 
 
+@pytest.mark.long
 def test_a_plan_for_categories_at_a_large_epsilon_keeps_its_promise():
     """20 collections x 8 probes: a normal law promised .5 where .2 and less was measured.
 

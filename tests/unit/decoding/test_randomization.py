@@ -88,8 +88,15 @@ def test_tails_of_smooth_scores_against_enumeration(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dialect", [DISTINCT, INDEPENDENT])
-@pytest.mark.parametrize("h", [1, 2])
+@pytest.mark.parametrize(
+    ("dialect", "h"),
+    [
+        (DISTINCT, 1),
+        (INDEPENDENT, 1),
+        (DISTINCT, 2),
+        pytest.param(INDEPENDENT, 2, marks=pytest.mark.long),
+    ],
+)
 def test_tails_beside_outliers_against_enumeration(dialect, h):
     """Three or four cohorts with an outlier of 6 each: laws of separate humps, the hardest case.
 

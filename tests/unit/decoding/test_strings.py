@@ -143,7 +143,7 @@ def test_an_empty_list_a_wrong_name_and_a_wrong_map_are_clear_errors(drawn):
         rappor.decode(drawn.counts, design)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_search_among_very_many_candidates_ends_where_the_full_one_does(monkeypatch):
     """The shortcut for long lists, forced on a short one, fits the same strings. It does without
     the last test, which takes other candidates off, so that p-values are not quite the same."""
