@@ -160,6 +160,10 @@ def test_no_page_that_a_role_can_open_has_a_problem(open_as, role) -> None:
             continue
         answer = tab.goto(path)
         assert answer is not None
+        if path.endswith("/associations"):  # of tuples only: tests/browser/test_associations.py
+            assert answer.status == 404
+            tab.problems.clear()
+            continue
         assert answer.status == 200, path
         tab.settle()
         assert tab.sideways() == 0, path

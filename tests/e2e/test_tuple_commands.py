@@ -18,7 +18,7 @@ from support.joint_tables import dependent, tuple_views
 VIEWS = tuple_views(("y0", "y1", "y2"))
 PARAMS = Params(64, 1, 16, 0.2001, 0.2239, 0.5307)
 DAYS = ("2026-11-02", "2026-11-03")
-SENTENCE = "is of kind tuple, which is not decoded: `rappor associate` reads it as a table"
+SENTENCE = "is of kind tuple, which is not decoded: use `rappor associate`"
 
 
 @pytest.fixture(scope="module")

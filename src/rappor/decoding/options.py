@@ -79,6 +79,6 @@ def check_decoded(kind: str, name: str = "") -> None:
     if kind == "tuple":
         what = f"{name} is" if name else "these counts are"
         raise DecodeError(
-            f"{what} of kind tuple, which is not decoded: `rappor associate` reads it as a table "
-            "of two fields (in Python rappor.associate)"
+            f"{what} of kind tuple, which is not decoded: use `rappor associate` (in Python "
+            "rappor.associate) for a table of two fields"
         )
