@@ -58,7 +58,7 @@ def test_a_collection_is_refused_with_the_command_that_reads_it(
     done = rappor(*(word.format(**given) for word in words))
     assert done.returncode == 3
     assert done.stderr == (
-        f"rappor {words[0]}: install {SENTENCE} of two fields (in Python rappor.associate)\n"
+        f"rappor {words[0]}: install {SENTENCE} (in Python rappor.associate) for a table of two fields\n"
     )
 
 
@@ -71,7 +71,7 @@ def test_counts_in_files_are_refused_likewise(place: Sample, listed: bool) -> No
     ):
         done = rappor(*words, *more)
         assert done.returncode == 3, done.stderr
-        assert "of kind tuple, which is not decoded: `rappor associate`" in done.stderr
+        assert "of kind tuple, which is not decoded: use `rappor associate`" in done.stderr
         assert len(done.stderr.splitlines()) == 1
 
 
