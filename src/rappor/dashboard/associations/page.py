@@ -126,7 +126,7 @@ def page(context: Context, request: Request, visitor: Visitor, query: PageQuery)
         pairs=[(pair, " × ".join(pair.split(_JOIN))) for pair in pairs],
         given=given,
         givens=_givens(found) if found is not None else [],
-        said=sentences(found) if found is not None else [],
+        said=[] if found is None else [text.replace(" %", "\u00a0%") for text in sentences(found)],
         warnings=[] if found is None else [check for check in found.checks if not check.ok],
         drawings=_drawings(found, given) if found is not None else {},
         sheet=paged(_cells(found, query), query.page) if found is not None else None,
