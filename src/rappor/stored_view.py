@@ -97,8 +97,11 @@ class StoredView:
         if not self.is_default or (self.enough and len(self.stored) == 1):
             return self.title
         of = plural(len(self.stored), "period", "periods")
-        why = "with enough reports" if self.enough else "though none has enough reports"
-        return f"{self.title}: of {of}, the latest {why}"
+        if self.enough:
+            return f"{self.title}: of {of}, the latest with enough reports"
+        if len(self.stored) == 1:
+            return f"{self.title}: the only period; it has too few reports"
+        return f"{self.title}: the latest of {of}; none has enough reports"
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -106,6 +106,13 @@ def test_mistakes_are_told_in_a_line(arguments: tuple[str, ...], code: int, mess
     assert len(done.stderr.splitlines()) <= 2
 
 
+def test_a_percent_sign_stays_on_the_line_of_its_number() -> None:
+    done = rappor("attack", "fdr", *QUICK)
+    assert done.returncode == 0
+    assert "90 %: a picked client" in done.stdout
+    assert not any(line.startswith("%") for line in done.stdout.splitlines())
+
+
 def test_a_terminal_without_unicode_gets_plain_letters() -> None:
     plain = {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
     done = rappor("attack", "unlimited", *QUICK, env=plain)

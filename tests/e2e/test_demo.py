@@ -422,11 +422,12 @@ def test_the_commands_that_it_names_at_the_end_can_be_called(
 ) -> None:
     monkeypatch.setattr(demo_output.shutil, "which", lambda _: found)
     monkeypatch.setattr(sys, "argv", [typed, "demo"])
-    _, *lines = demo_output.again(DemoFolder(tmp_path))
+    blank, _, *lines = demo_output.again(DemoFolder(tmp_path), "2026-11-12")
+    assert blank == ""
     verbs = []
     for line in lines:
         assert line.startswith(f"  {command} ")
         verbs.append(
             build_parser().parse_args(shlex.split(line.removeprefix(f"  {command} "))).verb
         )
-    assert verbs == ["decode", "decode", "compare", "serve"]
+    assert verbs == ["decode", "decode", "compare", "serve", "access"]

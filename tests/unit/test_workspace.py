@@ -152,7 +152,7 @@ def test_reports_too_few_for_any_page_are_decoded_with_a_note(tmp_path: Path) ->
     folder.store()
     found = rappor.open(folder.data).decode("theme")
     assert found.reports == 30
-    assert found.notes[0].endswith("of 1 period, the latest though none has enough reports")
+    assert found.notes[0].endswith("the only period; it has too few reports")
     assert "pages show an open period from 50 reports" in found.notes[1]
 
 

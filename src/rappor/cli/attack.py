@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 EVERY = "all"
 _WIDTH = 96
+_NO_BREAK = "\u00a0"
 _SETTINGS = ("reports", "clients", "secrets", "frequency", "forged", "trials", "seed")
 
 
@@ -158,13 +159,24 @@ def describe(finding: AttackResult) -> list[str]:
         lines += ["", *(f"  {line}" for line in table(rows))]
     if finding.bound is not None:
         lines += ["", *_named("bound", _limit(finding.bound))]
-    lines += ["", *textwrap.wrap(f"In a sentence: {finding.meaning}", _WIDTH)]
+    lines += ["", *_wrapped(f"In a sentence: {finding.meaning}")]
     return lines
 
 
 def _named(name: str, text: str) -> list[str]:
     start = f"  {name:<9} "
-    return textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
+    return _wrapped(text, start)
+
+
+def _wrapped(text: str, start: str = "") -> list[str]:
+    """Lines that keep a percent sign with its number."""
+    lines = textwrap.wrap(
+        text.replace(" %", f"{_NO_BREAK}%"),
+        _WIDTH,
+        initial_indent=start,
+        subsequent_indent=" " * len(start),
+    )
+    return [line.replace(_NO_BREAK, " ") for line in lines]
 
 
 def _figures(finding: AttackResult) -> list[tuple[str, ...]]:

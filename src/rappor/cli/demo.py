@@ -140,7 +140,7 @@ def _run(args: argparse.Namespace, interrupts: Interrupts) -> int:
         if sys.stdout.isatty() and not args.no_serve:
             _serve(server, outcome.results.reports, interrupts)
         if keep is not None:
-            for line in demo_output.again(where):
+            for line in demo_output.again(where, outcome.periods[0]):
                 note(line)
     return 0
 

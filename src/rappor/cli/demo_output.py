@@ -284,17 +284,19 @@ def _command() -> str:
     return sys.argv[0] if sys.argv[0].endswith("/rappor") else f"{sys.executable} -m rappor"
 
 
-def again(where: DemoFolder) -> list[str]:
+def again(where: DemoFolder, first_day: str) -> list[str]:
     """How to go on with a folder that is kept."""
     rappor = _command()
     decode = f"{rappor} decode {HOMEPAGE} --data {where.data}"
     return [
-        f"All files are in {where.folder}. To print the first table again, that of all days, what "
-        "changed by country, and to serve:",
+        "",
+        f"All files are in {where.folder}. The first table again, that of all days, what changed "
+        "since the first day, the pages, and a link to log in while they are served:",
         f"  {decode} --truth {where.truth}",
         f"  {decode} --period all --truth {where.whole_truth}",
-        f"  {rappor} compare {HOMEPAGE} --data {where.data} --by country",
+        f"  {rappor} compare {HOMEPAGE} --data {where.data} --by country --with {first_day}",
         f"  {rappor} serve --data {where.data} --collections {where.collections} --simulated",
+        f"  {rappor} access link you --role analyst --data {where.data}",
     ]
 
 

@@ -98,7 +98,7 @@ def _new(args: argparse.Namespace) -> int:
     say(str(file))
     note(
         f"wrote {file}; change it, then run: rappor reproduce {args.new} --experiments "
-        f"{args.experiments} --output out --seeds 2"
+        f"{args.experiments} --output pages --seeds 2"
     )
     return 0
 

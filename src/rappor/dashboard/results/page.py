@@ -60,7 +60,7 @@ def _of_result(answer: Callable[[Context, Request, PageQuery, StoredDecode], Res
     ) -> Response:
         state = page_state(context, decode_work(context, query), query, visitor, start=False)
         if state.saved is None:
-            text = f"Nothing is decoded yet ({state.status}). Open the page first."
+            text = "Nothing is decoded yet. Open the page first: this address without its ending."
             return problem(context, request, visitor, 409, "There is no result", text)
         return answer(context, request, query, read_result(state.saved))
 
