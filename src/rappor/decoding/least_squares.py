@@ -30,7 +30,7 @@ ALIKE = (
 )
 
 
-class Solution(Protocol):
+class FittedShares(Protocol):
     """The shares that fit best, and how sure they are."""
 
     @property
@@ -47,13 +47,13 @@ class Solution(Protocol):
     def whiten(self, functions: csr_array, table: csr_array) -> FloatArray:
         """W with W'W = table' Σ^-1 table, Σ the covariance of the functions' values."""
 
-    def with_sum(self, function: csr_array, total: float) -> Solution:
+    def with_sum(self, function: csr_array, total: float) -> FittedShares:
         """The solution for which one function of the shares is known to have this value."""
 
 
 def solve(
     matrix: csr_array, seen: FloatArray, precision: FloatArray, start: FloatArray | None = None
-) -> Solution:
+) -> FittedShares:
     """Least squares of `seen` on the columns of a matrix, rows weighted by their precision.
 
     Args:
@@ -80,12 +80,12 @@ class Dense:
     operator: FloatArray = field(repr=False)  # shares = operator @ seen, (shares, rows)
 
     def covariance(self, one: csr_array, other: csr_array) -> FloatArray:
-        """See `Solution`."""
+        """See `FittedShares`."""
         found: FloatArray = np.asarray(other.multiply(one @ self.inverse).sum(axis=1)).ravel()
         return found
 
     def whiten(self, functions: csr_array, table: csr_array) -> FloatArray:
-        """See `Solution`."""
+        """See `FittedShares`."""
         spread = functions @ (functions @ self.inverse).T
         try:
             root = np.linalg.cholesky(spread)
@@ -95,7 +95,7 @@ class Dense:
         return found
 
     def with_sum(self, function: csr_array, total: float) -> Dense:
-        """See `Solution`."""
+        """See `FittedShares`."""
         effect = (function @ self.inverse).ravel()
         gain = effect / float((function @ effect)[0])
         share = self.share - gain * float((function @ self.share)[0] - total)
@@ -136,7 +136,7 @@ class Iterative:
         return replace(self, draws=draws)
 
     def covariance(self, one: csr_array, other: csr_array) -> FloatArray:
-        """See `Solution`; one by one for a few rows, else pooled over them.
+        """See `FittedShares`; one by one for a few rows, else pooled over them.
 
         Pooled by what they would be if columns did not overlap. Columns are hashed at random, so
         they overlap nearly alike: a row's own variance is within a few per cent of the pooled one.
@@ -150,7 +150,7 @@ class Iterative:
         return alone * ratio
 
     def whiten(self, functions: csr_array, table: csr_array) -> FloatArray:
-        """See `Solution`; the functions are all shares but the levels, in order."""
+        """See `FittedShares`; the functions are all shares but the levels, in order."""
         size, root = functions.shape[0], np.sqrt(self.equations.precision)[:, None]
         matrix = self.equations.matrix
         image: FloatArray = root * (matrix[:, :size] @ table).toarray()
@@ -160,7 +160,7 @@ class Iterative:
         return image
 
     def with_sum(self, function: csr_array, total: float) -> Iterative:
-        """See `Solution`."""
+        """See `FittedShares`."""
         effect = self.equations.solve(function.T.toarray(), _ROUGH)[:, 0]
         gain = effect / float((function @ effect)[0])
         share = self.share - gain * float((function @ self.share)[0] - total)

@@ -19,7 +19,7 @@ from scipy.special import chdtrc
 
 from rappor.aggregate.counts import Counts
 from rappor.decoding.joint_fit import ChiSquare, JointFit
-from rappor.decoding.least_squares import Dense, Iterative, Solution, solve
+from rappor.decoding.least_squares import Dense, FittedShares, Iterative, solve
 from rappor.decoding.observe import Observed, observe
 from rappor.decoding.quality import LEVEL
 from rappor.decoding.repeats import shared_noise, total_repeats
@@ -155,7 +155,7 @@ def _rows(parts: Sequence[Counts], design: TupleDesign) -> _Rows:
 
 
 class _Fitted(NamedTuple):
-    solution: Solution
+    solution: FittedShares
     level: FloatArray  # the true share of each bit
     kept: BoolArray  # bits that are not set aside
     noise: FloatArray  # variance of a bit without the excess
@@ -222,8 +222,8 @@ def _odd_cohorts(rows: _Rows, fit: _Fitted) -> tuple[int, ...]:
 class _Errors(NamedTuple):
     """Two solutions that differ in what they call an error."""
 
-    realised: Solution  # around the shares that the reports really hold
-    drawn: Solution  # around the shares of the population that clients were drawn from
+    realised: FittedShares  # around the shares that the reports really hold
+    drawn: FittedShares  # around the shares of the population that clients were drawn from
 
 
 def _errors(design: TupleDesign, rows: _Rows, fit: _Fitted) -> _Errors:
@@ -292,7 +292,7 @@ class _Block(NamedTuple):
     matrix: csr_array
     constant: float = 0.0
 
-    def value(self, solution: Solution) -> FloatArray:
+    def value(self, solution: FittedShares) -> FloatArray:
         """The estimates."""
         found: FloatArray = self.constant + self.matrix @ solution.share
         return found
@@ -417,7 +417,7 @@ class _Departed(NamedTuple):
     statistic: float
 
 
-def _depart(sums: _Sums, solution: Solution) -> _Departed | None:
+def _depart(sums: _Sums, solution: FittedShares) -> _Departed | None:
     """The score test: χ² of the cells around the best table with independent fields.
 
     Near a table r c' the independent ones are r v' + u c', to first order. Of these the nearest is
