@@ -100,7 +100,9 @@ async function refresh() {
     find("reports").replaceChildren();
     return;
   }
-  const [status, preview] = [await client.status(), await client.preview()];
+  const asked = client;
+  const [status, preview] = [await asked.status(), await asked.preview()];
+  if (asked !== client) return; // forgotten while this waited: there is nothing left to show
   const on = status.state === "on";
   const states = {
     on: `${preview.sent.length} sent, ${preview.waiting.length} waiting.`,

@@ -189,6 +189,7 @@ def test_global_privacy_control_is_an_answer(visit) -> None:
     assert (person.uploads, person.databases()) == ([], [])
 
 
+@pytest.mark.long
 def test_the_policy_of_the_page_forbids_everything_else(example: WebExample) -> None:
     with urlopen(example.url, timeout=PATIENCE / 1000) as response:
         policy = response.headers["content-security-policy"]

@@ -25,7 +25,7 @@ from support.collecting import (
     write_collections,
 )
 from support.javascript import PACKAGE, node
-from support.javascript_cases import agrees, random_case, vector_cases
+from support.javascript_cases import Containing, agrees, random_case, vector_cases, vectors
 from support.javascript_host import homepage
 from support.javascript_page import (
     BrowserProcess,
@@ -66,11 +66,26 @@ def context(browser) -> Iterator[Any]:
     assert problems == []
 
 
+@pytest.fixture(scope="module")
+def bundle(sources: SourceServer) -> str:
+    """The address of the page with the minified bundles of a release."""
+    built = subprocess.run([node(), "tools/build.js"], cwd=PACKAGE, check=False)
+    if built.returncode:
+        pytest.skip("the bundle needs the bundler: make clients/js/node_modules/.dev")
+    return f"{sources.page}?bundle"
+
+
+@pytest.fixture(params=["sources", pytest.param("bundle", marks=pytest.mark.long)])
+def address(request, sources: SourceServer) -> str:
+    """Every test runs with the sources, and in `make test-long` with the bundles too."""
+    return str(request.getfixturevalue("bundle")) if request.param == "bundle" else sources.page
+
+
 @pytest.fixture
-def open_page(context, sources: SourceServer) -> Callable[[], Any]:
-    def open_page() -> Any:
+def open_page(context, address: str) -> Callable[[], Any]:
+    def open_page(at: str = address) -> Any:
         page = context.new_page()
-        page.goto(sources.page)
+        page.goto(at)
         page.wait_for_function(READY)
         return page
 
@@ -98,13 +113,36 @@ def reported(page, value: object = "example.com", name: str = "homepage") -> boo
     return bool(call(page, "flush", 60_000))
 
 
-def test_every_vector(open_page) -> None:
+def wrong_answers(page) -> list[tuple[Any, ...]]:
     # Playwright cannot send half a surrogate pair to a page; a page itself can make one.
     cases = [case for case in vector_cases() if case[0].get("value") != "\ud800"]
     assert len(cases) == len(vector_cases()) - 1
-    answers = open_page().evaluate("(requests) => run(requests)", [request for request, _ in cases])
-    for (request, expected), answer in zip(cases, answers, strict=True):
-        assert agrees(answer, expected), (request, expected, answer)
+    answers = page.evaluate("(requests) => run(requests)", [request for request, _ in cases])
+    return [
+        (request, expected, answer)
+        for (request, expected), answer in zip(cases, answers, strict=True)
+        if not agrees(answer, expected)
+    ]
+
+
+def test_every_vector(open_page) -> None:
+    assert wrong_answers(open_page()) == []
+
+
+def test_the_bundle_refuses_the_definitions_that_vectors_refuse(context, bundle: str) -> None:
+    """With the same codes and paths, although it has no messages."""
+    page = context.new_page()
+    page.goto(bundle)
+    page.wait_for_function(READY)
+    definitions = vectors("client-definitions")
+    for case in (*definitions["refused"], *definitions["invalid"], *definitions["repeated"]):
+        found = page.evaluate("(text) => refusal(text, true)", case["text"])
+        assert found == [case["code"], case["path"]], case
+    for case in (*definitions["accepted"], *definitions["other_dialects"]):
+        assert page.evaluate("(text) => refusal(text, true)", case["text"]) is None, case
+    for case in definitions["other_dialects"]:
+        found = page.evaluate("(text) => refusal(text, false)", case["text"])
+        assert found == ["unsupported", "dialect"], case
 
 
 @pytest.mark.long
@@ -138,6 +176,7 @@ def test_a_request_has_no_cookie_and_no_header_of_ours_beyond_the_documented(
     assert shown["sent"][0]["token"] == batch.token.hex()
 
 
+@pytest.mark.long
 def test_a_key_is_the_one_header_more(open_page, received: RecordingCollector) -> None:
     page = open_page()
     start(page, upload_to=received.url, ingestKey="public-key")
@@ -266,7 +305,11 @@ DELETE_ALL = """() => new Promise((resolve, reject) => {
 
 @pytest.mark.parametrize(
     ("lost", "problem"),
-    [("secret", "secret-missing"), ("ledger", "ledger-missing"), (None, "secret-missing")],
+    [
+        (None, "secret-missing"),
+        pytest.param("secret", "secret-missing", marks=pytest.mark.long),
+        pytest.param("ledger", "ledger-missing", marks=pytest.mark.long),
+    ],
 )
 def test_partly_cleared_storage_stops_the_client(
     open_page, received: RecordingCollector, lost: str | None, problem: str
@@ -289,13 +332,15 @@ def test_partly_cleared_storage_stops_the_client(
         assert read_database(page, "secret") is None
 
 
+@pytest.mark.long
 def test_wholly_cleared_storage_is_a_new_person(
     context, open_page, sources: SourceServer, received: RecordingCollector
 ) -> None:
     page = open_page()
     start(page, upload_to=received.url)
     assert reported(page) is True
-    developer = context.new_cdp_session(page)  # as the browser's own settings do it
+    page.close()  # or its client could still write, and leave a witness
+    developer = context.new_cdp_session(context.new_page())  # as the browser's own settings do it
     everything = {"origin": sources.origin, "storageTypes": "all"}
     developer.send("Storage.clearDataForOrigin", everything)
     page = open_page()
@@ -341,6 +386,7 @@ def test_however_storage_is_blocked_nothing_is_thrown_or_reported(
     assert received.requests == []
 
 
+@pytest.mark.long
 def test_a_sandboxed_page_reports_nothing(
     context, sources: SourceServer, received: RecordingCollector
 ) -> None:
@@ -365,6 +411,7 @@ def test_a_sandboxed_page_reports_nothing(
     assert received.requests == []
 
 
+@pytest.mark.long
 def test_a_worker_sees_that_a_secret_was_used(open_page, received: RecordingCollector) -> None:
     """Workers have no localStorage; if the database alone is cleared, they stop too."""
     page = open_page()
@@ -382,6 +429,7 @@ def test_a_worker_sees_that_a_secret_was_used(open_page, received: RecordingColl
     assert len(received.requests) == 1
 
 
+@pytest.mark.long
 def test_a_page_with_a_changed_object_prototype_gives_the_bytes_of_python(open_page) -> None:
     page = open_page()
     page.evaluate("() => { Object.prototype.added = { from: 'x' }; Array.prototype.added = [1]; }")
@@ -392,13 +440,13 @@ def test_a_page_with_a_changed_object_prototype_gives_the_bytes_of_python(open_p
 
 
 def test_the_bundle_of_a_release_is_the_same_client(
-    open_page, received: RecordingCollector
+    context, bundle: str, received: RecordingCollector
 ) -> None:
-    """Error messages are left out of it; codes, outcomes and reports are not."""
-    built = subprocess.run([node(), "tools/build.js"], cwd=PACKAGE, check=False)
-    if built.returncode:
-        pytest.skip("the bundle needs the bundler: make clients/js/node_modules/.dev")
-    page = open_page()
+    """Error messages are left out of it; codes, outcomes and reports are not. Every vector, too."""
+    page = context.new_page()
+    page.goto(bundle)
+    page.wait_for_function(READY)
+    assert [case for case in wrong_answers(page) if not isinstance(case[1], Containing)] == []
     script = """async (options) => {
       const { Client, RapporError } = await import("/dist/rappor.min.js");
       const client = await Client.open({ jitter: 0, ...options });
@@ -448,6 +496,7 @@ def test_the_lines_of_the_manual_report(
     assert received.batches()[0].collection == "homepage"
 
 
+@pytest.mark.long
 def test_a_real_quota_stops_before_the_report(
     context, open_page, sources: SourceServer, received: RecordingCollector
 ) -> None:
@@ -515,6 +564,7 @@ def test_global_privacy_control_counts_as_no(open_page, received: RecordingColle
     assert read_database(page, "secret") is None
 
 
+@pytest.mark.long
 def test_an_insecure_page_reports_nothing(
     open_page, context, sources: SourceServer, received: RecordingCollector
 ) -> None:
@@ -582,6 +632,7 @@ def test_a_collector_that_is_down_is_waited_for(
         assert sum(stored(tmp_path).values()) == 1
 
 
+@pytest.mark.long
 def test_forgetting_in_a_browser_keeps_what_it_cost(
     open_page, received: RecordingCollector
 ) -> None:
@@ -605,18 +656,18 @@ class DatabaseLostError(Exception):
 @pytest.mark.long
 @pytest.mark.parametrize("kills", [30])
 def test_a_browser_that_is_killed_loses_no_charge_and_sends_nothing_twice(
-    browser, sources: SourceServer, received: RecordingCollector, tmp_path: Path, kills: int
+    browser, bundle: str, received: RecordingCollector, tmp_path: Path, kills: int
 ) -> None:
     """Seen once in some hundred kills, on a busy machine: a lost database. Twice is a finding."""
     try:
-        kill_browsers(browser, sources, received, tmp_path / "first", kills)
+        kill_browsers(browser, bundle, received, tmp_path / "first", kills)
     except DatabaseLostError:
         received.requests.clear()
-        kill_browsers(browser, sources, received, tmp_path / "second", kills)
+        kill_browsers(browser, bundle, received, tmp_path / "second", kills)
 
 
 def kill_browsers(
-    browser, sources: SourceServer, received: RecordingCollector, profile: Path, kills: int
+    browser, address: str, received: RecordingCollector, profile: Path, kills: int
 ) -> None:
     path = chromium()
     assert path is not None
@@ -630,7 +681,7 @@ def kill_browsers(
             connected = browser.browser_type.connect_over_cdp(process.address)
             page = connected.contexts[0].new_page()
             page.set_default_timeout(PATIENCE)
-            page.goto(sources.page)
+            page.goto(address)
             page.wait_for_function(READY)
             start(page, collection, upload_to=received.url, outboxLimit=10_000)
             status = call(page, "status")

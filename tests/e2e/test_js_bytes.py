@@ -195,6 +195,8 @@ def test_what_python_refuses_is_refused(javascript: Node) -> None:
         edges | {"edges": [2, 1], "value": 1},
         edges | {"edges": [], "value": 1},
         edges | {"value": "1"},
+        edges | {"value": "Infinity"},
+        edges | {"value": [1]},
         edges | {"value": {"number": "nan"}},
         edges | {"value": True},
         {"kind": "bits", "value": 256},
@@ -209,6 +211,15 @@ def test_what_python_refuses_is_refused(javascript: Node) -> None:
     for change, answer in zip(wrong, javascript.run([shape | each for each in wrong]), strict=True):
         assert "refused" in answer, change
         assert answer["code"] in ("params", "value"), change
+
+
+def test_a_whole_number_of_any_length_has_a_range(javascript: Node) -> None:
+    shape = {"command": "trace", "secret": "00" * 32, "collection": "c", "kind": "ordinal"}
+    shape |= {"params": {"k": 3, "h": 1, "m": 4, "f": 0.5, "p": 0.25, "q": 0.75}, "edges": [1, 2]}
+    values = [{"bigint": str(10**500)}, {"number": "inf"}, {"bigint": str(-(10**500))}, 0]
+    above, endless, below, zero = javascript.run([shape | {"value": value} for value in values])
+    assert above == endless
+    assert below == zero != above
 
 
 def reference_draw(params: Params, permanent: int, random_words: bytes) -> int:

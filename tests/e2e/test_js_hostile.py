@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 from rappor import Params
 from rappor.client import Client
 from rappor.client.folder import Folder
+from rappor.mechanism import Field, View
 from support.client import MONDAY, FakeClock, recorder_on
 from support.javascript import PACKAGE
 from support.javascript_host import Host, homepage, hosting
@@ -208,7 +210,46 @@ def test_a_value_that_would_hold_up_the_page_is_refused(host: Host, tmp_path: Pa
     assert host.call("status")["calls"] == {"made": 1, "value refused": 1}
 
 
+def test_bytes_that_the_application_uses_again_are_reported_as_they_were(
+    host: Host, tmp_path: Path
+) -> None:
+    """Node.js reads into one Buffer again and again, and `slice` of a Buffer is not a copy."""
+    host.open(tmp_path, homepage(params=ECHO))
+    first = host.reported("example.com")
+    host.call("reportAndReuse", "homepage", "example.com", "EXAMPLE.ORG")
+    host.call("flush", 60_000)
+    (again,) = host.sent()
+    assert again.reports == first[0].reports
+    assert host.call("status")["collections"][0]["values"] == 1
+
+
+def test_an_object_that_the_application_uses_again_is_reported_as_it_was(
+    host: Host, tmp_path: Path
+) -> None:
+    """Also one of a class of its own; else a value could be charged and another one reported."""
+    fields = (Field("page", "string"), Field("beta", "boolean"))
+    views = (View(("page", "beta"), 1.0),)
+    host.open(tmp_path, homepage(kind="tuple", fields=fields, views=views, params=ECHO))
+    first = host.reported({"page": "a", "beta": True})
+    host.call("reportAndReuse", "homepage", {"page": "a", "beta": True}, {"page": "b"})
+    host.call("flush", 60_000)
+    (again,) = host.sent()
+    assert again.reports == first[0].reports
+    assert host.call("status")["collections"][0]["values"] == 1
+
+
 def test_outcomes_are_codes_which_a_bundle_keeps() -> None:
     """tools/build.js leaves sentences out: what is counted or compared must not be one."""
     for file in (PACKAGE / "src").glob("*.js"):
         assert "count(sentence" not in file.read_text("utf-8"), file.name
+
+
+def test_no_name_that_an_application_knows_is_shortened_in_a_bundle() -> None:
+    """tools/build.js shortens names of properties: those of options and results must stay."""
+    listed = re.findall(r'^ +"([a-zA-Z|]+)", //', (PACKAGE / "tools/build.js").read_text(), re.M)
+    shortened = "|".join(listed).split("|")
+    types = "".join(file.read_text("utf-8") for file in (PACKAGE / "types").glob("*.ts"))
+    known = set(re.findall(r"(\w+)\??[:(]", types))
+    assert len(shortened) > 20
+    assert "reports_per_period" in known
+    assert known.isdisjoint(shortened)

@@ -107,7 +107,7 @@ def test_intervals_of_both_encoders_together_cover_the_truth(tmp_path: Path, eac
 @pytest.mark.parametrize(
     ("name", "each"),
     [
-        ("p_and_q_swapped", 5_000),
+        pytest.param("p_and_q_swapped", 5_000, marks=pytest.mark.long),
         pytest.param("no_first_randomization", 20_000, marks=pytest.mark.long),
         pytest.param("f_instead_of_half_of_it", 20_000, marks=pytest.mark.long),
     ],

@@ -12,8 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from rappor.mechanism import Ranges, Report, Trace
 from rappor.params import Params
+from support.epsilon_audit import Case
 from support.javascript import PACKAGE, Node
 
 AUDIT = PACKAGE / "tests" / "audit.js"
@@ -22,30 +25,18 @@ AUDIT = PACKAGE / "tests" / "audit.js"
 class JavaScriptEncoder:
     """One encoder of the Node.js process."""
 
-    def __init__(self, node: Node, ahead: int, params: Params, **shape: Any) -> None:
-        """Make it; `ahead` reports of a value are asked for at a time."""
+    def __init__(self, node: Node, params: Params, **shape: Any) -> None:
+        """Make it."""
         self._node = node
-        self._ahead = ahead
-        self._reports: dict[object, list[Report]] = {}
-        wanted = ("collection", "kind", "categories")
-        given: dict[str, Any] = {name: shape[name] for name in wanted if name in shape}
-        if shape.get("cohort") is not None:
-            given["cohort"] = shape["cohort"]
-        if isinstance(shape.get("ranges"), Ranges):
-            given["edges"] = [str(edge) for edge in shape["ranges"].edges]
-        secret = shape["secret"].hex()
         ended = [_ended.pop() for _ in range(len(_ended))]
-        request = {"make": given | {"params": params.to_dict(), "secret": secret}, "ended": ended}
-        made = node.ask(request)
+        secret = {"secret": shape["secret"].hex()}
+        made = node.ask({"make": _options(params, shape) | secret, "ended": ended})
         self._id, self.cohort = str(made["id"]), int(made["cohort"])
 
     def encode(self, value: object) -> Report:
         """One report."""
-        waiting = self._reports.setdefault(value, [])
-        if not waiting:
-            for each in self._node.ask({"id": self._id, "value": value, "times": self._ahead}):
-                waiting.append(Report(each["cohort"], _bits(each["bits"])))
-        return waiting.pop()
+        (made,) = self._node.ask({"id": self._id, "value": value, "times": 1})
+        return Report(made["cohort"], _bits(made["bits"]))
 
     def trace(self, value: object) -> Trace:
         """B, B' and a report."""
@@ -55,6 +46,15 @@ class JavaScriptEncoder:
     def __del__(self) -> None:
         """Let the process forget it, with the next request."""
         _ended.append(self._id)
+
+
+def _options(params: Params, shape: dict[str, Any]) -> dict[str, Any]:
+    """The options of `createEncoder` for the arguments of `rappor.Encoder`, but the secret."""
+    wanted = ("collection", "kind", "categories", "cohort")
+    given = {name: shape[name] for name in wanted if shape.get(name) is not None}
+    if isinstance(shape.get("ranges"), Ranges):
+        given["edges"] = [str(edge) for edge in shape["ranges"].edges]
+    return given | {"params": params.to_dict()}
 
 
 _ended: list[str] = []  # encoders of any process; their names are unique
@@ -73,21 +73,26 @@ class Auditor:
 
     def make(self, params: Params, **shape: Any) -> JavaScriptEncoder:
         """An encoder, with the arguments of `rappor.Encoder`."""
-        return JavaScriptEncoder(self.node, 1, params, **shape)
+        return JavaScriptEncoder(self.node, params, **shape)
 
-    def make_ahead(self, params: Params, **shape: Any) -> JavaScriptEncoder:
-        """An encoder that is asked for thirty reports at a time."""
-        return JavaScriptEncoder(self.node, 30, params, **shape)
-
-    def reports(self, params: Params, value: str, clients: int, times: int) -> bytes:
+    def reports(
+        self, params: Params, value: object, clients: int, times: int, **shape: Any
+    ) -> bytes:
         """Packed reports of fresh clients in cohort 0, `times` of each."""
-        bulk = {"params": params.to_dict(), "collection": "bulk", "cohort": 0}
+        bulk = _options(params, {"collection": "bulk", "cohort": 0} | shape)
         packed = []
         for start in range(0, clients, 500):
             secrets = [os.urandom(32).hex() for _ in range(min(500, clients - start))]
             request = {"bulk": bulk, "secrets": secrets, "value": value, "times": times}
             packed.append(bytes.fromhex(self.node.ask(request)))
         return b"".join(packed)
+
+    def draw(self, case: Case, value: object, clients: int, times: int) -> np.ndarray:
+        """Bits (clients, times, k) of fresh clients, many in one request."""
+        k = case.params.k
+        packed = self.reports(case.params, value, clients, times, kind=case.kind, **case.shape)
+        rows = np.frombuffer(packed, np.uint8).reshape(clients, times, (k + 7) // 8)
+        return np.unpackbits(rows, axis=2, bitorder="little", count=k)
 
 
 @contextmanager
@@ -142,22 +147,23 @@ BUGS = {
         "x1: zeros report p*",
     ),
     "bit_0_not_randomised": PlantedBug(
-        "encoder.js", "return report(permanent(bits, memo));",
-        "const made = report(permanent(bits, memo)); "
-        "made.bits[0] = (made.bits[0] & 254) | (bits[0] & 1); return made;",
+        "encoder.js", "const response = permanent(bits, memo);\n",
+        "const response = permanent(bits, memo); "
+        "const report = (drawn) => { const made = { cohort, bits: instantaneous(drawn) }; "
+        "made.bits[0] = (made.bits[0] & 254) | (bits[0] & 1); return made; };\n",
         "bit 0",
     ),
     "last_bit_not_randomised": PlantedBug(
         "coins.js",
-        "return lanes.map((lane) => lane.below);",
-        "for (const { below: found } of lanes) found[size - 1] &= 127; "
-        "return lanes.map((lane) => lane.below);",
+        "return lanes.map(({ found }) => found);",
+        "for (const { found } of lanes) found[size - 1] &= 127; "
+        "return lanes.map(({ found }) => found);",
         "bit 127",
     ),
     "cohort_drawn_again": PlantedBug(
         "memo.js",
-        "if (word < accepted) return Number(word % count);",
-        "if (word < accepted) return crypto.getRandomValues(new Uint8Array(1))[0] % m;",
+        "return Number(word % count);",
+        "return crypto.getRandomValues(new Uint8Array(1))[0] % m;",
         "the cohort is permanent",
         60,
     ),
@@ -218,8 +224,8 @@ BUGS = {
     ),
     "bytes_share_their_coins": PlantedBug(
         "coins.js",
-        "const hit = undecided[byte] & words[at + byte];",
-        "const hit = undecided[byte] & words[at + (byte & ~1)];",
+        "const hit = open[byte] & words[at + byte];",
+        "const hit = open[byte] & words[at + (byte & ~1)];",
         "bits 8 apart: independent",
     ),
 }  # fmt: skip

@@ -1,14 +1,15 @@
 /** Byte strings: text, hex, numbers, joining; and packed bits, in which bit i is bit i % 8 of byte i >> 3. */
 
-import { RapporError, sentence } from "./errors.js";
+import { checkValue, sentence } from "./errors.js";
 
 const encoder = new TextEncoder();
 
 /**
- * Whether UTF-8 can encode a text: it has no half of a surrogate pair.
- * @param {string} text
+ * Whether a value is a text that UTF-8 can encode: it has no half of a surrogate pair.
+ * @param {unknown} text
+ * @returns {text is string}
  */
-export const encodable = (text) => !/\p{Surrogate}/u.test(text);
+export const encodable = (text) => typeof text === "string" && !/\p{Surrogate}/u.test(text);
 
 /**
  * The UTF-8 of a text, without normalisation.
@@ -16,9 +17,7 @@ export const encodable = (text) => !/\p{Surrogate}/u.test(text);
  * @returns {Uint8Array}
  */
 export function utf8(text) {
-  if (!encodable(text)) {
-    throw new RapporError("value", sentence`value is not Unicode text: it holds half a surrogate pair`);
-  }
+  checkValue(encodable(text), sentence`value is not Unicode text: it holds half a surrogate pair`);
   return encoder.encode(text);
 }
 
@@ -52,8 +51,7 @@ export const own = (table, name) => (Object.hasOwn(table, name) ? table[name] : 
  * @param {number} value
  * @returns {Uint8Array}
  */
-export const be32 = (value) =>
-  Uint8Array.of(value >>> 24, (value >>> 16) & 255, (value >>> 8) & 255, value & 255);
+export const be32 = (value) => Uint8Array.of(value >>> 24, value >>> 16, value >>> 8, value);
 
 /**
  * @param {...Uint8Array} parts
@@ -70,11 +68,17 @@ export function join(...parts) {
 }
 
 /**
- * Parts joined, each after BE32(length): two different lists never give the same bytes.
- * @param {...Uint8Array} parts
+ * Parts joined, each after BE32(length): two different lists never give the same bytes. Texts are in UTF-8.
+ * @param {(Uint8Array | string)[]} parts
  * @returns {Uint8Array}
  */
-export const frame = (...parts) => join(...parts.flatMap((part) => [be32(part.length), part]));
+export const frame = (parts) =>
+  join(
+    ...parts.flatMap((part) => {
+      const data = typeof part === "string" ? utf8(part) : part;
+      return [be32(data.length), data];
+    }),
+  );
 
 /**
  * Whether two byte strings are equal; not in constant time.

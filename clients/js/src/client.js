@@ -10,8 +10,9 @@ import { FULL, groupLimits, spent } from "./charging.js";
 import { checkCollection } from "./collection.js";
 import { clearOutbox, epochOf, LOCK, mark, marked, PATIENCE, SENDING_LOCK } from "./consent.js";
 import { addUp } from "./epsilon.js";
-import { paramsError, sentence } from "./errors.js";
+import { checkArgument, sentence } from "./errors.js";
 import { findLedger, wasUsed } from "./identity.js";
+import { explainForgotten } from "./messages.js";
 import { makeOutbox } from "./outbox.js";
 import { dayOf, latest, periodOf } from "./periods.js";
 import { makeRecorder } from "./recorder.js";
@@ -42,42 +43,46 @@ const TICK = 30000; // ms between checks for periods that have ended
  * @returns {string}
  */
 function checkAddress(given) {
-  let url;
+  let url = /** @type {URL | null} */ (null);
   try {
     url = new URL(String(given));
-  } catch {
-    throw paramsError(sentence`uploadTo must be an address such as https://reports.example.org`);
-  }
+  } catch {}
+  checkArgument(url, sentence`uploadTo must be an address such as https://reports.example.org`);
   const { protocol, hostname, username, password, search, hash } = url;
-  if (username || password || search || hash) {
-    throw paramsError(sentence`uploadTo must hold no user, password, query or fragment`);
-  }
-  const local = /^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname);
-  if (protocol !== "https:" && !(protocol === "http:" && local)) {
-    throw paramsError(
-      sentence`uploadTo must be https, so that reports are encrypted in transit; http is for localhost only`,
-    );
-  }
+  checkArgument(
+    !(username || password || search || hash),
+    sentence`uploadTo must hold no user, password, query or fragment`,
+  );
+  checkArgument(
+    protocol === "https:" || (protocol === "http:" && /^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname)),
+    sentence`uploadTo must be https, so that reports are encrypted in transit; http is for localhost only`,
+  );
   if (!url.pathname.replaceAll("/", "")) url.pathname = "/v1/reports";
   return url.href;
 }
 
 /** @param {string} name @param {unknown} value @param {number} low @param {number} high @returns {number} */
 function number(name, value, low, high) {
-  if (typeof value === "number" && value >= low && value <= high) return value;
-  throw paramsError(sentence`${name} must be a number from ${low} to ${high}`);
+  checkArgument(
+    typeof value === "number" && value >= low && value <= high,
+    sentence`${name} must be a number from ${low} to ${high}`,
+  );
+  return value;
 }
 
 /** @param {any} given @param {import("./signal.js").Dialects} [dialects] @returns {Promise<Map<string, Collection>>} */
 async function gather(given, dialects) {
-  if (!Array.isArray(given) || !given.length)
-    throw paramsError(sentence`collections must be a list of at least one definition`);
+  checkArgument(
+    Array.isArray(given) && given.length,
+    sentence`collections must be a list of at least one definition`,
+  );
   const found = new Map();
   for (const definition of given) {
     const collection = await checkCollection(definition, dialects);
-    if (found.has(collection.name)) {
-      throw paramsError(sentence`collections must have distinct names: ${collection.name} twice`);
-    }
+    checkArgument(
+      !found.has(collection.name),
+      sentence`collections must have distinct names: ${collection.name} twice`,
+    );
     found.set(collection.name, collection);
   }
   return found;
@@ -87,25 +92,28 @@ async function gather(given, dialects) {
 function checkDimensions(given, collections) {
   const declared = [...collections.values()].flatMap(({ dimensions }) => Object.keys(dimensions));
   for (const [name, value] of Object.entries(given)) {
-    if (!declared.includes(name) || typeof value !== "string") {
-      throw paramsError(sentence`dimensions must be texts that a collection declares, got ${name}`);
-    }
+    checkArgument(
+      declared.includes(name) && typeof value === "string",
+      sentence`dimensions must be texts that a collection declares, got ${name}`,
+    );
   }
   return { ...given };
 }
 
+/** @param {any} part of a value; `slice` of a Buffer is not a copy */
+const copyOf = (part) =>
+  part instanceof Uint8Array ? new Uint8Array(part) : Array.isArray(part) ? [...part] : part;
+
 /**
- * A copy of what the application could change after the call; null: too large.
+ * A copy of what the application could change after the call, an object of any class included; null: too
+ * large.
  * @param {any} value
  */
 function snapshot(value) {
-  const isTuple = value?.constructor === Object;
+  const isTuple = Object(value) === value && copyOf(value) === value;
   const parts = isTuple ? Object.entries(value) : [["", value]];
   if (parts.length > 4 || parts.some(([, part]) => part?.length > MAX_VALUE_SIZE)) return null;
-  const copies = parts.map(([name, part]) => [
-    name,
-    Array.isArray(part) || part instanceof Uint8Array ? part.slice() : part,
-  ]);
+  const copies = parts.map(([name, part]) => [name, copyOf(part)]);
   return { value: isTuple ? Object.fromEntries(copies) : copies[0][1] };
 }
 
@@ -116,15 +124,17 @@ function snapshot(value) {
  */
 export async function openClient(options, platform) {
   const { consent, ingestKey, maxEpsilon = Infinity, dialects, now = Date.now } = options;
-  if (typeof consent !== "boolean") throw paramsError(sentence`consent must be true or false`);
+  checkArgument(typeof consent === "boolean", sentence`consent must be true or false`);
   const given = options.accountSecret;
-  if (given && !(given instanceof Uint8Array && given.length >= 16)) {
-    throw paramsError(sentence`accountSecret must be at least 16 random bytes; newSecret() makes 32`);
-  }
-  const accountSecret = given?.slice(); // an application may wipe its own copy
-  if (ingestKey !== undefined && !/^[!-~]+$/.test(ingestKey)) {
-    throw paramsError(sentence`ingestKey must be a text of visible ASCII characters`);
-  }
+  checkArgument(
+    !given || (given instanceof Uint8Array && given.length >= 16),
+    sentence`accountSecret must be at least 16 random bytes; newSecret() makes 32`,
+  );
+  const accountSecret = copyOf(given); // an application may wipe its own
+  checkArgument(
+    ingestKey === undefined || /^[!-~]+$/.test(ingestKey),
+    sentence`ingestKey must be a text of visible ASCII characters`,
+  );
   // An insecure context has no hash functions to check a definition with.
   const collections = platform.problem ? new Map() : await gather(options.collections, dialects);
   const dimensions = platform.problem ? {} : checkDimensions(options.dimensions ?? {}, collections);
@@ -365,8 +375,5 @@ async function forget(storage, collections, today) {
   await storage.witness(false);
   await storage.remove("ledger");
   const epsilon = addUp(Object.values(carried).map((loss) => [loss, 1]));
-  return {
-    epsilon,
-    text: sentence`The secret, the ledger and all reports stored here are deleted. Reports that were sent cannot be recalled, and the ε = ${Math.ceil(epsilon * 1000) / 1000} they cost stays spent. A new secret gives a second look at the same values: its ε adds to this one, and the limits of the collections count both.`,
-  };
+  return { epsilon, text: explainForgotten(epsilon) };
 }

@@ -45,34 +45,25 @@ export function fractionText(probability) {
  */
 export function below(thresholds, k, read) {
   const size = (k + 7) >> 3;
-  const lanes = thresholds.map((digits) => ({
-    digits,
-    below: new Uint8Array(size),
-    undecided: allBits(k),
-  }));
+  const lanes = thresholds.map((digits) => ({ digits, found: new Uint8Array(size), open: allBits(k) }));
   const all = thresholds[0].length;
   const always = Math.min(all, 10 + (32 - Math.clz32(k)));
   let words = read(always * size);
   for (let place = 0, at = 0; place < all; place++, at += size) {
     if (place >= always) {
-      if (lanes.every(({ undecided }) => undecided.every((byte) => !byte))) break;
+      if (lanes.every(({ open }) => open.every((byte) => !byte))) break;
       words = read(size);
       at = 0;
     }
-    for (const { digits, below: found, undecided } of lanes) {
-      const digit = digits[place];
+    for (const { digits, found, open } of lanes) {
       for (let byte = 0; byte < size; byte++) {
-        const hit = undecided[byte] & words[at + byte];
-        if (digit) {
-          found[byte] |= hit;
-          undecided[byte] ^= hit;
-        } else {
-          undecided[byte] = hit;
-        }
+        const hit = open[byte] & words[at + byte]; // U is below here if the digit is 1, else still open
+        if (digits[place]) found[byte] |= hit;
+        open[byte] = digits[place] ? open[byte] ^ hit : hit;
       }
     }
   }
-  return lanes.map((lane) => lane.below);
+  return lanes.map(({ found }) => found);
 }
 
 /**

@@ -3,12 +3,12 @@
  * client checks it: an error has the same code and the same path in all of them (docs/clients.md).
  */
 
-import { encodable } from "./bytes.js";
+import { encodable, own } from "./bytes.js";
 import { RapporError, sentence } from "./errors.js";
 import { memoDigest } from "./memo.js";
 import { checkParams } from "./params.js";
 import { daysOf, periodOf } from "./periods.js";
-import { checkEdges, exact, isFieldName, isView, KINDS, partOf, signalOf } from "./signal.js";
+import { checkEdges, exact, isFieldKind, isFieldName, isView, KINDS, partOf, signalOf } from "./signal.js";
 
 /**
  * @typedef {object} Definition
@@ -41,90 +41,107 @@ import { checkEdges, exact, isFieldName, isView, KINDS, partOf, signalOf } from 
  * @typedef {Definition & { edges?: import("./signal.js").Edge[], digest: Uint8Array, lastDay: number }} Collection
  */
 
-export class DefinitionError extends RapporError {
-  /**
-   * @param {string} definitionCode
-   * @param {string} path
-   * @param {string} message
-   */
-  constructor(definitionCode, path, message) {
-    super("params", path ? `${path}: ${message}` : message);
-    this.definitionCode = definitionCode;
-    this.path = path;
-  }
+/** @param {string} definitionCode @param {string} path @param {string} message @returns {never} */
+function refuse(definitionCode, path, message) {
+  throw Object.assign(new RapporError("params", path ? `${path}: ${message}` : message), {
+    definitionCode,
+    path,
+  });
 }
 
-/** @param {string} code @param {string} path @param {string} message @returns {never} */
-function refuse(code, path, message) {
-  throw new DefinitionError(code, path, message);
-}
-
-/** @param {boolean} holds @param {string} path @param {string} message */
-function within(holds, path, message) {
-  if (!holds) refuse("out-of-range", path, sentence`must be ${message}`);
-}
-
-// The fields of the format with their types; int is a whole number, a question mark is optional.
-const FIELDS =
-  "name:string version:int kind:string params:object description:string dialect:string period:string " +
-  "dimensions:object reports_per_period:int max_values:int max_epsilon:number null_reports:boolean " +
-  "one_time:boolean budget:boolean schedule:array clients_per_person:int categories?:array " +
-  "ranges?:object fields?:array views?:array group?:string expires?:string";
 const NAME = /^[a-z][a-z0-9_-]{0,62}$/;
 const EDGE = /^-?(0|[1-9]\d{0,308})(\/[1-9]\d{0,308})?$/;
 const CELL = /^[A-Za-z0-9](?:[A-Za-z0-9 ._+/:()-]{0,62}[A-Za-z0-9._+()-])?$/;
 const CONTROL = /[\0-\x08\x0b-\x1f\x7f]/;
 
+/** @param {bigint} number */
+const isLong = (number) => number >> 1024n && -number >> 1024n;
+
+/** @param {string} edge */
+function isEdge(edge) {
+  const point = EDGE.test(edge) && exact(edge);
+  return point && !isLong(point.above) && !isLong(point.below);
+}
+
+/** @param {unknown[]} list */
+const areDistinct = (list) => new Set(list).size === list.length;
+
+/**
+ * The types of fields: the type in JSON, and what a value of it must be.
+ * @type {Record<string, [string, (value: any) => unknown]>}
+ */
+const TYPES = {
+  name: ["string", (text) => NAME.test(text)],
+  fieldname: ["string", isFieldName],
+  kind: ["string", (text) => KINDS.includes(text)],
+  fieldkind: ["string", isFieldKind],
+  dialect: ["string", (text) => /^(rappor-v1|google|google-java|chromium)$/.test(text)],
+  period: ["string", (text) => /^(day|week)$/.test(text)],
+  text: ["string", (text) => [...text].length <= 4096 && encodable(text) && !CONTROL.test(text)],
+  day: ["string", (text) => daysOf(text) && !/W/.test(text)],
+  share: ["number", (number) => number >= 0 && number <= 1],
+  positive: ["number", (number) => number > 0 && number < Infinity],
+  strings: ["array", (list) => list.length && list.every(encodable)],
+  fieldnames: ["array", (list) => list.every(isFieldName)],
+  edges: [
+    "array",
+    (list) => list.every((/** @type {any} */ edge) => typeof edge === "string" && isEdge(edge)),
+  ],
+  cells: [
+    "array",
+    (list) =>
+      list.length > 0 &&
+      list.length <= 256 &&
+      areDistinct(list) &&
+      list.every(
+        (/** @type {any} */ cell) => typeof cell === "string" && CELL.test(cell) && cell !== "other",
+      ),
+  ],
+};
+
 /**
  * @param {string} path
  * @param {any} value
- * @param {string} type
+ * @param {string} type one of TYPES, a type in JSON, or N: a whole number from 1 to N
  */
-function typed(path, value, type) {
+function checkType(path, value, type) {
+  const [json, fits] = TYPES[type] ?? [
+    +type ? "number" : type,
+    (number) => !+type || (Number.isInteger(number) && number > 0 && number <= +type),
+  ];
   const found = Array.isArray(value) ? "array" : value === null ? "null" : typeof value;
-  if (found !== (type === "int" ? "number" : type))
-    refuse("wrong-type", path, sentence`must be of type ${type}`);
-  if (found === "number") within(Number.isFinite(value), path, sentence`a finite number`);
-  if (type === "int") within(Number.isSafeInteger(value), path, sentence`a whole number`);
+  if (found !== json) refuse("wrong-type", path, sentence`must be of type ${json}`);
+  if (!fits(value)) refuse("out-of-range", path, sentence`must be a ${type} within the limits of the format`);
 }
 
 /**
- * Exactly these fields, each of its type.
+ * Exactly these fields, each of its type; a question mark is optional.
  * @param {string} where
  * @param {Record<string, any>} table
  * @param {string} fields
  */
 function checkFields(where, table, fields) {
+  checkType(where, table, "object");
+  const prefix = where && `${where}.`;
   const known = new Map(fields.split(" ").map((field) => /** @type {[string, string]} */ (field.split(":"))));
   for (const [name, value] of Object.entries(table)) {
     const type = known.get(name) ?? known.get(`${name}?`);
-    if (!type) refuse("unknown-field", where + name, sentence`is not a field of the format`);
-    else typed(where + name, value, type);
+    if (!type) refuse("unknown-field", prefix + name, sentence`is not a field of the format`);
+    checkType(prefix + name, value, type);
   }
   for (const name of known.keys()) {
     if (!name.endsWith("?") && !Object.hasOwn(table, name)) {
-      refuse("missing-field", where + name, sentence`is missing; export the definition again`);
+      refuse("missing-field", prefix + name, sentence`is missing; export the definition again`);
     }
   }
 }
 
-/** @param {string} path @param {Record<string, any>} table @param {string} names */
-function checkProbabilities(path, table, names) {
-  for (const name of names) {
-    within(
-      table[name] >= 0 && table[name] <= 1 && (name !== "f" || table[name] < 1),
-      path + name,
-      sentence`from 0 to 1`,
-    );
-  }
-}
-
-/** @template Result @param {string} path @param {() => Result} action @returns {Result} */
-function consistent(path, action) {
+/** @template Result @param {string} path @param {() => Result} action @param {string} [code] @returns {Result} */
+function consistent(path, action, code = "contradiction") {
   try {
     return action();
   } catch (error) {
-    return refuse("contradiction", path, /** @type {Error} */ (error).message);
+    return refuse(code, path, /** @type {Error} */ (error).message);
   }
 }
 
@@ -143,7 +160,9 @@ const countKeys = (value) =>
  */
 function parse(text) {
   const value = JSON.parse(text);
-  if (text.replace(/"(\\.|[^"\\])*"/g, "").split(":").length - 1 !== countKeys(value)) throw Error();
+  if (text.replace(/"(\\.|[^"\\])*"/g, "").split(":").length - 1 !== countKeys(value)) {
+    throw new RapporError("params", sentence`a key is repeated`);
+  }
   return value;
 }
 
@@ -153,144 +172,82 @@ function parse(text) {
  * @returns {Promise<Collection>}
  */
 export async function checkCollection(given, dialects = {}) {
-  let document = given;
-  if (typeof given === "string") {
-    try {
-      document = parse(given);
-    } catch {
-      refuse("invalid-json", "", sentence`not valid JSON, or a key is repeated`);
-    }
-  }
-  typed("", document, "object");
+  const document = typeof given === "string" ? consistent("", () => parse(given), "invalid-json") : given;
+  checkType("", document, "object");
   const { format, ...table } = document;
   if (format !== "rappor-collection-v1") {
     refuse(
       "unknown-format",
       "format",
-      'must be "rappor-collection-v1": export it again, or update this client',
+      sentence`must be "rappor-collection-v1": export it again, or update this client`,
     );
   }
-  checkFields("", table, FIELDS);
-  checkFields("params.", table.params, "k:int h:int m:int f:number p:number q:number");
-  const sizes = { k: 4096, h: 16, m: 1024 };
-  for (const [name, most] of Object.entries(sizes)) {
-    within(
-      table.params[name] > 0 && table.params[name] <= most,
-      `params.${name}`,
-      sentence`from 1 to ${most}`,
-    );
-  }
-  checkProbabilities("params.", table.params, "fpq");
-  const params = consistent("params", () => checkParams(table.params));
-  const limits = {
-    version: 65535,
-    reports_per_period: 10000,
-    max_values: 1000000,
-    clients_per_person: 10000,
-  };
-  for (const [name, most] of Object.entries(limits)) {
-    within(table[name] > 0 && table[name] <= most, name, sentence`from 1 to ${most}`);
-  }
-  const choices = {
-    kind: KINDS,
-    dialect: ["rappor-v1", "google", "google-java", "chromium"],
-    period: ["day", "week"],
-  };
-  for (const [name, allowed] of Object.entries(choices)) {
-    within(allowed.includes(table[name]), name, sentence`one of ${allowed.join(", ")}`);
-  }
-  within(table.max_epsilon > 0, "max_epsilon", sentence`above 0`);
-  for (const name of ["name", "group"]) {
-    within(NAME.test(table[name] ?? "a"), name, sentence`1 to 63 of a-z, 0-9, _ and -, a letter first`);
-  }
-  const { description, expires, schedule, dimensions } = table;
-  within(
-    [...description].length <= 4096 && encodable(description) && !CONTROL.test(description),
-    "description",
-    sentence`at most 4096 characters of sentence`,
+  checkFields(
+    "",
+    table,
+    "name:name version:65535 kind:kind params:object description:text dialect:dialect period:period " +
+      "dimensions:object reports_per_period:10000 max_values:1000000 max_epsilon:positive " +
+      "null_reports:boolean one_time:boolean budget:boolean schedule:array clients_per_person:10000 " +
+      "categories?:strings ranges?:object fields?:array views?:array group?:name expires?:day",
   );
-  const end = daysOf(expires ?? "9999-12-31");
-  within(!!end && !/W/.test(expires), "expires", sentence`a day such as 2027-11-16`);
-  const edges = checkListed("", table);
+  checkFields("params", table.params, "k:4096 h:16 m:1024 f:share p:share q:share");
+  if (table.params.f === 1) refuse("out-of-range", "params.f", sentence`must be below 1`);
+  const params = consistent("params", () => checkParams(table.params));
+  const { schedule, dimensions, one_time, budget } = table;
+  const edges = checkRanges("ranges", table.ranges);
   const fields = table.fields && checkTuple(table.fields, table.views ?? []);
-  within(Object.keys(dimensions).length <= 8, "dimensions", sentence`at most 8 names`);
-  for (const [name, listed] of Object.entries(dimensions)) {
-    const path = `dimensions.${name}`;
-    typed(path, listed, "array");
-    const values = new Set(listed);
-    within(
-      /^[a-z][a-z0-9_]{0,31}$/.test(name) &&
-        values.size === listed.length &&
-        values.size > 0 &&
-        values.size <= 256,
-      path,
-      sentence`1 to 256 different values of a name`,
-    );
-    within(
-      listed.every(
-        (/** @type {any} */ value) => typeof value === "string" && CELL.test(value) && value !== "other",
-      ),
-      path,
-      sentence`values of letters, digits, spaces and ._+/:()-`,
-    );
+  const names = Object.keys(dimensions);
+  if (names.length > 8) refuse("out-of-range", "dimensions", sentence`must be at most 8 names`);
+  for (const name of names) {
+    checkType(`dimensions.${name}`, dimensions[name], "cells");
+    checkType(`dimensions.${name}`, name, "fieldname");
   }
   schedule.forEach((/** @type {any} */ phase, /** @type {number} */ number) => {
     const path = `schedule[${number}]`;
-    typed(path, phase, "object");
-    checkFields(`${path}.`, phase, "from:string p:number q:number");
+    checkFields(path, phase, "from:string p:share q:share");
     const days = daysOf(phase.from);
-    within(
-      !!days && periodOf(table.period, days[0]) === phase.from,
-      `${path}.from`,
-      sentence`a ${table.period}`,
-    );
-    checkProbabilities(`${path}.`, phase, "pq");
+    if (!days || periodOf(table.period, days[0]) !== phase.from) {
+      refuse("out-of-range", `${path}.from`, sentence`must be a ${table.period}`);
+    }
     consistent(path, () => checkParams({ ...params, p: phase.p, q: phase.q }));
     if (number && phase.from <= schedule[number - 1].from) {
       refuse("contradiction", path, sentence`the periods must come in order`);
     }
   });
-  if (table.dialect !== "rappor-v1" && !Object.hasOwn(dialects, table.dialect)) {
+  if (table.dialect !== "rappor-v1" && !own(dialects, table.dialect)) {
     refuse("unsupported", "dialect", sentence`pass it as dialects, from rappor/dialects`);
   }
   // A copy: an application may change its own later.
   const collection = structuredClone({ ...table, params, edges, fields });
   consistent("", () => signalOf(collection, 0, dialects));
-  checkModes(collection);
+  if (
+    ((one_time || budget) && table.reports_per_period > 1) ||
+    (one_time &&
+      ((params.f && (params.p || params.q < 1)) || budget || table.null_reports || schedule.length))
+  ) {
+    refuse(
+      "contradiction",
+      "",
+      sentence`one_time and budget allow one report in a period; one_time excludes budget, null_reports and schedule, and needs f = 0, or p = 0 with q = 1, so that a single randomization is left`,
+    );
+  }
   return {
     ...collection,
     digest: await memoDigest(collection),
-    lastDay: (end?.[0] ?? 0) - 1,
+    lastDay: (daysOf(table.expires ?? "9999-12-31")?.[0] ?? 0) - 1,
   };
 }
 
 /**
- * The categories and ranges of a collection or a field; the edges of the ranges, if it has any.
- * @param {string} where
- * @param {Record<string, any>} table
+ * The edges of the ranges of a collection or a field, if it has any.
+ * @param {string} path
+ * @param {any} ranges
  * @returns {import("./signal.js").Edge[] | undefined}
  */
-function checkListed(where, { categories, ranges }) {
-  within(
-    !categories ||
-      (categories.length &&
-        categories.every((/** @type {any} */ text) => typeof text === "string" && encodable(text))),
-    `${where}categories`,
-    sentence`a list of texts`,
-  );
-  if (!ranges) return;
-  const path = `${where}ranges.edges`;
-  checkFields(`${where}ranges.`, ranges, "edges:array");
-  const fine = ranges.edges.every((/** @type {any} */ edge) => {
-    const point = typeof edge === "string" && EDGE.test(edge) && exact(edge);
-    return point && !(point.above >> 1024n && -point.above >> 1024n) && !(point.below >> 1024n);
-  });
-  within(fine, path, 'texts such as "18" or "-1/2", of at most 1024 bits');
-  try {
-    return checkEdges(ranges.edges);
-  } catch {
-    return refuse("out-of-range", path, sentence`must be increasing`);
-  }
+function checkRanges(path, ranges) {
+  if (ranges === undefined) return;
+  checkFields(path, ranges, "edges:edges");
+  return consistent(`${path}.edges`, () => checkEdges(ranges.edges), "out-of-range");
 }
 
 /**
@@ -299,48 +256,20 @@ function checkListed(where, { categories, ranges }) {
  * @param {any[]} views
  */
 function checkTuple(fields, views) {
-  within(fields.length > 1 && fields.length < 5, "fields", sentence`two to four fields`);
-  const made = fields.map((field, number) => {
+  if (fields.length < 2 || fields.length > 4)
+    refuse("out-of-range", "fields", sentence`must be two to four fields`);
+  views.forEach((view, number) => {
+    const path = `views[${number}]`;
+    checkFields(path, view, "fields:fieldnames cohorts:1024");
+    if (!isView(view)) refuse("contradiction", path, sentence`each field is listed once`);
+  });
+  return fields.map((field, number) => {
     const path = `fields[${number}]`;
-    typed(path, field, "object");
-    checkFields(`${path}.`, field, "name:string kind:string categories?:array ranges?:object");
-    within(isFieldName(field.name), `${path}.name`, sentence`1 to 32 of a-z, 0-9 and _, a letter first`);
-    within(KINDS.slice(0, 4).includes(field.kind), `${path}.kind`, sentence`a kind of fields`);
-    const whole = { ...field, edges: checkListed(`${path}.`, field) };
+    checkFields(path, field, "name:fieldname kind:fieldkind categories?:strings ranges?:object");
+    const whole = { ...field, edges: checkRanges(`${path}.ranges`, field.ranges) };
     consistent(path, () => partOf(whole));
     return whole;
   });
-  views.forEach((view, number) => {
-    const path = `views[${number}]`;
-    typed(path, view, "object");
-    checkFields(`${path}.`, view, "fields:array cohorts:int");
-    const named = view.fields.every((/** @type {any} */ name) => isFieldName(name));
-    within(named, `${path}.fields`, sentence`names of fields`);
-    within(view.cohorts > 0 && view.cohorts <= 1024, `${path}.cohorts`, sentence`from 1 to 1024`);
-    if (!isView(view)) refuse("contradiction", path, sentence`each field is listed once`);
-  });
-  return made;
-}
-
-/** @param {any} collection */
-function checkModes({ params: { f, p, q }, one_time, budget, null_reports, schedule, reports_per_period }) {
-  if (one_time && f && (p || q < 1)) {
-    refuse(
-      "contradiction",
-      "",
-      sentence`one_time needs f = 0, or p = 0 with q = 1, so that a single randomization is left`,
-    );
-  }
-  if (one_time && (budget || null_reports || schedule.length)) {
-    refuse(
-      "contradiction",
-      "",
-      sentence`one_time excludes budget, null_reports and schedule: there is one report`,
-    );
-  }
-  if ((one_time || budget) && reports_per_period > 1) {
-    refuse("contradiction", "", sentence`one_time and budget allow one report in a period`);
-  }
 }
 
 /**

@@ -9,7 +9,7 @@
  */
 
 import { be32, join } from "./bytes.js";
-import { paramsError, sentence } from "./errors.js";
+import { checkArgument, sentence } from "./errors.js";
 
 const SHIFTS = [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21];
 const SINES = Uint32Array.from({ length: 64 }, (_, step) => Math.abs(Math.sin(step + 1)) * 2 ** 32);
@@ -53,11 +53,10 @@ function md5(message) {
 const fromMd5 =
   (word, twoBytes, name) =>
   (cohort, { k, h }) => {
-    if (twoBytes(k) && h > 8) {
-      throw paramsError(
-        sentence`h must be at most 8 in dialect '${name}' with k = ${k}, got h = ${h}: it takes two of MD5's 16 bytes for each hash`,
-      );
-    }
+    checkArgument(
+      !twoBytes(k) || h <= 8,
+      sentence`h must be at most 8 in dialect '${name}' with k = ${k}, got h = ${h}: it takes two of MD5's 16 bytes for each hash`,
+    );
     return (value) => {
       const digest = md5(join(be32(cohort), value));
       return Array.from({ length: h }, (_, index) => word(digest, index, k) % k);

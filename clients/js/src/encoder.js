@@ -6,7 +6,7 @@
 import { encodable, hex } from "./bytes.js";
 import { allBits, below, binaryDigits } from "./coins.js";
 import { checked, keyedStream, randomBytes, rootOf } from "./entropy.js";
-import { paramsError, sentence } from "./errors.js";
+import { checkArgument, sentence } from "./errors.js";
 import { deriveCohort, memoDigest, memoKey } from "./memo.js";
 import { checkParams, whole } from "./params.js";
 import { signalOf } from "./signal.js";
@@ -83,32 +83,28 @@ function instantaneousResponse({ k, p, q }, entropy) {
  */
 export function makeEncoder(options) {
   const { collection, root, digest, period, entropy = randomBytes } = options;
-  const params = checkParams(options.params);
-  const cohort =
-    options.cohort === undefined
-      ? deriveCohort(root, collection, params.m)
-      : whole("cohort", options.cohort, 0, params.m - 1);
-  const signal = signalOf({ ...options, params }, cohort, options.dialects);
+  const { params, cohort = deriveCohort(root, collection, params.m) } = options;
+  whole("cohort", cohort, 0, params.m - 1);
+  const signal = signalOf(options, cohort, options.dialects);
   const permanent = permanentResponse(params, memoKey("value", root, collection, digest, cohort, period));
   const instantaneous = instantaneousResponse(params, checked(entropy));
   /** @param {Uint8Array} response @returns {Report} */
   const report = (response) => ({ cohort, bits: instantaneous(response) });
+  /** @param {unknown} value */
+  const trace = (value) => {
+    const { bits, memo } = signal(value);
+    const response = permanent(bits, memo);
+    return { signal: bits, permanent: response, report: report(response) };
+  };
   return Object.freeze({
     cohort,
     memoDigest: hex(digest),
-    encode(/** @type {unknown} */ value) {
-      const { bits, memo } = signal(value);
-      return report(permanent(bits, memo));
-    },
+    trace,
+    encode: (/** @type {unknown} */ value) => trace(value).report,
     encodeNull() {
       const key = memoKey("null", root, collection, digest, cohort, period);
-      const zeros = new Uint8Array((params.k + 7) >> 3);
-      return report(permanentResponse(params, key)(zeros, new Uint8Array(0)));
-    },
-    trace(/** @type {unknown} */ value) {
-      const { bits, memo } = signal(value);
-      const response = permanent(bits, memo);
-      return { signal: bits, permanent: response, report: report(response) };
+      const nothing = new Uint8Array((params.k + 7) >> 3);
+      return report(permanentResponse(params, key)(nothing, nothing.subarray(nothing.length)));
     },
   });
 }
@@ -120,21 +116,20 @@ export function makeEncoder(options) {
  */
 export async function createEncoder(options) {
   const { secret, collection, period } = options;
-  if (!(secret instanceof Uint8Array) || !secret.length) {
-    throw paramsError(sentence`secret must be a non-empty Uint8Array; newSecret() makes one`);
-  }
-  for (const [name, text] of Object.entries({ collection, period: period ?? "-" })) {
-    if (typeof text !== "string" || !text || !encodable(text)) {
-      throw paramsError(sentence`${name} must be a non-empty string of Unicode text`);
-    }
-  }
-  const params = checkParams(options.params);
-  signalOf({ ...options, params }, 0, options.dialects); // refuses parts that do not fit
+  checkArgument(
+    secret instanceof Uint8Array && secret.length,
+    sentence`secret must be a non-empty Uint8Array; newSecret() makes one`,
+  );
+  checkArgument(
+    [collection, period ?? "-"].every((text) => text && encodable(text)),
+    sentence`collection and period must be non-empty strings of Unicode text`,
+  );
+  const checkedOptions = { ...options, params: checkParams(options.params) };
+  signalOf(checkedOptions, 0, options.dialects); // refuses parts that do not fit
   return makeEncoder({
-    ...options,
-    params,
+    ...checkedOptions,
     root: await rootOf(secret),
-    digest: await memoDigest({ ...options, params }),
+    digest: await memoDigest(checkedOptions),
   });
 }
 

@@ -3,7 +3,7 @@
  * There is no weaker substitute: if the generator fails, there is no report.
  */
 
-import { blake2b, keyedBlake2b } from "./blake2.js";
+import { blake2b } from "./blake2.js";
 import { be32, frame, join, utf8 } from "./bytes.js";
 import { RapporError, sentence } from "./errors.js";
 
@@ -40,10 +40,11 @@ export const checked = (entropy) => (count) => {
  * @returns {Promise<Uint8Array>}
  */
 export async function rootOf(secret) {
+  const copy = new Uint8Array(secret); // the caller may wipe it at once
   const algorithm = { name: "HMAC", hash: "SHA-512" };
   const label = /** @type {BufferSource} */ (utf8("rappor-v1 secret"));
   const key = await crypto.subtle.importKey("raw", label, algorithm, false, ["sign"]);
-  return new Uint8Array(await crypto.subtle.sign("HMAC", key, /** @type {BufferSource} */ (secret)));
+  return new Uint8Array(await crypto.subtle.sign("HMAC", key, copy));
 }
 
 /**
@@ -52,28 +53,21 @@ export async function rootOf(secret) {
  * @param {...(Uint8Array | string)} labels
  * @returns {Uint8Array}
  */
-export const derive = (root, ...labels) =>
-  blake2b(frame(...labels.map((label) => (typeof label === "string" ? utf8(label) : label))), 64, root);
+export const derive = (root, ...labels) => blake2b(frame(labels), 64, root);
 
 /**
  * The pseudo-random stream of a message under a key: block n is BLAKE2b-512(key, BE32(n) || message).
  * @param {Uint8Array} key
  * @returns {(message: Uint8Array) => Entropy} for each message, a function that reads its stream
  */
-export function keyedStream(key) {
-  const hash = keyedBlake2b(key);
-  return (message) => {
-    /** @type {Uint8Array} */
-    let pending = new Uint8Array(0);
-    let block = 0;
-    return (count) => {
-      const blocks = [pending];
-      for (let length = pending.length; length < count; length += 64) {
-        blocks.push(hash(join(be32(block++), message)));
-      }
-      const made = join(...blocks);
-      pending = made.slice(count);
-      return made.subarray(0, count);
-    };
+export const keyedStream = (key) => (message) => {
+  /** @type {Uint8Array} */
+  let made = new Uint8Array(0);
+  let block = 0;
+  return (count) => {
+    while (made.length < count) made = join(made, blake2b(join(be32(block++), message), 64, key));
+    const taken = made.slice(0, count);
+    made = made.slice(count);
+    return taken;
   };
-}
+};

@@ -6,7 +6,7 @@
 /** @typedef {"params" | "value" | "entropy" | "wire" | "stopped"} ErrorCode */
 
 /**
- * A sentence for people. The bundle of a release leaves these out (tools/build.js): it has codes only.
+ * A sentence for people. The bundles of a release leave these out (tools/build.js): they have codes only.
  * @param {TemplateStringsArray} strings
  * @param {...unknown} values
  */
@@ -15,7 +15,7 @@ export const sentence = (strings, ...values) => String.raw({ raw: strings }, ...
 export class RapporError extends Error {
   /**
    * @param {ErrorCode} code
-   * @param {string} message
+   * @param {string} [message]
    */
   constructor(code, message) {
     super(message);
@@ -26,7 +26,21 @@ export class RapporError extends Error {
 }
 
 /**
+ * Throw an error of code "params" unless an argument is right.
+ * @param {unknown} holds
  * @param {string} message
- * @returns {RapporError}
+ * @returns {asserts holds}
  */
-export const paramsError = (message) => new RapporError("params", message);
+export function checkArgument(holds, message) {
+  if (!holds) throw new RapporError("params", message);
+}
+
+/**
+ * Throw an error of code "value" unless a reported value is right.
+ * @param {unknown} holds
+ * @param {string} message
+ * @returns {asserts holds}
+ */
+export function checkValue(holds, message) {
+  if (!holds) throw new RapporError("value", message);
+}

@@ -5,25 +5,10 @@
  * a new f, k, h, m, kind, dialect, category, range, field or view makes an independent one, whose ε adds.
  */
 
-import { be32, frame, sha256, utf8 } from "./bytes.js";
+import { be32, frame, hex, sha256 } from "./bytes.js";
 import { fractionText } from "./coins.js";
 import { derive, keyedStream } from "./entropy.js";
-import { checkEdges } from "./signal.js";
-
-/**
- * The categories or edges of a collection or a field.
- * @param {Pick<import("./signal.js").Shape, "categories" | "edges">} shape
- * @returns {string[]}
- */
-const listed = ({ categories, edges }) => [
-  ...(categories ?? []),
-  ...(edges ? checkEdges(edges) : []).map(
-    ({ above, below }) => `${above.toString(16)}/${below.toString(16)}`,
-  ),
-];
-
-/** @param {string[]} texts */
-const framed = (...texts) => frame(...texts.map(utf8));
+import { partOf } from "./signal.js";
 
 /**
  * SHA-256 of what shapes B'. A view counts with the number of its cohorts.
@@ -33,19 +18,17 @@ const framed = (...texts) => frame(...texts.map(utf8));
 export function memoDigest(shape) {
   const { params, kind = "string", dialect = "rappor-v1", fields, views } = shape;
   const { k, h, m, f } = params;
-  const texts = [
-    "rappor-v1 memo digest",
-    kind,
-    dialect,
-    `${k} ${h} ${m} ${fractionText(f)}`,
-    ...listed(shape),
-  ];
-  const parts = [
-    ...texts.map(utf8),
-    ...(fields ?? []).map((field) => framed("field", field.name, field.kind, ...listed(field))),
-    ...(views ?? []).map((view) => framed("view", String(view.cohorts), ...view.fields)),
-  ];
-  return sha256(frame(...parts));
+  return sha256(
+    frame([
+      "rappor-v1 memo digest",
+      kind,
+      dialect,
+      `${k} ${h} ${m} ${fractionText(f)}`,
+      ...partOf({ ...shape, kind }).texts,
+      ...(fields ?? []).map((field) => frame(["field", field.name, field.kind, ...partOf(field).texts])),
+      ...(views ?? []).map((view) => frame(["view", String(view.cohorts), ...view.fields])),
+    ]),
+  );
 }
 
 /**
@@ -59,11 +42,9 @@ export function memoDigest(shape) {
 export function deriveCohort(root, collection, m) {
   const read = keyedStream(derive(root, "cohort", collection, be32(m)))(new Uint8Array(0));
   const count = BigInt(m);
-  const accepted = (1n << 64n) - ((1n << 64n) % count);
   for (;;) {
-    const bytes = read(8);
-    const word = new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0); // big-endian
-    if (word < accepted) return Number(word % count);
+    const word = BigInt(`0x${hex(read(8))}`);
+    if (word < 2n ** 64n - (2n ** 64n % count)) return Number(word % count);
   }
 }
 

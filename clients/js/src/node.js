@@ -1,7 +1,7 @@
 /** The client of Node.js. A server is rarely the place for it: see examples/node-service. */
 
 import { openClient } from "./client.js";
-import { paramsError, sentence } from "./errors.js";
+import { checkArgument, sentence } from "./errors.js";
 import { openFolder } from "./folder.js";
 
 export { createEncoder, newSecret } from "./encoder.js";
@@ -18,11 +18,11 @@ const node = {
 export const Client = {
   /** @type {typeof import("../types/index.js").Client.open} */
   open: async (options) => {
-    if (typeof options?.directory !== "string" || !options.directory || options.directory.includes("\0")) {
-      throw paramsError(
-        sentence`directory must be the path of a folder, which each person has for themselves`,
-      );
-    }
+    const directory = options?.directory;
+    checkArgument(
+      typeof directory === "string" && directory && !directory.includes("\0"),
+      sentence`directory must be the path of a folder, which each person has for themselves`,
+    );
     return openClient(options, node);
   },
 };

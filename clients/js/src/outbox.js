@@ -15,18 +15,9 @@ import { readJson, seal, unseal, writeJson } from "./storage.js";
 
 const HOLD = 36e5; // ms after the end of a period; by then null reports are in the outbox too
 const ACCEPTANCE_DAYS = 14;
-/** @type {Record<string, string>} */
-export const BATCH_STATES = {
-  "outbox/batch": "waiting",
-  "outbox/held": "waiting for the end of the period",
-  "outbox/tried": "waiting, tried before: the collector may have seen it",
-  "sent/batch": "sent",
-  "sent/tried": "tried, then dropped: the collector may have seen it",
-  "sent/refused": "sent, and refused",
-};
 
-/** @param {string} name */
-export const batchState = (name) => BATCH_STATES[name.replace(/\/.*\./, "/")] ?? "waiting";
+/** @param {string} name @returns {string} folder and ending, as a code for messages.js */
+export const batchState = (name) => name.replace(/\/.*\./, "/");
 
 /**
  * The batch in a file, or null if the file is gone or damaged.

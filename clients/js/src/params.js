@@ -2,7 +2,7 @@
 
 import { hex, sha256, utf8 } from "./bytes.js";
 import { fractionText } from "./coins.js";
-import { paramsError, sentence } from "./errors.js";
+import { checkArgument, sentence } from "./errors.js";
 
 /**
  * @typedef {object} Params
@@ -36,18 +36,11 @@ export function show(value) {
  * @returns {number}
  */
 export function whole(name, value, low, high) {
-  if (Number.isInteger(value) && Number(value) >= low && Number(value) <= high) return Number(value);
-  throw paramsError(sentence`${name} must be a whole number from ${low} to ${high}, got ${show(value)}`);
-}
-
-/**
- * @param {string} name
- * @param {unknown} value
- */
-function probability(name, value) {
-  if (typeof value === "number" && value >= 0 && value <= 1) return value + 0; // -0 becomes 0
-  const upper = name === "f" ? "f < 1" : `${name} <= 1`;
-  throw paramsError(sentence`${name} must be a number with 0 <= ${upper}, got ${show(value)}`);
+  checkArgument(
+    Number.isInteger(value) && /** @type {number} */ (value) >= low && /** @type {number} */ (value) <= high,
+    sentence`${name} must be a whole number from ${low} to ${high}, got ${show(value)}`,
+  );
+  return /** @type {number} */ (value);
 }
 
 /**
@@ -55,25 +48,28 @@ function probability(name, value) {
  * @param {Params} given
  * @returns {Params}
  */
-export function checkParams(given) {
-  const k = whole("k", given.k, 1, 4096);
-  const h = whole("h", given.h, 1, 16);
-  const m = whole("m", given.m, 1, 1024);
-  const f = probability("f", given.f);
-  const p = probability("p", given.p);
-  const q = probability("q", given.q);
-  if (h > k) throw paramsError(sentence`h must be at most k = ${k}, got h = ${h}`);
-  if (f === 1) throw paramsError(sentence`f must satisfy 0 <= f < 1, got 1: f = 1 carries no information`);
-  if (p >= q) {
-    const why = p === q ? ": p = q carries no information" : "";
-    throw paramsError(sentence`p and q must satisfy 0 <= p < q <= 1, got p = ${p}, q = ${q}${why}`);
-  }
-  if (f === 0 && (p === 0 || q === 1)) {
-    throw paramsError(
-      sentence`f = 0 needs 0 < p and q < 1, got p = ${p}, q = ${q}: some reported bits would be true bits, without any privacy`,
+export function checkParams({ k, h, m, f, p, q }) {
+  whole("k", k, 1, 4096);
+  whole("h", h, 1, 16);
+  whole("m", m, 1, 1024);
+  for (const [name, value] of Object.entries({ f, p, q })) {
+    const upper = name === "f" ? "f < 1" : `${name} <= 1`;
+    checkArgument(
+      typeof value === "number" && value >= 0 && value <= 1,
+      sentence`${name} must be a number with 0 <= ${upper}, got ${show(value)}`,
     );
   }
-  return { k, h, m, f, p, q };
+  checkArgument(h <= k, sentence`h must be at most k = ${k}, got h = ${h}`);
+  checkArgument(f < 1, sentence`f must satisfy 0 <= f < 1, got 1: f = 1 carries no information`);
+  checkArgument(
+    p < q,
+    sentence`p and q must satisfy 0 <= p < q <= 1, got p = ${p}, q = ${q}${p === q ? ": p = q carries no information" : ""}`,
+  );
+  checkArgument(
+    f || (p && q < 1),
+    sentence`f = 0 needs 0 < p and q < 1, got p = ${p}, q = ${q}: some reported bits would be true bits, without any privacy`,
+  );
+  return { k, h, m, f: f + 0, p: p + 0, q }; // -0 becomes 0
 }
 
 /**

@@ -6,23 +6,21 @@ import { be32, join, utf8 } from "./bytes.js";
 /** @typedef {(value: Uint8Array) => number[]} Place a value's h bit numbers, in hash order */
 /** @typedef {(cohort: number, params: import("./params.js").Params) => Place} Dialect */
 
-/** @param {Uint8Array} message */
-function threeWords(message) {
-  const digest = blake2s(message);
-  const view = new DataView(digest.buffer);
-  return [view.getUint32(0), view.getUint32(4), view.getUint32(8)]; // big-endian
+/**
+ * The first three words of the BLAKE2s of a label and some bytes.
+ * @param {string} label
+ * @param {...Uint8Array} parts
+ */
+function threeWords(label, ...parts) {
+  const view = new DataView(blake2s(join(utf8(`rappor-v1 ${label}\0`), ...parts)).buffer);
+  return [0, 4, 8].map((at) => view.getUint32(at)); // big-endian
 }
-
-const VALUE = utf8("rappor-v1 value\0");
-const HASH = utf8("rappor-v1 hash\0");
 
 /** @type {Dialect} */
 export function rapporV1(cohort, { k, h }) {
-  const constants = Array.from({ length: h }, (_, index) =>
-    threeWords(join(HASH, be32(cohort), be32(index))),
-  );
+  const constants = Array.from({ length: h }, (_, index) => threeWords("hash", be32(cohort), be32(index)));
   return (value) => {
-    const [a, b, c] = threeWords(join(VALUE, value));
+    const [a, b, c] = threeWords("value", value);
     /** @type {number[]} */
     const chosen = [];
     constants.forEach(([ka, kb, kc], index) => {

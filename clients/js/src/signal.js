@@ -5,8 +5,8 @@
  * memoized by its bits: two numbers in one range share one memo. Error messages never repeat the value.
  */
 
-import { encodable, frame, utf8 } from "./bytes.js";
-import { paramsError, RapporError, sentence } from "./errors.js";
+import { encodable, frame, own, utf8 } from "./bytes.js";
+import { checkArgument, checkValue, sentence } from "./errors.js";
 import { show } from "./params.js";
 import { rapporV1 } from "./placement.js";
 
@@ -42,11 +42,11 @@ import { rapporV1 } from "./placement.js";
 
 export const KINDS = ["string", "category", "boolean", "ordinal", "bits", "tuple"];
 
+/** @param {unknown} kind */
+export const isFieldKind = (kind) => KINDS.slice(0, 4).includes(/** @type {string} */ (kind));
+
 /** @param {unknown} name */
 export const isFieldName = (name) => typeof name === "string" && /^[a-z][a-z0-9_]{0,31}$/.test(name);
-
-/** @param {string} message */
-const refused = (message) => new RapporError("value", message);
 
 /**
  * @param {bigint} one
@@ -80,15 +80,10 @@ export function exact(number) {
 }
 
 /**
- * One edge as an exact rational, or an error.
- * @param {number | bigint | string | Edge} edge
- * @returns {Edge}
+ * @param {Edge} one
+ * @param {Edge} other
  */
-function checkEdge(edge) {
-  const found = typeof edge === "object" ? edge : exact(edge);
-  if (found) return found;
-  throw paramsError(sentence`edges must be finite numbers, got ${show(edge)}`);
-}
+const isBelow = (one, other) => one.above * other.below < other.above * one.below;
 
 /**
  * Edges as exact rationals, in strictly increasing order, or an error.
@@ -96,31 +91,23 @@ function checkEdge(edge) {
  * @returns {Edge[]}
  */
 export function checkEdges(edges) {
-  const points = Array.isArray(edges) ? edges.map(checkEdge) : [];
-  if (!points.length || points.some((edge, at) => at && !isBelow(points[at - 1], edge))) {
-    throw paramsError(sentence`edges must be one or more numbers in strictly increasing order`);
-  }
+  const points = (Array.isArray(edges) ? edges : []).map((edge) => (edge?.below ? edge : exact(edge)));
+  checkArgument(
+    points.length && points.every((edge, at) => edge && (!at || isBelow(points[at - 1], edge))),
+    sentence`edges must be one or more finite numbers in strictly increasing order`,
+  );
   return points;
 }
 
 /**
- * @param {Edge} one
- * @param {Edge} other
+ * Packed bits, all 0 but these.
+ * @param {number} k
+ * @param {Iterable<number>} ones
  */
-const isBelow = (one, other) => one.above * other.below < other.above * one.below;
-
-/**
- * The number of edges that are not above a number, which is the range that it lies in.
- * @param {unknown} value
- * @param {Edge[]} edges
- * @returns {number}
- */
-function rangeOf(value, edges) {
-  if (value === Infinity) return edges.length;
-  if (value === -Infinity) return 0;
-  const point = typeof value === "string" ? null : exact(value);
-  if (!point) throw refused(sentence`value must be a number`);
-  return edges.filter((edge) => !isBelow(point, edge)).length;
+function bitsOf(k, ones) {
+  const bits = new Uint8Array((k + 7) >> 3);
+  for (const bit of ones) bits[bit >> 3] |= 1 << (bit & 7);
+  return bits;
 }
 
 /**
@@ -130,20 +117,17 @@ function rangeOf(value, edges) {
  * @returns {Uint8Array}
  */
 function freeBits(value, k) {
-  const bits = new Uint8Array((k + 7) >> 3);
-  if (Array.isArray(value) && value.length === k && value.every((bit) => [0, 1, false, true].includes(bit))) {
-    value.forEach((bit, at) => {
-      if (bit) bits[at >> 3] |= 1 << (at & 7);
-    });
-    return bits;
-  }
-  const number = Number.isSafeInteger(value) ? BigInt(Number(value)) : value;
-  if (typeof number === "bigint" && number >= 0n && !(number >> BigInt(k))) {
-    let rest = number;
-    for (let byte = 0; rest; byte++, rest >>= 8n) bits[byte] = Number(rest & 255n);
-    return bits;
-  }
-  throw refused(sentence`value must be ${k} truth values, bit 0 first, or a whole number of ${k} bits`);
+  const number = Number.isSafeInteger(value) ? BigInt(/** @type {number} */ (value)) : value;
+  const isNumber = typeof number === "bigint" && BigInt.asUintN(k, number) === number;
+  const truths = isNumber ? Array.from(number.toString(2).padStart(k, "0"), Number).reverse() : value;
+  checkValue(
+    Array.isArray(truths) && truths.length === k && truths.every((bit) => bit === !!bit || bit === +!!bit),
+    sentence`value must be ${k} truth values, bit 0 first, or a whole number of ${k} bits`,
+  );
+  return bitsOf(
+    k,
+    truths.flatMap((bit, at) => (bit ? [at] : [])),
+  );
 }
 
 /**
@@ -152,74 +136,67 @@ function freeBits(value, k) {
  * @returns {Uint8Array}
  */
 function valueBytes(value) {
-  if (typeof value === "string") return utf8(value);
-  if (value instanceof Uint8Array) return value.slice();
-  throw refused(sentence`value must be text or a Uint8Array`);
+  if (value instanceof Uint8Array) return new Uint8Array(value);
+  checkValue(typeof value === "string", sentence`value must be text or a Uint8Array`);
+  return utf8(value);
 }
 
 /**
- * @param {readonly string[] | null | undefined} categories
- * @returns {Map<string, number>}
+ * How a value of a kind of fields is told from others.
+ * @typedef {object} Part
+ * @property {readonly string[]} texts categories or edges, as the memo digest has them
+ * @property {number} count how many bits it needs, if it has a bit for each value
+ * @property {(value: any) => number[]} ones the bit of a value
+ * @property {(value: any) => Uint8Array} bytes what stands for a value in a tuple
  */
-function categoryIndex(categories) {
-  if (!Array.isArray(categories) || !categories.length) {
-    throw paramsError(sentence`kind 'category' needs categories: a list of strings, a bit each`);
-  }
-  if (!categories.every((category) => typeof category === "string" && encodable(category))) {
-    throw paramsError(sentence`categories must be Unicode sentence`);
-  }
-  const index = new Map(categories.map((category, bit) => [category, bit]));
-  if (index.size !== categories.length) {
-    throw paramsError(sentence`categories must be distinct; one is listed twice`);
-  }
-  return index;
-}
 
 /**
- * @param {unknown} value
- * @param {Map<string, number>} index
- * @returns {number}
+ * @param {Omit<Field, "name">} field or a collection of one of these kinds
+ * @returns {Part}
  */
-function categoryBit(value, index) {
-  const bit = typeof value === "string" ? index.get(value) : undefined;
-  if (bit === undefined) {
-    throw refused(sentence`value is not one of the ${index.size} categories of this collection`);
-  }
-  return bit;
-}
-
-/** @param {unknown} value */
-function checkBoolean(value) {
-  if (typeof value !== "boolean") throw refused(sentence`value must be true or false`);
-  return value;
-}
-
-/**
- * The canonical bytes of a field's value: the text of a string or category, true or false, or the
- * index of a number's range.
- * @param {Field} field
- * @returns {(value: unknown) => Uint8Array}
- */
-export function partOf({ name, kind, categories, edges }) {
-  if (
-    !isFieldName(name) ||
-    !KINDS.slice(0, 4).includes(kind) ||
-    !categories !== (kind !== "category") ||
-    !edges !== (kind !== "ordinal")
-  ) {
-    throw paramsError(sentence`field ${show(name)}: name, kind, categories and ranges must fit together`);
-  }
-  if (kind === "string") return valueBytes;
-  if (kind === "boolean") return (value) => utf8(String(checkBoolean(value)));
-  if (kind === "ordinal") {
+export function partOf({ kind, categories, edges }) {
+  checkArgument(
+    !categories === (kind !== "category") && !edges === (kind !== "ordinal"),
+    sentence`categories belong to kind 'category', ranges to kind 'ordinal'; got kind '${kind}'`,
+  );
+  /** @type {Part} */
+  const part = { texts: [], count: 1, ones: () => [], bytes: (value) => utf8(String(part.ones(value))) };
+  if (kind === "category") {
+    checkArgument(
+      Array.isArray(categories) && categories.length && categories.every(encodable),
+      sentence`kind 'category' needs categories: a list of strings of Unicode text, a bit each`,
+    );
+    const index = new Map(categories.map((category, bit) => [category, bit]));
+    part.texts = categories;
+    part.count = index.size;
+    checkArgument(
+      part.count === categories.length,
+      sentence`categories must be distinct; one is listed twice`,
+    );
+    part.ones = (value) => {
+      const bit = index.get(value);
+      checkValue(bit !== undefined, sentence`value is not one of the categories of this collection`);
+      return [bit];
+    };
+    part.bytes = (value) => utf8(part.ones(value) && value);
+  } else if (kind === "ordinal") {
     const points = checkEdges(edges);
-    return (value) => utf8(String(rangeOf(value, points)));
-  }
-  const index = categoryIndex(categories);
-  return (value) => {
-    categoryBit(value, index); // refuses what is not listed
-    return valueBytes(value);
-  };
+    part.texts = points.map(({ above, below }) => `${above.toString(16)}/${below.toString(16)}`);
+    part.count = points.length + 1;
+    // The number of edges that are not above a number is the range that it lies in.
+    part.ones = (value) => {
+      const point = typeof value === "string" ? null : exact(value);
+      checkValue(point || value === Infinity || value === -Infinity, sentence`value must be a number`);
+      return [points.filter((edge) => (point ? !isBelow(point, edge) : value > 0)).length];
+    };
+  } else if (kind === "boolean") {
+    part.ones = (value) => {
+      checkValue(typeof value === "boolean", sentence`value must be true or false`);
+      return value ? [0] : [];
+    };
+    part.bytes = (value) => utf8(String(part.ones(value) && value));
+  } else part.bytes = valueBytes;
+  return part;
 }
 
 /**
@@ -230,38 +207,32 @@ export function partOf({ name, kind, categories, edges }) {
  * @returns {(value: unknown) => Uint8Array}
  */
 function viewOf({ fields, views, params: { m } }, cohort) {
-  if (!Array.isArray(fields) || !Array.isArray(views)) {
-    throw paramsError(sentence`kind 'tuple' needs fields and views`);
-  }
-  const parts = new Map(fields.map((field) => [field.name, partOf(field)]));
-  const seen = new Set(views.flatMap((view) => view.fields));
+  checkArgument(Array.isArray(fields) && Array.isArray(views), sentence`kind 'tuple' needs fields and views`);
+  const names = fields.map((field) => field.name);
   const different = new Set(views.map((view) => [...view.fields].sort().join()));
-  if (
-    parts.size !== fields.length ||
-    parts.size < 2 ||
-    parts.size > 4 ||
-    seen.size !== parts.size ||
-    [...seen].some((name) => !parts.has(name)) ||
-    different.size !== views.length ||
-    views.some((view) => !isView(view)) ||
-    views.reduce((total, view) => total + view.cohorts, 0) !== m
-  ) {
-    throw paramsError(
-      sentence`two to four fields of different names are each in a view; views differ, and have ${m} cohorts together`,
-    );
-  }
+  checkArgument(
+    fields.length > 1 &&
+      fields.length < 5 &&
+      fields.every(({ name, kind }) => isFieldName(name) && isFieldKind(kind)) &&
+      new Set(names).size === names.length &&
+      new Set([...names, ...views.flatMap((view) => view.fields)]).size === names.length &&
+      names.every((name) => views.some((view) => view.fields.includes(name))) &&
+      different.size === views.length &&
+      views.every(isView) &&
+      views.reduce((total, view) => total + view.cohorts, 0) === m,
+    sentence`two to four fields of different names are each in a view; views differ, and have ${m} cohorts together`,
+  );
+  const parts = fields.map(partOf);
   let left = cohort;
   const chosen = /** @type {View} */ (views.find((view) => (left -= view.cohorts) < 0)).fields;
   return (/** @type {any} */ value) => {
     const given = Object(value);
-    if (
-      Object.keys(given).length !== parts.size ||
-      [...parts.keys()].some((name) => !Object.hasOwn(given, name))
-    ) {
-      throw refused(sentence`value must be an object with the fields ${[...parts.keys()].join(", ")}`);
-    }
-    const encoded = new Map([...parts].map(([name, part]) => [name, part(given[name])]));
-    return frame(...chosen.map((name) => /** @type {Uint8Array} */ (encoded.get(name))));
+    checkValue(
+      Object.keys(given).length === names.length && names.every((name) => Object.hasOwn(given, name)),
+      sentence`value must be an object with the fields ${names.join(", ")}`,
+    );
+    const encoded = parts.map((part, at) => part.bytes(given[names[at]]));
+    return frame(chosen.map((name) => encoded[names.indexOf(name)]));
   };
 }
 
@@ -281,75 +252,35 @@ export const isView = ({ fields, cohorts }) =>
  * @returns {Signal}
  */
 export function signalOf(shape, cohort, dialects = {}) {
-  const { params, kind = "string", dialect = "rappor-v1", categories, edges } = shape;
+  const { params, kind = "string", dialect = "rappor-v1", fields, views } = shape;
   const { k, h } = params;
-  if (!KINDS.includes(kind)) {
-    throw paramsError(sentence`kind must be one of ${KINDS.join(", ")}; got ${show(kind)}`);
-  }
-  const place = dialect === "rappor-v1" ? rapporV1 : Object.hasOwn(dialects, dialect) && dialects[dialect];
-  if (!place) {
-    throw paramsError(
-      sentence`dialect ${show(dialect)} is not built in: pass it as dialects, from rappor/dialects`,
-    );
-  }
-  if (categories && kind !== "category") {
-    throw paramsError(sentence`categories belong to kind 'category', not to kind '${kind}'`);
-  }
-  if (edges && kind !== "ordinal") {
-    throw paramsError(sentence`ranges belong to kind 'ordinal', not to kind '${kind}'`);
-  }
-  /** @param {number} bit */
-  const oneBit = (bit) => {
-    const bits = new Uint8Array((k + 7) >> 3);
-    if (bit >= 0) bits[bit >> 3] |= 1 << (bit & 7);
-    return bits;
-  };
-  /**
-   * @param {number} needed
-   * @param {string} what
-   */
-  const enough = (needed, what) => {
-    if (k < needed) {
-      throw paramsError(
-        sentence`k must be at least ${needed} for ${needed} ${what} of kind '${kind}', got k = ${k}`,
-      );
-    }
-  };
-  /** @param {(value: unknown) => Uint8Array} predicate @returns {Signal} */
-  const byBits = (predicate) => (value) => {
-    const bits = predicate(value);
-    return { bits, memo: bits };
-  };
+  checkArgument(KINDS.includes(kind), sentence`kind must be one of ${KINDS.join(", ")}; got ${show(kind)}`);
+  const place = dialect === "rappor-v1" ? rapporV1 : own(dialects, dialect);
+  checkArgument(
+    place,
+    sentence`dialect ${show(dialect)} is not built in: pass it as dialects, from rappor/dialects`,
+  );
+  const isTuple = kind === "tuple";
+  checkArgument(
+    isTuple || !(fields || views),
+    sentence`fields and views belong to kind 'tuple', not to kind '${kind}'`,
+  );
   const placed = place(cohort, params);
-  if (kind !== "tuple" && (shape.fields || shape.views)) {
-    throw paramsError(sentence`fields and views belong to kind 'tuple', not to kind '${kind}'`);
-  }
-  if (kind === "string" || kind === "tuple") {
-    if (h >= k) {
-      throw paramsError(sentence`strings need h < k, got h = ${h}, k = ${k}: every filter would be full`);
-    }
-    const bytesOf = kind === "string" ? valueBytes : viewOf(shape, cohort);
+  const { bytes, ones, count } = partOf({ ...shape, kind });
+  if (isTuple || kind === "string") {
+    checkArgument(h < k, sentence`strings need h < k, got h = ${h}, k = ${k}: every filter would be full`);
+    const bytesOf = isTuple ? viewOf(shape, cohort) : bytes;
     return (value) => {
       const memo = bytesOf(value);
-      const bits = oneBit(-1);
-      for (const bit of placed(memo)) bits[bit >> 3] |= 1 << (bit & 7);
-      return { bits, memo };
+      return { bits: bitsOf(k, placed(memo)), memo };
     };
   }
-  if (kind === "bits") return byBits((value) => freeBits(value, k));
-  if (h !== 1) {
-    throw paramsError(sentence`kind '${kind}' sets one bit for a value: h must be 1, got ${h}`);
-  }
-  if (kind === "category") {
-    const index = categoryIndex(categories);
-    enough(index.size, "categories");
-    return byBits((value) => oneBit(categoryBit(value, index)));
-  }
-  if (kind === "ordinal") {
-    const points = checkEdges(edges);
-    enough(points.length + 1, "ranges");
-    return byBits((value) => oneBit(rangeOf(value, points)));
-  }
-  if (k !== 1) throw paramsError(sentence`k must be 1 for kind 'boolean', got k = ${k}`);
-  return byBits((value) => oneBit(checkBoolean(value) ? 0 : -1));
+  checkArgument(
+    kind === "bits" || (h === 1 && k >= count && (k === 1 || kind !== "boolean")),
+    sentence`kind '${kind}' sets one of ${count} bits for a value: got h = ${h}, k = ${k}`,
+  );
+  return (value) => {
+    const bits = kind === "bits" ? freeBits(value, k) : bitsOf(k, ones(value));
+    return { bits, memo: bits };
+  };
 }

@@ -14,12 +14,12 @@ import {
 import { paramsFor } from "./collection.js";
 import { marked } from "./consent.js";
 import { epsilonOf } from "./epsilon.js";
-import { sentence } from "./errors.js";
 import { findLedger, loadIdentity } from "./identity.js";
+import { explain } from "./messages.js";
 import { acceptedUntil, batchState, readBatch } from "./outbox.js";
 import { dayOf, dayText, endOf, periodOf } from "./periods.js";
 import { cellOf } from "./recorder.js";
-import { PROBLEMS, problemOf, readJson, Stopped } from "./storage.js";
+import { problemOf, readJson, Stopped } from "./storage.js";
 
 /** @typedef {import("./storage.js").Storage} Storage */
 /** @typedef {import("./collection.js").Collection} Collection */
@@ -27,17 +27,7 @@ import { PROBLEMS, problemOf, readJson, Stopped } from "./storage.js";
 /** @typedef {import("../types/index.js").Preview} Preview */
 /** @typedef {import("../types/index.js").PreviewedReport} PreviewedReport */
 
-const STATES = {
-  on: sentence`values are reported`,
-  "no consent": sentence`opened with consent: false: nothing is recorded or sent`,
-  "do not track": sentence`DO_NOT_TRACK or Global Privacy Control is set: nothing is recorded or sent`,
-  "opted out": sentence`the person opted out: nothing is recorded or sent until optIn()`,
-  stopped: "",
-  forgotten: sentence`forget() deleted everything: open the client again`,
-  closed: sentence`close() was called`,
-};
-
-/** @typedef {keyof typeof STATES} State */
+/** @typedef {import("./messages.js").State} State */
 
 /**
  * @param {object} parts
@@ -93,7 +83,7 @@ export async function makeStatus({
   return {
     state,
     problem,
-    explanation: state === "stopped" && problem ? PROBLEMS[problem] : STATES[state],
+    explanation: explain(state === "stopped" && problem ? problem : state),
     collections: collections.map((collection) => {
       const { name, version, group, max_values: maxValues } = collection;
       const period = periodOf(collection.period, day);
@@ -164,7 +154,7 @@ export async function makePreview({ storage, collections, dimensions, uploadTo, 
       const { batch, body, name } = waiting;
       const { collection, version, period, k, token } = batch;
       return batch.reports.map(({ cohort, bits }) => ({
-        state: batchState(name),
+        state: explain(batchState(name)),
         collection,
         version,
         period,

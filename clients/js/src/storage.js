@@ -5,7 +5,8 @@
  */
 
 import { hex, join, same, sha256, utf8 } from "./bytes.js";
-import { RapporError, sentence } from "./errors.js";
+import { RapporError } from "./errors.js";
+import { explain } from "./messages.js";
 
 /**
  * Every write is durable and atomic when its promise resolves. Names have / between their parts.
@@ -24,33 +25,13 @@ import { RapporError, sentence } from "./errors.js";
  * @property {() => void} sayStop tell the other tabs and workers to stop sending
  */
 
-/** @typedef {keyof typeof PROBLEMS} Problem */
-
-const NO_SECRET = sentence`Nothing is reported, because a new secret would cost its owner another ε∞. Restore it, or call forget()`;
-const NO_LEDGER = sentence`Nothing is reported, because the ε spent so far is unknown. Restore it, or call forget()`;
-
-export const PROBLEMS = {
-  "secret-missing": sentence`the secret was used before and is missing now. ${NO_SECRET}`,
-  "secret-damaged": sentence`the secret is damaged. ${NO_SECRET}`,
-  "secret-changed": sentence`the ledger belongs to another secret. Give each account its own storage, or call forget()`,
-  "ledger-missing": sentence`the ledger was used before and is missing now. ${NO_LEDGER}`,
-  "ledger-damaged": sentence`the ledger is damaged. ${NO_LEDGER}`,
-  "ledger-outdated": sentence`the ledger is older than the newest report. ${NO_LEDGER}`,
-  "marker-damaged": sentence`the file used is damaged. Nothing is reported. If secret and ledger are unchanged, delete it`,
-  "slot-damaged": sentence`the stored report of a one-time collection is damaged. It is not drawn again: that would cost ε`,
-  "directory-unusable": sentence`the storage cannot be read or written: it is blocked, or this is a private window. Nothing is reported`,
-  "disk-full": sentence`the storage is full. Nothing is reported until there is room`,
-  "directory-busy": sentence`another tab or process held the lock for too long; the report was not made`,
-  "no-entropy": sentence`the platform gave no randomness. Nothing is reported, because there is no safe substitute`,
-  "insecure-context": sentence`this page was not loaded over https. Nothing is reported`,
-  internal: sentence`an error in rappor itself; see the console`,
-};
+/** @typedef {import("./messages.js").Problem} Problem */
 
 /** Nothing can be reported; the problem says why. */
 export class Stopped extends RapporError {
   /** @param {Problem} problem */
   constructor(problem) {
-    super("stopped", PROBLEMS[problem]);
+    super("stopped", explain(problem));
     this.problem = problem;
   }
 }

@@ -11,12 +11,13 @@
  * depends on it shows.
  */
 
+import { createHmac } from "node:crypto";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
 Math.random = () => 0.5;
 const sources = pathToFileURL(`${process.argv[2] ?? new URL("../src", import.meta.url).pathname}/`);
-const { createEncoder } = await import(new URL("encoder.js", sources));
+const { createEncoder, makeEncoder } = await import(new URL("encoder.js", sources));
 const { CONTENT_TYPE, encodeBatch } = await import(new URL("batch.js", sources));
 const { fromHex, hex } = await import(new URL("bytes.js", sources));
 const { dialects } = await import(new URL("dialects.js", sources));
@@ -36,12 +37,15 @@ async function answer(request) {
     return { id, cohort: encoder.cohort };
   }
   if (request.bulk) {
-    const reports = [];
-    for (const secret of request.secrets) {
-      const encoder = await createEncoder(optionsOf({ ...request.bulk, secret }));
-      for (let time = 0; time < request.times; time++) reports.push(hex(encoder.encode(request.value).bits));
-    }
-    return reports.join("");
+    // As createEncoder, but what all clients share is made once, and roots by the quicker HMAC of Node.js.
+    const { memoDigest } = await createEncoder(optionsOf({ ...request.bulk, secret: "00" }));
+    const shared = { ...request.bulk, dialects, digest: fromHex(memoDigest) };
+    const drawn = (secret) => {
+      const root = new Uint8Array(createHmac("sha512", "rappor-v1 secret").update(secret, "hex").digest());
+      const encoder = makeEncoder({ ...shared, root });
+      return Array.from({ length: request.times }, () => hex(encoder.encode(request.value).bits));
+    };
+    return request.secrets.flatMap(drawn).join("");
   }
   if (request.crowd) {
     const { address, key, token, ...batch } = request.batch;

@@ -11,7 +11,7 @@ import { pathToFileURL } from "node:url";
 
 const sources = pathToFileURL(`${process.argv[2] ?? new URL("../src", import.meta.url).pathname}/`);
 const { Client } = await import(new URL("node.js", sources));
-const { fromHex, hex } = await import(new URL("bytes.js", sources));
+const { hex } = await import(new URL("bytes.js", sources));
 
 let client;
 let time = null; // milliseconds; null: the platform's clock
@@ -28,7 +28,7 @@ const transport = async (body) => {
 
 const methods = {
   async open({ recorded, accountSecret, ...options }) {
-    const secret = accountSecret && fromHex(accountSecret.hex);
+    const secret = accountSecret && Buffer.from(accountSecret.hex, "hex"); // its slice() is no copy
     client = await Client.open({
       jitter: 0,
       now: () => time ?? Date.now(),
@@ -50,6 +50,14 @@ const methods = {
   sent: () => sent.splice(0),
   reportEvery(wait, name) {
     setInterval(() => client.report(name, "x"), wait).unref();
+  },
+  /** Report a text in a Buffer, or an object of a class, which is used again for another value at once. */
+  reportAndReuse(name, value, other) {
+    const reused =
+      typeof value === "string" ? Buffer.from(value) : Object.assign(new (class Value {})(), value);
+    client.report(name, reused);
+    if (typeof value === "string") reused.write(other);
+    else Object.assign(reused, other);
   },
   report(name, value, times = 1) {
     for (let call = 0; call < times; call++) client.report(name, value);

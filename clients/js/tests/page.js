@@ -1,11 +1,26 @@
-/** A page that hosts a client for the tests: window.host has its methods, window.run the commands. */
+/**
+ * A page that hosts a client for the tests: window.call has its methods, window.run the commands. The
+ * client is that of the sources, or with ?bundle that of a release.
+ */
 
-import { Client } from "../src/browser.js";
-import { run } from "./commands.js";
+import { run, useEncoder } from "./commands.js";
+
+const bundled = location.search === "?bundle";
+const { Client } = await import(bundled ? "/dist/rappor.min.js" : "../src/browser.js");
+if (bundled) useEncoder((await import("/dist/encoder.min.js")).createEncoder);
 
 const clients = {};
 
 globalThis.run = run;
+/** The code and path for which a bundle refuses a definition, or null; with the other dialects or without. */
+globalThis.refusal = async (text, withDialects) => {
+  const { dialects } = await import("/dist/dialects.min.js");
+  const given = withDialects ? { dialects } : {};
+  return Client.open({ collections: [text], consent: false, ...given }).then(
+    () => null,
+    ({ definitionCode, path }) => [definitionCode, path],
+  );
+};
 globalThis.open_ = async (options, label = "client") => {
   const { shift = 0, ...given } = options;
   clients[label] = await Client.open({ jitter: 0, ...given, now: () => Date.now() + 864e5 * shift });
@@ -41,7 +56,7 @@ globalThis.timeReports = async (name, times, { burst = false, value = "value" } 
 let worker;
 globalThis.startWorker = (options) =>
   new Promise((resolve, reject) => {
-    worker = new Worker("/tests/worker.js", { type: "module" });
+    worker = new Worker(`/tests/worker.js${location.search}`, { type: "module" });
     worker.onerror = (event) => reject(new Error(event.message));
     worker.onmessage = ({ data }) => resolve(data);
     worker.postMessage(["open", options]);

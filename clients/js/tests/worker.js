@@ -1,11 +1,11 @@
-/** A worker that hosts a client: messages are [method, ...arguments]. */
+/** A worker that hosts a client, of the sources or with ?bundle of a release: messages are [method, ...arguments]. */
 
-import { Client } from "../src/browser.js";
-
+const loaded = import(location.search === "?bundle" ? "/dist/rappor.min.js" : "../src/browser.js");
 let client;
 
 globalThis.onmessage = async ({ data: [method, ...given] }) => {
   if (method === "open") {
+    const { Client } = await loaded;
     client = await Client.open({ jitter: 0, ...given[0] });
     postMessage("open");
   } else if (method === "reports") {

@@ -1,7 +1,8 @@
 /**
- * The bundles of a release, in dist: rappor.min.js (the whole client of browsers), encoder.min.js and
- * dialects.min.js; and their sizes. Error messages are left out of them: an error has its code, and the
- * path of the field. The sources need no build, and have every sentence.
+ * The bundles of a release, in dist, and their sizes: rappor.min.js (the whole client of browsers),
+ * encoder.min.js, dialects.min.js and messages.min.js. Error messages are left out of them: an error has
+ * its code, and the path of the field; messages.min.js has the sentences of states and problems. The
+ * sources need no build, and have every sentence.
  */
 
 import { mkdir, readFile, writeFile } from "node:fs/promises";
@@ -11,22 +12,43 @@ import { build } from "esbuild";
 import { minify } from "terser";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-export const ENTRIES = { rappor: "browser", encoder: "encoder", dialects: "dialects" };
+export const ENTRIES = {
+  rappor: "browser",
+  encoder: "encoder",
+  dialects: "dialects",
+  messages: "messages",
+};
+
+// Properties that no application, no file and no platform knows: they get short names. A name that is
+// also one of the platform's, such as `put`, must not be listed.
+const INTERNAL = new RegExp(
+  `^(${[
+    "above|below|texts|ones|bytes|digits|found|root", // encoder
+    "names|move|witness|sweep|onStop|sayStop|openStorage|release", // storage and platform
+    "outbox|storage|trying|drop|finish|readRetry|nextMoment|interrupt|waits", // outbox and sender
+    "closed|isClosed|tick|counts|epoch|stopped|refusal|withKey|lastDay|shared", // recorder and status
+  ].join("|")})$`,
+);
 
 // Getters of ours have no effects, and no function of ours is used as a constructor by accident.
 const SMALL = {
   module: true,
   ecma: 2020,
-  compress: { passes: 4, pure_getters: true, unsafe_arrows: true, unsafe_methods: true, hoist_props: true },
+  compress: { passes: 4, pure_getters: true, unsafe_arrows: true, unsafe_methods: true, sequences: false },
+  mangle: { properties: { regex: INTERNAL, builtins: true } },
   format: { comments: false },
 };
+
+const CODES_ONLY =
+  'export const explain = (code) => code; export const explainForgotten = () => "forgotten";';
 
 const withoutSentences = {
   name: "without-sentences",
   setup({ onLoad }) {
     onLoad({ filter: /[\\/]src[\\/][a-z0-9-]+\.js$/ }, async ({ path }) => {
+      if (path.endsWith("messages.js")) return { contents: CODES_ONLY };
       const source = await readFile(path, "utf8");
-      return { contents: source.replace(/\bsentence`[^`]*`/g, '""'), loader: "js" };
+      return { contents: source.replace(/,?\s*\bsentence`[^`]*`/g, ""), loader: "js" };
     });
   },
 };
@@ -43,7 +65,7 @@ export async function buildAll() {
       target: "es2022",
       charset: "utf8",
       legalComments: "none",
-      plugins: [withoutSentences],
+      plugins: entry === "messages" ? [] : [withoutSentences],
       write: false,
     });
     const { code = "" } = await minify(outputFiles[0].text, SMALL);

@@ -97,6 +97,7 @@ export interface Status {
   state: "on" | "no consent" | "do not track" | "opted out" | "stopped" | "forgotten" | "closed";
   /** A stable code, if something is wrong. */
   problem: string | null;
+  /** A sentence; in the bundle of a release the code (rappor/messages has the sentences). */
   explanation: string;
   collections: CollectionStatus[];
   /** Over all collections, past ones included; rounded up. */
@@ -121,6 +122,7 @@ export interface Status {
 }
 
 export interface PreviewedReport {
+  /** A sentence, as `explanation` of the status. */
   state: string;
   collection: string;
   version: number;
