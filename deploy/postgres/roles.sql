@@ -33,7 +33,9 @@ GRANT SELECT, INSERT, UPDATE ON rappor.cells, rappor.counts TO rappor_ingest;
 GRANT SELECT, UPDATE (cells, parity) ON rappor.writers TO rappor_ingest;
 GRANT EXECUTE ON FUNCTION
     rappor.register_writer(), rappor.current_writer(), rappor.open_token_day(integer),
-    rappor.keep_reports(bigint, integer, bytea) TO rappor_ingest;
+    rappor.keep_reports(bigint, integer, bytea),
+    rappor.add_batches(integer, bigint, bigint, integer, integer, bytea[], bigint[], bytea[],
+        bytea[], bigint[], bigint[], bytea[], bytea[]) TO rappor_ingest;
 
 -- Analysts: read everything but tokens; the database copies snapshots for them.
 GRANT SELECT ON

@@ -220,10 +220,15 @@ def check_nginx(stack: Stack, folder: Path) -> None:
     made += ["-keyout", str(folder / "key.pem"), "-out", str(folder / "chain.pem")]
     assert run(made).returncode == 0
     port = free_port()
-    text = stack.local((DEPLOY / "docker" / "nginx.conf").read_text(encoding="utf-8"))
+    # First, because the folder of the test may itself be in /tmp.
+    text = (
+        (DEPLOY / "docker" / "nginx.conf")
+        .read_text(encoding="utf-8")
+        .replace("/tmp/", f"{folder}/")
+    )
+    text = stack.local(text).replace("listen 8443", f"listen {LOOPBACK}:{port}")
     text = text.replace("/run/secrets/tls_certificate", str(folder / "chain.pem"))
     text = text.replace("/run/secrets/tls_key", str(folder / "key.pem"))
-    text = text.replace("/tmp/", f"{folder}/").replace("listen 8443", f"listen {LOOPBACK}:{port}")
     (folder / "nginx.conf").write_text(text)
     (folder / "empty").mkdir()
     where = ["-p", folder / "empty", "-e", folder / "error.log", "-c", folder / "nginx.conf"]

@@ -1,5 +1,6 @@
 """Collectors on PostgreSQL: clocks (B7), full disks (B3), migrations (B8), a server that stops."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -33,8 +34,9 @@ from support.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 WRITERS = COHORTS = 4
+NEXT = len(MIGRATIONS) + 1
 COLUMN = PostgresMigration(("ALTER TABLE rappor.state ADD COLUMN note text",), oldest=1)
-BREAKING = PostgresMigration(("ALTER TABLE rappor.state ADD COLUMN note text",), oldest=2)
+BREAKING = PostgresMigration(("ALTER TABLE rappor.state ADD COLUMN note text",), oldest=NEXT)
 # A trigger that fails as the server does when its disk is full or broken (SQLSTATE).
 FAULT = """
 CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -255,6 +257,23 @@ def test_collectors_go_on_while_a_migration_adds_something(server: Server, tmp_p
         assert client.deliver(batch()).status == 204
         assert process.end() == 0
     assert reports_in(url) == {day(): 2}
+
+
+def test_a_store_of_each_earlier_schema_is_upgraded_while_a_writer_of_it_goes_on(
+    server: Server,
+) -> None:
+    for known in range(1, len(MIGRATIONS)):
+        url = server.url(server.new_database())
+        with closing(PostgresStore(url, migrations=MIGRATIONS[:known])) as old:
+            fill(old)
+            before = {item.cell: item.reports for item in old.cells()}[cell()]
+            with closing(open_store(url)) as new:
+                for number in range(3):
+                    for store in (old, new):
+                        folds = always([fold(cell(), 0, [1])])
+                        assert store.add([os.urandom(16)], folds, DAY) == [True], number
+                assert {item.cell: item.reports for item in new.cells()}[cell()] == before + 6
+                assert new.check() == []
 
 
 def test_a_collector_that_is_too_old_for_the_schema_ends_and_loses_nothing(

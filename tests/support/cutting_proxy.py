@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from rappor.host import LOOPBACK
 
-COMMIT = b"COMMIT"
+# What ends a transaction: the statement, or the tokens of rappor.add_batches, which is a whole
+# transaction (the head of an array of bytes: one dimension, no NULL, type bytea).
+COMMITS = (b"COMMIT", bytes.fromhex("00000001 00000000 00000011"))
 _PIECE = 65536
 
 
@@ -87,9 +89,10 @@ class CuttingProxy:
             if cut is None or cut.to_server is not to_server:
                 return len(data)
             if cut.commit:
-                at = data.find(COMMIT)
-                if at < 0:
+                found = [at for commit in COMMITS if (at := data.find(commit)) >= 0]
+                if not found:
                     return len(data)
+                at = min(found)
                 self._armed, self.cuts = None, self.cuts + 1
                 passed = min(at + cut.bytes, len(data))
                 # All of it may pass: then what is cut is the answer.
@@ -123,5 +126,5 @@ class CuttingProxy:
 def random_cut(dice: random.Random) -> Cut:
     """A cut at any byte of a transaction; half of them at its COMMIT."""
     if dice.random() < 0.5:
-        return Cut(to_server=True, bytes=dice.choice([0, 3, 6, 7, 12, 10_000]), commit=True)
+        return Cut(to_server=True, bytes=dice.choice([0, 3, 6, 7, 12, 1_000_000]), commit=True)
     return Cut(to_server=dice.random() < 0.5, bytes=dice.randrange(6_000))

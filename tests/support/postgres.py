@@ -150,13 +150,16 @@ class Server:
     def kill(self) -> None:
         """Kill all of its processes at once, as when the machine loses power."""
         if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)  # it starts no other process from now on
             others = children(self._process.pid)
-            self._process.kill()
             for pid in others:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+            self._process.kill()
             self._process.wait()
             self._process = None
+            # A server does not start while a process of an earlier one has its memory.
+            wait_for(lambda: not any(map(is_running, others)), "the end of the server's processes")
 
     def stop(self) -> None:
         """Stop it, without waiting for connections."""
@@ -196,6 +199,15 @@ def children(pid: int) -> list[int]:
     except OSError:
         return []
     return [int(word) for word in text.split()]
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process has not ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 @contextmanager

@@ -8,6 +8,7 @@ which takes a tenth of the time of a full parse.
 from __future__ import annotations
 
 import datetime
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -25,12 +26,13 @@ from rappor.wire.protocol import ACCEPTANCE_DAYS, SKEW_DAYS, BatchRefused
 
 Today = Callable[[], datetime.date]
 
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
 _MAX_DESTINATIONS = 10_000  # in the cache; their number multiplies with dimensions
 
 
 def utc_today() -> datetime.date:
     """Today in UTC, by this machine's clock."""
-    return datetime.datetime.now(datetime.UTC).date()
+    return datetime.date.fromordinal(_EPOCH + int(time.time()) // 86_400)
 
 
 class Destination(NamedTuple):

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rappor.collection import expiry_state
 from rappor.collector import log, openapi
@@ -43,26 +43,9 @@ Send = Callable[[Any], Awaitable[None]]
 
 _BINARY = BINARY.encode()
 _TOO_MANY_REPORTS = f"at most {MAX_REPORTS} reports in a batch without a gateway key"
+_MAX_KEY_FIELDS = 1000  # in memory; a key can be written in several ways
 _STORED = {"type": "http.response.start", "status": 204, "headers": []}
 _NOTHING = {"type": "http.response.body", "body": b""}
-
-
-class _Sender(NamedTuple):
-    """Who sends a request.
-
-    Attributes:
-        fields: the header fields.
-        key: the key; None if it has none.
-        gateway: whether it is a gateway's key.
-        limit: the rate limit of its address; None if it has none.
-        address: the address.
-    """
-
-    fields: Fields
-    key: Key | None
-    gateway: bool
-    limit: RateLimit | None
-    address: str
 
 
 class App:
@@ -88,7 +71,8 @@ class App:
             clock: seconds, for the rate limits.
         """
         self.settings, self.admission, self.writer = settings, admission, writer
-        self.metrics, self.keys = metrics, keys
+        self.metrics, self._keys = metrics, keys
+        self._keys_by_field: dict[bytes, Key] = {}  # by the header field of earlier requests
         self._limit = RateLimit(settings.rate) if settings.rate else None
         self._key_limits: dict[Key, KeyRateLimit] = {}
         self.cors = Cors(settings.allow_origins) if settings.allow_origins else None
@@ -101,6 +85,15 @@ class App:
             "/openapi.json": openapi.openapi,
             "/docs": openapi.docs,
         }
+
+    @property
+    def keys(self) -> dict[str, Key] | None:
+        """The known keys by digest; None if keys are not used."""
+        return self._keys
+
+    @keys.setter
+    def keys(self, keys: dict[str, Key] | None) -> None:
+        self._keys, self._keys_by_field = keys, {}
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -131,46 +124,55 @@ class App:
 
     async def _take(self, scope: Any, receive: Receive) -> None:
         """Take a batch; return when it is on disk."""
-        sender = self._charge(scope)
-        body = await read_body(sender.fields, receive)
-        outcome = await self.writer.submit(self._admit(sender, body))
+        fields = fields_of(scope["headers"])
+        key, address = self._charge(scope["client"], fields)
+        body = await read_body(fields, receive)
+        outcome = await self.writer.submit(self._admit(fields, key, address, body))
         if outcome is not None:
             raise Refusal(outcome)
 
-    def take(self, scope: Any, body: bytes, done: Callable[[Outcome], None]) -> None:
+    def take(
+        self,
+        client: tuple[str, int] | None,
+        headers: Headers,
+        body: bytes,
+        done: Callable[[Outcome], None],
+    ) -> None:
         """Take the batch of a POST to the reports' path that has arrived whole, or Refusal.
 
         `done` is called in the event loop when the batch is on disk or has failed. A request costs
         half as much this way: it needs no task, no coroutines and no future.
         """
-        sender = self._charge(scope)
-        self.writer.enqueue(self._admit(sender, sized(body)), done)
+        fields = fields_of(headers)
+        key, address = self._charge(client, fields)
+        self.writer.enqueue(self._admit(fields, key, address, sized(body)), done)
 
-    def _charge(self, scope: Any) -> _Sender:
-        """Who sends a request; it is charged as one report before its body is read."""
-        fields = fields_of(scope["headers"])
-        key = None if self.keys is None else self._key(fields)
-        gateway = key is not None and key.role == "gateway"
-        limit = None if gateway else self._limit
+    def _charge(self, client: tuple[str, int] | None, fields: Fields) -> tuple[Key | None, str]:
+        """Charge a request as one report before its body is read.
+
+        Returns:
+            Its key, or None; and the address that it is charged to, empty if it has no limit.
+        """
+        key = None if self._keys is None else self._key(fields)
         address = ""
-        if limit is not None:
-            address = self._address(scope["client"], fields)
-            _refuse_if_limited(limit.charge(address, self._clock()) if address else 0)
+        if self._limit is not None and (key is None or key.role != "gateway"):
+            address = self._address(client, fields)
+            if address:
+                _refuse_if_limited(self._limit.charge(address, self._clock()))
         if key is None and self._wants_key(fields):
             raise Refusal("unauthorized")
-        return _Sender(fields, key, gateway, limit if address else None, address)
+        return key, address
 
-    def _admit(self, sender: _Sender, body: bytes) -> Admitted:
+    def _admit(self, fields: Fields, key: Key | None, address: str, body: bytes) -> Admitted:
         """The batch in a body; its other reports are charged, now that their number is known."""
-        fields, key, gateway, limit, address = sender
         batch = self._parse(fields, body)
         reports = batch.report_count
-        if reports > MAX_REPORTS and not gateway:
+        if reports > MAX_REPORTS and (key is None or key.role != "gateway"):
             raise Refusal("too-many-reports", _TOO_MANY_REPORTS)
         if key is not None and not key.opens(batch.destination.cell.collection):
             raise Refusal("forbidden")
-        if limit is not None and reports > 1:
-            _refuse_if_limited(limit.charge(address, self._clock(), reports - 1, paid=1))
+        if reports > 1 and address and self._limit is not None:
+            _refuse_if_limited(self._limit.charge(address, self._clock(), reports - 1, paid=1))
         if key is not None and key.rate:
             _refuse_if_limited(self._limit_of(key).charge(reports, self._clock()))
         return batch
@@ -199,14 +201,20 @@ class App:
 
     def _key(self, fields: Fields) -> Key | None:
         """The key of a request; None if it has no known key."""
-        scheme, _, given = fields.authorization.partition(b" ")
-        if self.keys is None or scheme.lower() != b"bearer":
-            return None
-        return self.keys.get(digest_of(given.strip()))
+        field = fields.authorization
+        key = self._keys_by_field.get(field)
+        if key is None and self._keys is not None:
+            scheme, _, given = field.partition(b" ")
+            if scheme.lower() != b"bearer":
+                return None
+            key = self._keys.get(digest_of(given.strip()))
+            if key is not None and len(self._keys_by_field) < _MAX_KEY_FIELDS:
+                self._keys_by_field[field] = key
+        return key
 
     def _wants_key(self, fields: Fields) -> bool:
         """Whether a request without a known key is refused."""
-        if self.keys is None:
+        if self._keys is None:
             return False
         return bool(fields.authorization) or not self.settings.keys_optional
 

@@ -6,7 +6,8 @@
 - One address prefix may use only a part of all connections. A TLS connection counts from before
   its handshake.
 - A report whose request arrives whole is taken at once, without the task, the coroutines and the
-  messages of ASGI: they take as much time as everything else. All other requests go through ASGI.
+  messages of ASGI, and without uvicorn's objects for them: they take as much time as everything
+  else. All other requests go through ASGI.
 - A client may send a few requests without waiting for answers. More could fill the memory, because
   everything that one read returns is parsed at once.
 
@@ -21,11 +22,9 @@ import ssl
 from asyncio.sslproto import SSLProtocol
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar
 
-from uvicorn._types import ASGI3Application, HTTPScope
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from rappor.collector import log
 from rappor.collector.cors import Cors
@@ -36,6 +35,7 @@ from rappor.collector.settings import (
     ANSWER_SECONDS,
     BODY_SECONDS,
     HEADER_SECONDS,
+    IDLE_SECONDS,
     KIB,
     MAX_HEADER,
     MAX_MESSAGE,
@@ -46,15 +46,55 @@ from rappor.collector.settings import (
 from rappor.host import LOOPBACK_ADDRESSES
 from rappor.wire import REPORTS_PATH
 
-IN_HEADERS, IN_BODY, ARRIVED = 0, 1, 2
+IN_HEADERS, IN_BODY, ARRIVED, IDLE = 0, 1, 2, 3
+_REPORTS = REPORTS_PATH.encode("ascii")
+_SECONDS = {IN_HEADERS: HEADER_SECONDS, IN_BODY: BODY_SECONDS, IDLE: IDLE_SECONDS}
 _STORED = b"HTTP/1.1 204 No Content\r\n"
 _CLOSE = b"connection: close\r\n"
 
-Take = Callable[[HTTPScope, bytes, Callable[[str | None], None]], None]
+Outcome = str | None  # the code of a problem, or None if the batch is on disk
+Take = Callable[[tuple[str, int] | None, Headers, bytes, Callable[[Outcome], None]], None]
 
 
 class _TooManyRequests(Exception):
     """Too many requests without waiting for an answer; stops the parser."""
+
+
+class _NoEvent:
+    """Nobody waits for the parts of a request that is taken whole."""
+
+    def set(self) -> None:
+        """Do nothing."""
+
+
+class WholeReport:
+    """A report whose request arrives whole, in the place of uvicorn's cycle of an ASGI request.
+
+    It has the attributes of a cycle that uvicorn's protocol reads and writes.
+    """
+
+    __slots__ = (
+        "body",
+        "disconnected",
+        "headers",
+        "keep_alive",
+        "more_body",
+        "protocol",
+        "response_complete",
+        "response_started",
+    )
+    message_event: ClassVar[_NoEvent] = _NoEvent()
+
+    def __init__(self, protocol: GuardedProtocol, headers: Headers, keep_alive: bool) -> None:
+        """A request whose headers are complete."""
+        self.protocol, self.headers, self.keep_alive = protocol, headers, keep_alive
+        self.body = bytearray()
+        self.more_body = True
+        self.disconnected = self.response_started = self.response_complete = False
+
+    def answer(self, outcome: Outcome) -> None:
+        """Answer: the report is on disk, or it could not be stored."""
+        self.protocol.answer(self, outcome)
 
 
 class StoredAnswer:
@@ -100,7 +140,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.unread_since: float | None = None  # when an answer that nobody reads was written
         self._network: bytes | None = None
         self._receiving = False
-        self._unstarted: tuple[RequestResponseCycle, ASGI3Application] | None = None
+        self._report: WholeReport | None = None  # of the data that is being parsed
 
     # Typed as in uvicorn; asyncio's stubs say BaseTransport.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -138,11 +178,13 @@ class GuardedProtocol(HttpToolsProtocol):
         self._receiving = True
         super().data_received(data)
         self._receiving = False
-        if self._unstarted is not None:
-            cycle, app = self._unstarted
-            self._unstarted = None
-            if not self._takes(cycle):
-                super()._start_asgi_task(cycle, app)
+        report = self._report
+        if report is not None:
+            self._report = None
+            if report.more_body:
+                self._leave_to_asgi(report)
+            else:
+                self._take(report)
         if self.phase == ARRIVED and not self.pipeline and self.timeout_keep_alive_task is None:
             self._restart_timer_if_idle()
         if self.taken > MAX_HEADER:
@@ -151,62 +193,74 @@ class GuardedProtocol(HttpToolsProtocol):
             elif self.taken > MAX_MESSAGE:
                 self.refuse("body-too-large")
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        """Start a request's task, but not before everything that has arrived is parsed."""
-        if self._receiving:
-            self._unstarted = cycle, app
-        else:
-            super()._start_asgi_task(cycle, app)
+    def _arrives_whole(self) -> bool:
+        """Whether the request may be a report that arrives whole, by its head."""
+        parser = self.parser
+        return (
+            self._receiving
+            and self.take is not None
+            and not self.expect_100_continue
+            and not self.flow.write_paused
+            and (self.cycle is None or self.cycle.response_complete)
+            and parser.get_method() == b"POST"
+            and parser.get_http_version() == "1.1"
+            and not parser.should_upgrade()
+        )
 
-    def _takes(self, cycle: RequestResponseCycle) -> bool:
-        """Take a report whose request has arrived whole; False if ASGI has to answer."""
-        scope = cycle.scope
-        if (
-            self.take is None
-            or cycle.more_body
-            or cycle.waiting_for_100_continue
-            or self.flow.write_paused
-            or scope["path"] != REPORTS_PATH
-            or scope["method"] != "POST"
-        ):
-            return False
+    def _leave_to_asgi(self, report: WholeReport) -> None:
+        """Go on as uvicorn does with a request whose body comes in parts."""
+        report.response_complete = True  # else this request would wait for itself
+        super().on_headers_complete()
+        if report.body:
+            self.cycle.body += report.body
+            self.cycle.message_event.set()
+
+    def _take(self, report: WholeReport) -> None:
+        """Take a report whose request has arrived whole."""
+        if self.take is None:
+            return
         try:
-            self.take(scope, bytes(cycle.body), partial(self._answer, cycle))
+            self.take(self.client, report.headers, bytes(report.body), report.answer)
         except Refusal as refusal:
-            self._answer_refusal(cycle, refusal)
+            self._refuse_report(report, refusal)
         except Exception as error:
             log.failure("request-failed", error)
-            self._answer_refusal(cycle, Refusal("internal-error"))
-        return True
+            self._refuse_report(report, Refusal("internal-error"))
 
-    def _answer(self, cycle: RequestResponseCycle, outcome: str | None) -> None:
+    def answer(self, report: WholeReport, outcome: Outcome) -> None:
         """Answer a report that is on disk, or that could not be stored."""
         if outcome is not None:
-            self._answer_refusal(cycle, Refusal(outcome))
-        else:
-            fields, added = self.server_state.default_headers, self._added(cycle)
-            self._write(cycle, self.stored.text(fields, added, keep_alive=cycle.keep_alive))
-
-    def _answer_refusal(self, cycle: RequestResponseCycle, refusal: Refusal) -> None:
-        self.metrics.refuse(refusal.code)
-        cycle.keep_alive = cycle.keep_alive and not refusal.close
-        refusal.close = not cycle.keep_alive
-        fields = self.server_state.default_headers
-        self._write(cycle, refusal.raw(fields, self._added(cycle)))
-
-    def _added(self, cycle: RequestResponseCycle) -> Headers:
-        """What the browser that sent a report is told in addition."""
-        return [] if self.cors is None else self.cors.answer("POST", cycle.scope["headers"])
-
-    def _write(self, cycle: RequestResponseCycle, answer: bytes) -> None:
-        """Write a whole answer and go on as uvicorn does after one."""
-        if cycle.response_complete or self.transport.is_closing():
+            self._refuse_report(report, Refusal(outcome))
             return
-        cycle.response_started = cycle.response_complete = True
-        self.transport.write(answer)
-        if not cycle.keep_alive:
-            self.transport.close()
-        self.on_response_complete()
+        fields, added = self.server_state.default_headers, self._added(report)
+        self._write(report, self.stored.text(fields, added, keep_alive=report.keep_alive))
+
+    def _refuse_report(self, report: WholeReport, refusal: Refusal) -> None:
+        self.metrics.refuse(refusal.code)
+        report.keep_alive = report.keep_alive and not refusal.close
+        refusal.close = not report.keep_alive
+        fields = self.server_state.default_headers
+        self._write(report, refusal.raw(fields, self._added(report)))
+
+    def _added(self, report: WholeReport) -> Headers:
+        """What the browser that sent a report is told in addition."""
+        return [] if self.cors is None else self.cors.answer("POST", report.headers)
+
+    def _write(self, report: WholeReport, answer: bytes) -> None:
+        """Write a whole answer and go on as uvicorn does after one, but without its timer."""
+        transport = self.transport
+        if report.response_complete or transport.is_closing():
+            return
+        report.response_started = report.response_complete = True
+        transport.write(answer)
+        if not report.keep_alive:
+            transport.close()
+        if self.pipeline or self.flow.read_paused:
+            self.on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        if self.phase == ARRIVED:  # else the next request has begun
+            self.phase, self.since = IDLE, self.loop.time()
 
     def on_message_begin(self) -> None:
         """Start the time of the headers."""
@@ -218,6 +272,11 @@ class GuardedProtocol(HttpToolsProtocol):
         """Start the time of the body."""
         self.phase = IN_BODY
         self.since = self.loop.time()
+        if self.url == _REPORTS and self._arrives_whole():
+            keep_alive = self.parser.should_keep_alive()
+            report = WholeReport(self, self.headers, keep_alive)
+            self._report = self.cycle = report  # type: ignore[assignment]  # see WholeReport
+            return
         super().on_headers_complete()
         if len(self.pipeline) > MAX_PIPELINED:
             self.metrics.refuse("overloaded")
@@ -275,9 +334,11 @@ class GuardedProtocol(HttpToolsProtocol):
             self.metrics.refuse("request-timeout")
             self.transport.abort()  # close() would wait until the answer is read
             return
-        if self.phase == ARRIVED:
+        if self.phase == ARRIVED or now - self.since <= _SECONDS[self.phase]:
             return
-        if now - self.since > (HEADER_SECONDS if self.phase == IN_HEADERS else BODY_SECONDS):
+        if self.phase == IDLE:
+            self.transport.close()
+        else:
             self.refuse("request-timeout")
 
 

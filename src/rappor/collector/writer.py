@@ -33,7 +33,7 @@ _GROUP_BYTES = 16 * MIB  # of reports in one commit
 _GROUP_ROWS = 8 * MIB  # of rows that one commit writes; a single batch may have more
 _QUIET_SECONDS = 1.0
 _MAX_WAIT_SECONDS = 0.5  # a batch with a longer estimated wait is refused
-_LINGER_SECONDS = 0.005  # the longest time that a commit waits for more batches
+_LINGER_SECONDS = 0.010  # the longest time that a commit waits for more batches
 _TURN_SECONDS = 0.00005  # a sender's time to read its answer and send again
 _NEVER = 2**62
 _PACE_WEIGHT = 0.2  # of the latest commit in moving averages
@@ -359,24 +359,31 @@ class Writer:
 class _Group:
     """The size of the group of batches that one commit writes."""
 
-    __slots__ = ("batches", "bytes", "reports", "rows")
+    __slots__ = ("batches", "bytes", "destination", "reports", "reports_before", "rows")
 
     def __init__(self) -> None:
         self.batches = self.bytes = self.rows = 0
-        self.reports: dict[Destination, int] = {}
+        self.destination: Destination | None = None  # of the latest batch
+        self.reports_before = 0  # its reports
+        self.reports: dict[Destination, int] = {}  # of the destinations before it
 
     def add(self, batch: Admitted, size: int, max_batches: int) -> int | None:
         """Add a batch; return the bytes of rows that it adds, or None if the group is full."""
         destination, count = batch.destination, batch.report_count
-        before = self.reports.get(destination, 0)
-        rows = rows_bytes(destination, before + count) - rows_bytes(destination, before)
+        same = destination is self.destination  # nearly always: no hash of its many fields
+        before = self.reports_before if same else self.reports.get(destination, 0)
+        rows = 0
+        if before < destination.m:
+            rows = rows_bytes(destination, before + count) - rows_bytes(destination, before)
         if self.batches and (
             self.batches >= max_batches
             or self.bytes + size > _GROUP_BYTES
             or self.rows + rows > _GROUP_ROWS
         ):
             return None
-        self.reports[destination] = before + count
+        if not same and self.destination is not None:
+            self.reports[self.destination] = self.reports_before
+        self.destination, self.reports_before = destination, before + count
         self.batches += 1
         self.bytes += size
         self.rows += rows

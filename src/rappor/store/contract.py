@@ -173,7 +173,8 @@ class Store(Protocol):
         Args:
             tokens: the token of each batch, 16 random bytes.
             fold: gets the indices of the batches whose tokens are new, each token once, and returns
-                what they add. Not called if none is new.
+                what they add. It may be called with all of them first, before it is known which are
+                new: the last call counts.
             day: today. Tokens are deleted when their batches cannot be accepted again.
 
         Returns:

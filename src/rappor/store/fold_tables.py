@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from operator import xor as xor_numbers
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +16,7 @@ from rappor.store.checksums import SIZE
 from rappor.store.contract import Fold
 from rappor.store.report_order import width
 
+Row = tuple[int, bytes, bytes]  # slot, bytes and checksum
 Words = NDArray[np.uint64]
 Seal = Callable[[int, bytes], bytes]
 
@@ -82,19 +81,48 @@ def check_fold(fold: Fold, cell: CellShape) -> None:
         raise StoreError(f"{fold.cell}: {wrong}")
 
 
-def tables_of(cell: CellShape, folds: Sequence[Fold]) -> dict[int, Words]:
-    """What folds add, by cohort: the total, then the k ones."""
-    ones = np.stack([fold.ones for fold in folds])
+def tables_of(cell: CellShape, folds: Sequence[Fold]) -> tuple[list[int], Words]:
+    """The cohorts of folds, each once, and what the folds add to it: the total, then the k ones."""
+    ones = np.array([fold.ones for fold in folds])
     totals = np.array([fold.total for fold in folds], np.int64)
     if (ones < 0).any() or (ones > totals[:, None]).any():
         raise StoreError(f"{cell.key}: ones must be from 0 to the total")
     table = np.empty((len(folds), cell.k + 1), WORD)
     table[:, 0], table[:, 1:] = totals, ones
-    tables: dict[int, Words] = {}
-    for fold, numbers in zip(folds, table, strict=True):
-        cohort = int(fold.cohort)
-        tables[cohort] = numbers if cohort not in tables else tables[cohort] + numbers
-    return tables
+    cohorts = [int(fold.cohort) for fold in folds]
+    places = {cohort: place for place, cohort in enumerate(dict.fromkeys(cohorts))}
+    if len(places) < len(cohorts):
+        sums: Words = np.zeros((len(places), cell.k + 1), WORD)
+        np.add.at(sums, [places[cohort] for cohort in cohorts], table)
+        table = sums
+    return list(places), table
+
+
+def changed_rows(
+    cell: CellShape, folds: Sequence[Fold], first: int, known: Mapping[int, tuple[bytes, bytes]]
+) -> tuple[list[Row], list[bytes]]:
+    """The rows of counts that folds change, and the checksums that those rows had before.
+
+    Args:
+        cell: the cell of the folds.
+        folds: what is added.
+        first: the slot of cohort 0.
+        known: the bytes and the checksum of each row that exists, by slot.
+    """
+    cohorts, table = tables_of(cell, folds)
+    slots = [first + cohort for cohort in cohorts]
+    before = [known.get(slot, (b"", b"")) for slot in slots]
+    empty = bytes(table.shape[1] * WORD.itemsize)
+    table += np.frombuffer(b"".join([data or empty for data, _ in before]), WORD).reshape(
+        table.shape
+    )
+    if (table[:, 0] > MAX_COUNT).any():
+        raise StoreError(f"{cell.key}: counts above 2^63 - 1")
+    seal, rows = sealer(cell), []
+    for slot, numbers in zip(slots, table, strict=True):
+        data = numbers.tobytes()
+        rows.append((slot, data, seal(slot, data)))
+    return rows, [found for _, found in before if found]
 
 
 def sealer(cell: CellShape) -> Seal:
@@ -111,5 +139,6 @@ def sealer(cell: CellShape) -> Seal:
 
 def parity_of(seals: Sequence[bytes]) -> bytes:
     """The XOR of checksums."""
-    numbers = (int.from_bytes(seal, "little") for seal in seals)
-    return reduce(xor_numbers, numbers, 0).to_bytes(SIZE, "little")
+    words = np.frombuffer(b"".join(seals), WORD).reshape(-1, SIZE // WORD.itemsize)
+    parity: Words = np.bitwise_xor.reduce(words, axis=0)
+    return parity.tobytes()

@@ -168,6 +168,13 @@ def run(test: Callable[[Bench], Awaitable[None]], **settings: Any) -> None:
     asyncio.run(main())
 
 
+def chunked(body: bytes, *headers: str) -> bytes:
+    """A request whose body comes in chunks of one byte."""
+    head = post(b"", "transfer-encoding: chunked", *headers).replace(b"content-length: 0\r\n", b"")
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body)
+    return head + chunks + b"0\r\n\r\n"
+
+
 GOOD = encode_batch(batch())
 REQUESTS = {
     "stored": post(GOOD),
@@ -177,6 +184,7 @@ REQUESTS = {
     "stored, HTTP/1.0": post(GOOD, version="1.0"),
     "JSON": post(encode_batch_json(batch()), f"content-type: {JSON}"),
     "gzip": post(gzip.compress(GOOD), "content-encoding: gzip"),
+    "chunked": chunked(GOOD),
     "not gzip": post(GOOD, "content-encoding: gzip"),
     "no batch": post(b"nonsense"),
     "cut": post(GOOD[:-1]),
@@ -246,6 +254,42 @@ def test_a_whole_report_needs_no_task_and_one_in_parts_does() -> None:
 
     run(whole)
     run(parts)
+
+
+def test_a_connection_may_be_idle_for_fifteen_seconds_after_a_report() -> None:
+    async def one(bench: Bench) -> None:
+        bench.writer.holding = True
+        bench.receive(post(GOOD))
+        await until(lambda: bench.writer.held)
+        bench.protocol.check_time(bench.protocol.since + 100.0)
+        assert not bench.peer.closed  # its report is not on disk yet
+        bench.writer.held.pop()()
+        answered = bench.protocol.since
+        bench.receive(b"\r\n")  # begins no request
+        bench.protocol.check_time(answered + 14.9)
+        assert not bench.peer.closed
+        bench.protocol.check_time(answered + 15.1)
+        assert bench.peer.closed
+        assert bench.peer.written == STORED
+
+    run(one)
+
+
+def test_a_request_that_begins_before_the_answer_has_the_time_of_its_headers() -> None:
+    async def one(bench: Bench) -> None:
+        bench.writer.holding = True
+        bench.receive(post(GOOD))
+        await until(lambda: bench.writer.held)
+        bench.receive(b"POST /v1")
+        begun = bench.protocol.since
+        bench.writer.held.pop()()
+        bench.protocol.check_time(begun + 4.9)
+        assert not bench.peer.closed
+        bench.protocol.check_time(begun + 5.1)
+        assert bench.peer.closed
+        assert bench.peer.written.startswith(STORED + b"HTTP/1.1 408 ")
+
+    run(one)
 
 
 def test_nothing_is_said_before_the_batch_is_on_disk() -> None:
@@ -348,3 +392,15 @@ def test_rate_limits_and_keys_hold(tmp_path: Path) -> None:
 
     run(limited, rate=0.2)
     run(unknown, keys=tmp_path / "keys.json")
+
+
+def test_a_key_that_was_used_and_then_revoked_is_unknown(tmp_path: Path) -> None:
+    async def one(bench: Bench) -> None:
+        request = post(GOOD, "authorization: Bearer known")
+        for count in (1, 2):
+            await bench.answers(request, count=count)
+        assert bench.peer.written.count(b"HTTP/1.1 403 ") == 2
+        bench.app.keys = {}  # as a reload does
+        assert b"HTTP/1.1 401 " in await bench.answers(request, count=3)
+
+    run(one, keys=tmp_path / "keys.json")

@@ -23,7 +23,10 @@ from support.faulty_disk import Careless, Disk, _File
 from support.store_samples import DAY, always, cell, collection, fold, token
 
 
-@pytest.fixture(params=[256, 1, 3], ids="the log begins again after {} commits".format)
+@pytest.fixture(
+    params=[256, 1, pytest.param(3, marks=pytest.mark.long)],
+    ids="the log begins again after {} commits".format,
+)
 def rounds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "FOLD_COMMITS", request.param)
 

@@ -117,7 +117,9 @@ def killed_at(folder: Path, statements: Sequence[int]) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", [0, 1, 2, 3])
+@pytest.mark.parametrize(
+    "version", [3, *(pytest.param(version, marks=pytest.mark.long) for version in (0, 1, 2))]
+)
 def test_killed_at_each_statement_a_store_has_the_old_schema_or_the_new(
     tmp_path: Path, version: int
 ) -> None:

@@ -69,10 +69,14 @@ class WriterCell:
 
     @property
     def values(self) -> tuple[str | int | bytes, ...]:
-        """The fields of the row, with its checksum."""
+        """The fields of the row without its checksum."""
         about = (self.params_digest, self.k, self.m)
-        row = (self.id, self.writer, *self.key, *about, self.reports, self.cohorts, self.parity)
-        return (*row, checksum("cell", *row))
+        return (self.id, self.writer, *self.key, *about, self.reports, self.cohorts, self.parity)
+
+    @property
+    def checksum(self) -> bytes:
+        """The checksum of the row."""
+        return checksum("cell", *self.values)
 
 
 def parse_row(row: object) -> WriterCell:
@@ -92,7 +96,7 @@ def save(connection: Connection, cells: Iterable[WriterCell]) -> None:
         "ON CONFLICT (id, writer) DO UPDATE SET reports = excluded.reports, "
         "cohorts = excluded.cohorts, parity = excluded.parity, checksum = excluded.checksum"
     )
-    rows = [cell.values for cell in cells]
+    rows = [(*cell.values, cell.checksum) for cell in cells]
     if len(rows) == 1:
         connection.execute(query, rows[0])
     elif rows:

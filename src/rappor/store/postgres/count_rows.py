@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from rappor.errors import StoreError
 from rappor.store.cell_key import COHORT_BITS, CellKey
-from rappor.store.checksums import typed, xor
+from rappor.store.checksums import SIZE, typed, xor
 from rappor.store.contract import Fold, StoredCounts
 from rappor.store.fold_tables import (
     MAX_COUNT,
     WORD,
+    Row,
     Words,
+    changed_rows,
     check_fold,
     next_folds,
     parity_of,
     sealer,
-    tables_of,
 )
 from rappor.store.postgres import cell_rows, definitions, report_chunks
 from rappor.store.postgres.cell_rows import WriterCell
@@ -27,6 +30,18 @@ from rappor.typing import IntArray
 
 MAX_BYTES = 16 * 2**20  # of counts in memory; above, the rows are forgotten and read again
 _COHORT = (1 << COHORT_BITS) - 1
+
+
+class RowChanges(NamedTuple):
+    """What some folds change in rows that exist.
+
+    Attributes:
+        rows: the changed rows of counts.
+        cells: the changed rows of cells.
+    """
+
+    rows: list[Row]
+    cells: list[WriterCell]
 
 
 class WriterRows:
@@ -62,14 +77,43 @@ class WriterRows:
         report_chunks.add(connection, keep)
         return added
 
+    def plan(self, folds: Iterable[Fold]) -> RowChanges | None:
+        """What folds change, found without a query.
+
+        None if a row has to be read or inserted first, if reports are kept, or if the folds are
+        too many for one statement.
+        """
+        remaining = iter(folds)
+        grouped = _by_cell(next_folds(remaining))
+        if next(remaining, None) is not None:
+            return None
+        change = RowChanges([], [])
+        for key, group in grouped.items():
+            cell = self._cells.get(key)
+            if cell is None or cell.id not in self._complete:
+                return None
+            for fold in group:
+                check_fold(fold, cell)
+                if fold.reports or not fold.total or cell.slot(fold.cohort) not in self._counts:
+                    return None
+            rows, after = self._change(cell, group)
+            change.rows.extend(rows)
+            change.cells.append(after)
+        return change
+
+    def adopt(self, change: RowChanges) -> None:
+        """Remember rows that were written."""
+        for cell in change.cells:
+            self._cells[cell.key] = cell
+        for row in change.rows:
+            self._learn(*row)
+
     def _apply(
         self, connection: Connection, folds: Sequence[Fold], keep: list[tuple[WriterCell, Fold]]
     ) -> int:
-        grouped: dict[CellKey, list[Fold]] = {}
-        for fold in folds:
-            grouped.setdefault(fold.cell, []).append(fold)
+        grouped = _by_cell(folds)
         self._find(connection, grouped)
-        rows: list[tuple[int, bytes, bytes]] = []
+        rows: list[Row] = []
         added = 0
         for key, group in grouped.items():
             cell = self._cells[key]
@@ -100,32 +144,28 @@ class WriterRows:
             identities = [self._cells[key].identity for key in new]
             cell_rows.reseal(connection, self.writer, len(new), identities)
 
-    def _add(
-        self, connection: Connection, cell: WriterCell, folds: Sequence[Fold]
-    ) -> list[tuple[int, bytes, bytes]]:
+    def _add(self, connection: Connection, cell: WriterCell, folds: Sequence[Fold]) -> list[Row]:
         """The changed rows of one cell."""
-        given = tables_of(cell, folds)
         if cell.id not in self._complete:
             for slot, data, found in _rows(connection, cell):
                 self._learn(slot, data, found)
             self._complete.add(cell.id)
-        seal, seals, changed = sealer(cell), [], []
-        for cohort, table in given.items():
-            slot = cell.slot(cohort)
-            before = self._counts.get(slot)
-            if before is not None:
-                table += np.frombuffer(before[0], WORD)
-                seals.append(before[1])
-                if table[0] > MAX_COUNT:
-                    raise StoreError(f"{cell.key}, cohort {cohort}: counts above 2^63 - 1")
-            data = table.tobytes()
-            changed.append((slot, data, _sealed(seal(slot, data), self.writer)))
-        for row in changed:
-            self._learn(*row)
-        cell.cohorts += len(given) - len(seals)
-        cell.reports += sum(fold.total for fold in folds)
-        cell.parity = xor(cell.parity, parity_of([*seals, *(row[2] for row in changed)]))
-        return changed
+        rows, after = self._change(cell, folds)
+        self.adopt(RowChanges(rows, [after]))
+        return rows
+
+    def _change(self, cell: WriterCell, folds: Sequence[Fold]) -> tuple[list[Row], WriterCell]:
+        """The changed rows of a cell whose rows are all in memory, and its own row."""
+        found, seals = changed_rows(cell, folds, cell.slots[0], self._counts)
+        sealed = _sealed([row[2] for row in found], self.writer)
+        changed = [(slot, data, seal) for (slot, data, _), seal in zip(found, sealed, strict=True)]
+        after = replace(
+            cell,
+            cohorts=cell.cohorts + len(changed) - len(seals),
+            reports=cell.reports + sum(fold.total for fold in folds),
+            parity=xor(cell.parity, parity_of([*seals, *sealed])),
+        )
+        return changed, after
 
     def _learn(self, slot: int, data: bytes, found: bytes) -> None:
         if slot not in self._counts:
@@ -133,12 +173,21 @@ class WriterRows:
         self._counts[slot] = data, found
 
 
-def _sealed(seal: bytes, writer: int) -> bytes:
-    """A row's checksum covers the writer too: a row moved to another writer is noticed."""
-    return xor(seal, writer.to_bytes(len(seal), "little"))
+def _by_cell(folds: Iterable[Fold]) -> dict[CellKey, list[Fold]]:
+    grouped: dict[CellKey, list[Fold]] = {}
+    for fold in folds:
+        grouped.setdefault(fold.cell, []).append(fold)
+    return grouped
 
 
-def _save(connection: Connection, writer: int, rows: Sequence[tuple[int, bytes, bytes]]) -> None:
+def _sealed(seals: Sequence[bytes], writer: int) -> list[bytes]:
+    """Checksums that cover the writer too: a row moved to another writer is noticed."""
+    mask = int.from_bytes(writer.to_bytes(SIZE, "little") * len(seals), "little")
+    data = (int.from_bytes(b"".join(seals), "little") ^ mask).to_bytes(SIZE * len(seals), "little")
+    return [data[at : at + SIZE] for at in range(0, len(data), SIZE)]
+
+
+def _save(connection: Connection, writer: int, rows: Sequence[Row]) -> None:
     if not rows:
         return
     slots, datas, seals = (list(column) for column in zip(*rows, strict=True))
@@ -151,9 +200,7 @@ def _save(connection: Connection, writer: int, rows: Sequence[tuple[int, bytes, 
     )
 
 
-def _rows(
-    connection: Connection, cell: WriterCell, table: str = "counts"
-) -> list[tuple[int, bytes, bytes]]:
+def _rows(connection: Connection, cell: WriterCell, table: str = "counts") -> list[Row]:
     """The verified rows of a cell and writer: slot, bytes and checksum."""
     query = (
         f"SELECT id, data, checksum FROM rappor.{table} "  # noqa: S608 - our own names
@@ -166,7 +213,7 @@ def _rows(
         if (
             cohort >= cell.m
             or len(data) != (cell.k + 1) * WORD.itemsize
-            or _sealed(seal(slot, data), cell.writer) != sum_
+            or _sealed([seal(slot, data)], cell.writer) != [sum_]
         ):
             raise StoreError(f"{cell.key}, cohort {cohort}: the counts are damaged (checksum)")
         found.append((slot, data, sum_))

@@ -195,7 +195,55 @@ LANGUAGE sql {_HEAD} AS $$
 $$
 """
 
-ALL = (
+# A whole commit in one call, for rows that exist: a collector waits for one answer of the database
+# instead of eight. Each statement sees what was committed before it, so what the lock guards is
+# read after the lock was taken. Returns false, and writes nothing, if the writer has to look
+# closer: the state is not the one that it knows, or a token is not new. It has the caller's rights.
+ADD_BATCHES = f"""
+CREATE FUNCTION rappor.add_batches(
+    p_known integer, p_writer bigint, p_epoch bigint, p_retained integer, p_day integer,
+    p_tokens bytea[], p_slots bigint[], p_data bytea[], p_checksums bytea[],
+    p_cells bigint[], p_reports bigint[], p_parities bytea[], p_cell_checksums bytea[]
+) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v_part integer;
+    v_rows bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared({STORE});
+    SELECT s.part INTO v_part FROM rappor.state s
+        WHERE s.oldest <= p_known AND s.day >= p_day AND s.retained = p_retained
+        AND s.epoch = p_epoch
+        AND p_writer = (SELECT w.writer FROM rappor.writers w WHERE w.pid = pg_backend_pid());
+    IF NOT FOUND OR EXISTS (SELECT 1 FROM rappor.tokens t WHERE t.token = ANY (p_tokens)) THEN
+        RETURN false;
+    END IF;
+    BEGIN
+        INSERT INTO rappor.tokens (token, part)
+            SELECT new.token, v_part FROM unnest(p_tokens) AS new(token);
+    EXCEPTION WHEN unique_violation THEN  -- another writer has just inserted one of them
+        RETURN false;
+    END;
+    UPDATE rappor.counts c SET data = new.data, checksum = new.checksum
+        FROM unnest(p_slots, p_data, p_checksums) AS new(slot, data, checksum)
+        WHERE c.id = new.slot AND c.writer = p_writer;
+    GET DIAGNOSTICS v_rows = ROW_COUNT;
+    IF v_rows <> cardinality(p_slots) THEN
+        RAISE EXCEPTION 'rows of counts are missing' USING ERRCODE = 'data_corrupted';
+    END IF;
+    UPDATE rappor.cells c
+        SET reports = new.reports, parity = new.parity, checksum = new.checksum
+        FROM unnest(p_cells, p_reports, p_parities, p_cell_checksums)
+            AS new(cell, reports, parity, checksum)
+        WHERE c.id = new.cell AND c.writer = p_writer;
+    GET DIAGNOSTICS v_rows = ROW_COUNT;
+    IF v_rows <> cardinality(p_cells) THEN
+        RAISE EXCEPTION 'rows of cells are missing' USING ERRCODE = 'data_corrupted';
+    END IF;
+    RETURN true;
+END $$
+"""
+
+FIRST = (
     REGISTER_WRITER,
     CURRENT_WRITER,
     OPEN_TOKEN_DAY,

@@ -84,8 +84,11 @@ _TABLES = (
 _NO_STRANGERS = "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA rappor FROM PUBLIC"
 
 MIGRATIONS: tuple[PostgresMigration, ...] = (
-    PostgresMigration((*_TABLES, *functions.ALL, _NO_STRANGERS), oldest=1),
+    PostgresMigration((*_TABLES, *functions.FIRST, _NO_STRANGERS), oldest=1),
+    # Anybody may call it: it does what the caller may do anyway.
+    PostgresMigration((functions.ADD_BATCHES,), oldest=1),
 )
+ADD_BATCHES_SINCE = 2  # the first schema that has `functions.ADD_BATCHES`
 
 
 def exists(connection: Connection) -> bool:

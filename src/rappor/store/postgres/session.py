@@ -16,6 +16,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from rappor.errors import StoreError, StoreUnavailable
+from rappor.store.postgres import arrays
 from rappor.store.postgres.connection import FAILURES, Connection, connect, translated, translating
 from rappor.store.url import public_url
 
@@ -116,6 +117,7 @@ class PostgresSession:
             raise StoreError(f"{self.name}: the store is open for reading only")
         if self._writer is None or self._writer.closed:
             self._writer = self._connected(read_only=False)
+            arrays.register(self._writer)
             self.generation += 1
         return self._writer
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from psycopg.types.numeric import Int8
+
 from rappor.collection import Registry
 from rappor.errors import StoreBroken, StoreBusy, StoreError, StoreUnavailable
 from rappor.store.cell_key import CellKey, cell_id
@@ -41,12 +43,18 @@ from rappor.store.postgres import (
     token_rows,
     writers,
 )
+from rappor.store.postgres.arrays import (
+    PackedBytes,
+    PackedNumbers,
+    packed_bytes,
+    packed_numbers,
+)
 from rappor.store.postgres.cell_rows import WriterCell
 from rappor.store.postgres.connection import Connection, translating
-from rappor.store.postgres.count_rows import WriterRows
+from rappor.store.postgres.count_rows import RowChanges, WriterRows
 from rappor.store.postgres.locks import share_store, take_store
 from rappor.store.postgres.released import PostgresSnapshots
-from rappor.store.postgres.schema import MIGRATIONS, PostgresMigration
+from rappor.store.postgres.schema import ADD_BATCHES_SINCE, MIGRATIONS, PostgresMigration
 from rappor.store.postgres.session import PostgresSession
 from rappor.store.released import ReleasedCounts
 from rappor.store.retention_rules import retention_detail
@@ -56,6 +64,11 @@ from rappor.store.token_window import check_tokens
 _BEGIN = (
     "SELECT version, oldest, part, day, retained, epoch, "
     "(SELECT writer FROM rappor.writers WHERE pid = pg_backend_pid()) FROM rappor.state"
+)
+_ADD = (
+    "SELECT rappor.add_batches(%b::integer, %b::bigint, %b::bigint, %b::integer, %b::integer, "
+    "%b::bytea[], %b::bigint[], %b::bytea[], %b::bytea[], "
+    "%b::bigint[], %b::bigint[], %b::bytea[], %b::bytea[])"
 )
 _PROBE = bytes(2**16)
 _DAY_ATTEMPTS = 3  # to open a new day of tokens; retention may close it again meanwhile
@@ -150,6 +163,8 @@ class PostgresStore:
         check_tokens(given)
         if not given:
             return []
+        if self._add_at_once(given, fold, day):
+            return [True] * len(given)
         for _ in range(_DAY_ATTEMPTS):
             new = self._add(given, fold, day)
             if new is not None:
@@ -157,6 +172,37 @@ class PostgresStore:
             with self._session.writing() as connection:
                 connection.execute("SELECT rappor.open_token_day(%s)", (day.toordinal(),))
         raise StoreBusy(f"{self.name}: the day of tokens {day} cannot be opened now")
+
+    def _add_at_once(
+        self, tokens: list[bytes], fold: Callable[[Sequence[int]], Iterable[Fold]], day: date
+    ) -> bool:
+        """Add new batches to rows that exist, in one statement; False if that is not possible.
+
+        Nothing is written then.
+        """
+        rows = self._rows
+        if rows is None or self._known < ADD_BATCHES_SINCE or self._clock() < self._pause_until:
+            return False
+        wanted = sorted(set(tokens))
+        if len(wanted) < len(tokens):
+            return False
+        change = rows.plan(fold(range(len(tokens))))
+        if change is None or not change.rows:
+            return False
+        retained = 0 if self.retained is None else self.retained.toordinal()
+        about = (self._known, rows.writer, self._epoch, retained, day.toordinal())
+        try:
+            with self._session.maintaining() as connection:  # one statement is a transaction
+                done = connection.execute(
+                    _ADD, (*map(Int8, about), packed_bytes(wanted), *_columns(change)), binary=True
+                ).fetchone()
+        except BaseException:
+            self._rows = None  # it is not known whether they say what is stored
+            raise
+        if done != (True,):
+            return False
+        rows.adopt(change)
+        return True
 
     def _add(
         self, tokens: list[bytes], fold: Callable[[Sequence[int]], Iterable[Fold]], day: date
@@ -453,6 +499,21 @@ class PostgresStore:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _columns(change: RowChanges) -> tuple[PackedBytes | PackedNumbers, ...]:
+    """The rows as `rappor.add_batches` takes them: an array for each column."""
+    slots, datas, checksums = zip(*change.rows, strict=True)
+    cells = change.cells
+    return (
+        packed_numbers(slots),
+        packed_bytes(datas),
+        packed_bytes(checksums),
+        packed_numbers([cell.id for cell in cells]),
+        packed_numbers([cell.reports for cell in cells]),
+        packed_bytes([cell.parity for cell in cells]),
+        packed_bytes([cell.checksum for cell in cells]),
+    )
 
 
 def _row(row: tuple[Any, ...] | None) -> tuple[Any, ...]:

@@ -11,15 +11,14 @@ from rappor.store.cell_key import COHORT_BITS, CellKey
 from rappor.store.checksums import typed, xor
 from rappor.store.contract import Fold, StoredCounts
 from rappor.store.fold_tables import (
-    MAX_COUNT,
     WORD,
     Seal,
     Words,
+    changed_rows,
     check_fold,
     next_folds,
     parity_of,
     sealer,
-    tables_of,
 )
 from rappor.store.sqlite import cell_rows, definitions, report_chunks
 from rappor.store.sqlite.cell_rows import CellRow
@@ -69,22 +68,11 @@ def _cell_of(connection: Connection, key: CellKey) -> CellRow:
 def _add_counts(
     connection: Connection, cell: CellRow, folds: Sequence[Fold], cache: RowCache
 ) -> None:
-    given = tables_of(cell, folds)
-    seal, first = sealer(cell), cell.slots[0]
-    unknown = [cohort for cohort in given if first + cohort not in cache.counts]
+    first = cell.slots[0]
+    unknown = {int(fold.cohort) for fold in folds if first + int(fold.cohort) not in cache.counts}
     if unknown:
-        _read_counts(connection, cell, unknown, cache)
-    seals, changed = [], []
-    for cohort, table in given.items():
-        slot = first + cohort
-        before = cache.counts.get(slot)
-        if before is not None:
-            table += np.frombuffer(before[0], WORD)
-            seals.append(before[1])
-            if table[0] > MAX_COUNT:
-                raise StoreError(f"{cell.key}, cohort {cohort}: counts above 2^63 - 1")
-        data = table.tobytes()
-        changed.append((slot, data, seal(slot, data)))
+        _read_counts(connection, cell, sorted(unknown), cache)
+    changed, seals = changed_rows(cell, folds, first, cache.counts)
     connection.executemany(
         "INSERT INTO counts VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET data=excluded.data, "
         "checksum=excluded.checksum",
@@ -92,7 +80,7 @@ def _add_counts(
     )
     for row in changed:
         cache.learn(*row)
-    cell.cohorts += len(given) - len(seals)
+    cell.cohorts += len(changed) - len(seals)
     cell.reports += sum(fold.total for fold in folds)
     cell.parity = xor(cell.parity, parity_of([*seals, *(row[2] for row in changed)]))
 
