@@ -24,9 +24,11 @@ from rappor.decoding.association import Association
 from rappor.decoding.candidates import Candidates
 from rappor.decoding.differences import Compared
 from rappor.decoding.field_design import FieldValues
+from rappor.decoding.field_lists import field_lists
 from rappor.decoding.options import Correction
 from rappor.decoding.result import Decoded
 from rappor.decoding.saved_candidates import saved_candidates
+from rappor.decoding.tuple_design import field_candidates, values_by_field
 from rappor.errors import DecodeError, ParamsError
 from rappor.host import actor
 from rappor.store import CellKey, Store, StoredCounts, open_store
@@ -267,7 +269,8 @@ class Workspace:
         Args:
             name: the collection.
             candidates: as for `rappor.associate`: a pair, or a mapping by the names of fields. Only
-                strings need any.
+                strings need any; by default those of the newest list that was saved on the page
+                Candidates, and a note says so.
             fields: which two fields; by default the only two there are.
             period: see `view`.
             dimensions: see `view`.
@@ -275,8 +278,15 @@ class Workspace:
             correction: as for `rappor.associate`.
             alpha: as for `rappor.associate`.
         """
-        view = self.view(name, period=period, dimensions=dimensions, version=version)
-        return associate_view(view, candidates, fields=fields, correction=correction, alpha=alpha)
+        listed = self._field_lists(self.collection(name, version), candidates, fields)
+        view = self.view(
+            name,
+            period=period,
+            dimensions=dimensions,
+            version=version,
+            candidates=sum(len(each) for each in listed.values() if isinstance(each, Candidates)),
+        )
+        return associate_view(view, listed, fields=fields, correction=correction, alpha=alpha)
 
     @overload
     def compare(
@@ -404,6 +414,54 @@ class Workspace:
         if candidates is not None or self.collection(name).kind != "string":
             return read_candidates(candidates)
         return None if saved_candidates(self._data, name) is None else self.candidates(name)
+
+    def saved_field_lists(self, name: str, fields: Sequence[str]) -> dict[str, Candidates]:
+        """The candidates of some string fields of a tuple, from the newest saved list.
+
+        Raises:
+            DecodeError: there is no list, or it has no line for one of the fields.
+        """
+        views = self.collection(name).tuple_views
+        saved = saved_candidates(self._data, name)
+        if views is None or saved is None:
+            raise DecodeError(
+                f"{fields[0]} holds strings, and the data folder has no list for {name}: give "
+                "candidates, or save a list on the page Candidates"
+            )
+        lists = field_lists(views, saved.strings)
+        found = {}
+        for field in fields:
+            if not lists.get(field):
+                raise DecodeError(
+                    f"{field} holds strings, and the list of {name} has no line {field}=STRING: "
+                    "give candidates, or save a list that has some"
+                )
+            listed = Candidates.of(lists[field])
+            size = plural(len(listed), "string", "strings")
+            said = (
+                f"the candidates of {field} are version {saved.version} of the list of {name}: "
+                f"{size}"
+            )
+            found[field] = replace(listed, notes=(said, *listed.notes))
+        return found
+
+    def _field_lists(
+        self,
+        collection: Collection,
+        candidates: Sequence[FieldValues] | Mapping[str, FieldValues],
+        fields: Sequence[str] | None,
+    ) -> dict[str, FieldValues]:
+        """What to look for in two fields; for strings by default what the data folder holds."""
+        views = collection.tuple_views
+        if views is None:
+            return {}
+        given = values_by_field(views, fields, candidates)
+        strings = {declared.name for declared in views.fields if declared.kind == "string"}
+        missing = [name for name in given if name in strings and given[name] is None]
+        if missing:
+            given |= self.saved_field_lists(collection.name, missing)
+        read = {name: field_candidates(name, given[name]) for name in given if name in strings}
+        return {**given, **read}
 
     def _opened(self) -> Store:
         return open_store(self._data, read_only=True)

@@ -32,8 +32,8 @@ def within(covered, looked, level=0.95):
 CATEGORIES = [
     (Params(20, 1, 1, 0.5, 0.5, 0.75), 10_000),
     (Params(20, 1, 1, 0.0, 0.25, 0.75), 500),
-    (Params(20, 1, 1, 0.2, 0.1, 0.6), 2_000),
-    (Params(20, 1, 1, 0.75, 0.5, 0.75), 100_000),
+    pytest.param(Params(20, 1, 1, 0.2, 0.1, 0.6), 2_000, marks=pytest.mark.long),
+    pytest.param(Params(20, 1, 1, 0.75, 0.5, 0.75), 100_000, marks=pytest.mark.long),
 ]
 
 
@@ -167,7 +167,8 @@ QUANTILES = (0.1, 0.5, 0.9)
 @pytest.mark.parametrize(
     ("f", "reports", "n", "least"),
     [
-        (0.5, 10**4, 300, 0.913),
+        # In `make test` that of the mean: tests/unit/experiments/test_normal.py.
+        pytest.param(0.5, 10**4, 300, 0.913, marks=pytest.mark.long),
         *(pytest.param(*case, 1000, 0.93, marks=pytest.mark.long) for case in NORMAL),
     ],
 )

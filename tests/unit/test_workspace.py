@@ -25,6 +25,7 @@ from rappor.demo.results import decode_and_compare
 from rappor.demo.truth import HeldValue, Truth
 from rappor.errors import DecodeError, ParamsError
 from rappor.simulate import counts as simulated_counts
+from rappor.simulate import tuples
 from rappor.store import CellKey, Store, open_store
 from rappor.store.released import FILE_NAME, STEP, ReleasedCounts
 from rappor.workspace import Workspace
@@ -54,6 +55,10 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
     for collection in definitions.definitions(100_000, TODAY):
         made.define(collection)
         shares = SHARES.get(collection.name)
+        if collection.fields is not None:
+            shares = tuples(
+                collection.fields, {(HIJACKER, "bundle"): 0.2, (LISTED[0], "store"): 0.8}
+            )
         if shares is None and collection.ranges is not None:
             shares = dict.fromkeys(collection.ranges.labels, 1.0)
         for place, day in enumerate(DAYS):
@@ -100,9 +105,9 @@ def test_command_python_page_and_demo_show_the_same_periods_and_numbers(
     python = data.decode("homepage", LISTED)
     shown = page(sample, tmp_path, "homepage")
     truth = Truth()
-    for name in ("homepage", "theme", "start-time"):
+    for name in ("homepage", "theme", "start-time", "install"):
         truth.add(HeldValue(name, DAYS[1], "NZ", HIJACKER))
-    demo = decode_and_compare(sample.data, truth)
+    demo = decode_and_compare(sample.data, truth, seed=1)
     assert command["periods"] == shown["periods"] == [demo.period] == [DAYS[1]]
     assert python.notes[0] == (
         f"homepage v1, {DAYS[1]}: of 3 periods, the latest with enough reports"
@@ -382,13 +387,13 @@ def test_without_a_saved_list_the_error_says_what_to_give(sample: Sample, tmp_pa
 
 
 def test_a_folder_says_what_it_holds(data: Workspace) -> None:
-    assert data.collections == ("homepage", "start-time", "theme")
+    assert data.collections == ("homepage", "install", "start-time", "theme")
     assert data.collection("theme").kind == "category"
     assert data.periods("theme") == tuple(DAYS)
     assert data.dimensions("theme") == {"country": ("AU", "NZ")}
     (counts,) = data.counts("theme", period=DAYS[0], dimensions={"country": "NZ"})
     assert counts.reports == sizes("theme", DAYS[0])["NZ"]
-    assert repr(data).endswith(": homepage, start-time, theme>")
+    assert repr(data).endswith(": homepage, install, start-time, theme>")
     with pytest.raises(ParamsError, match="no collection 'other'; it has: homepage"):
         data.collection("other")
 

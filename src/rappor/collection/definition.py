@@ -198,7 +198,7 @@ class Collection:
 
     @property
     def epsilon_infinity(self) -> float:
-        """ε of all reports on one value: ε1 if there is only one report, ∞ in budget mode."""
+        """ε of all reports on one value; ε1 if there is only one report, ∞ in budget mode."""
         if self.one_time:
             return self.epsilon_one
         return float("inf") if self.budget else epsilon_infinity(self.params, self.kind)

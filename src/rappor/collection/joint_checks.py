@@ -6,9 +6,11 @@ Each check is one function that yields `LintFinding`s.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 
 from rappor.collection.definition import Collection
 from rappor.collection.findings import LARGE_EPSILON, LintFinding, about
+from rappor.mechanism.views import FIELD_KINDS, MAX_FIELDS, Field
 from rappor.privacy import add_up
 from rappor.privacy.rounding import up
 
@@ -29,8 +31,28 @@ def _group(collection: Collection, others: Sequence[Collection]) -> Iterator[Lin
             f"This collection and {names} belong to group {collection.group}: on what they have in "
             f"common, they may spend ε = {up(joint)} together.",
             f"Lower max_epsilon so that the group spends at most {LARGE_EPSILON:.0f}, or ask only "
-            "once.",
+            f"once.{_as_tuple([collection, *members])}",
         )
+
+
+def _as_tuple(members: Sequence[Collection]) -> str:
+    """Recommend one tuple, if the members are different questions that can be its fields.
+
+    Separate collections cannot tell which values go together: their reports and their cohorts do
+    not link. At equal ε a tuple tells far more than even linked reports would (docs/associate.md).
+    """
+    can_be_fields = len(members) <= MAX_FIELDS and all(
+        member.kind in FIELD_KINDS for member in members
+    )
+    if not can_be_fields or any(
+        _same_values(one, other) for one, other in combinations(members, 2)
+    ):
+        return ""
+    names = ", ".join(member.name for member in members)
+    return (
+        f' Best as one tuple (kind = "tuple") with the fields {names}: one report costs one ε, not '
+        "the sum, and tells which values go together, which separate reports do not."
+    )
 
 
 def _predicates(collection: Collection, others: Sequence[Collection]) -> Iterator[LintFinding]:
@@ -61,9 +83,35 @@ def _predicates(collection: Collection, others: Sequence[Collection]) -> Iterato
 def _same_question(one: Collection, other: Collection) -> bool:
     if one.group is not None and one.group == other.group:
         return False
+    return _same_values(one, other) or (one.fields is not None and one.fields == other.fields)
+
+
+def _same_values(one: Collection | Field, other: Collection | Field) -> bool:
     same_list = one.categories is not None and set(one.categories) == set(other.categories or ())
-    same_ranges = one.ranges is not None and one.ranges == other.ranges
-    return same_list or same_ranges or (one.fields is not None and one.fields == other.fields)
+    return same_list or (one.ranges is not None and one.ranges == other.ranges)
+
+
+def _asked_twice(collection: Collection, others: Sequence[Collection]) -> Iterator[LintFinding]:
+    """A field of a tuple that another collection asks for as well."""
+    for field in collection.fields or ():
+        twins = [
+            other.name
+            for other in others
+            if other.fields is None
+            and (other.group is None or other.group != collection.group)
+            and (other.name.replace("-", "_") == field.name or _same_values(field, other))
+        ]
+        if twins:
+            yield about(collection)(
+                "field-asked-twice",
+                "warning",
+                "§6.1",
+                f"The field {field.name} of this tuple is also asked for by {', '.join(twins)}: if "
+                "the same clients report to both, their ε adds up.",
+                f"End {' and '.join(twins)}: a view of {field.name} alone tells how frequent its "
+                "values are. Or give both the same group, and a max_epsilon that is enough for "
+                "both: a client holds a group to the smallest.",
+            )
 
 
 def _total(collection: Collection, others: Sequence[Collection]) -> Iterator[LintFinding]:
@@ -87,5 +135,6 @@ def _total(collection: Collection, others: Sequence[Collection]) -> Iterator[Lin
 JOINT_CHECKS: tuple[Callable[[Collection, Sequence[Collection]], Iterator[LintFinding]], ...] = (
     _group,
     _predicates,
+    _asked_twice,
     _total,
 )

@@ -14,7 +14,7 @@ from rappor.aggregate.counts import Counts
 from rappor.aggregate.pair_counts import PairCounts
 from rappor.checks import between_0_and_1, plural, show
 from rappor.decoding.association import Association, cells_of, margins_of, unlisted
-from rappor.decoding.field_design import FieldDesign, FieldValues, field_design
+from rappor.decoding.field_design import FieldDesign, FieldValues, field_design, pair_of
 from rappor.decoding.joint_fit import JointFit, ListedField
 from rappor.decoding.options import Correction
 from rappor.decoding.pair_fit import fit_pairs
@@ -70,10 +70,6 @@ def associate(
     check_correction(correction)
     between_0_and_1("alpha", alpha)
     parts = _parts(counts)
-    if not (parts and isinstance(candidates, Mapping)) and not _is_pair(candidates):
-        raise DecodeError(
-            "candidates must be a pair: what to look for in the first variable, and in the second"
-        )
     if not isinstance(counts, PairCounts):
         from rappor.decoding.tuple_association import associate_tuple
 
@@ -87,7 +83,7 @@ def associate(
             correction=correction,
             alpha=alpha,
         )
-    pair = list(candidates)
+    pair = pair_of(candidates)
     sides = (counts.first, counts.second)
     called = _names(counts, names)
     if not counts.reports:
@@ -132,11 +128,6 @@ def _parts(counts: object) -> list[Counts]:
     if isinstance(parts, Sequence) and parts and all(isinstance(part, Counts) for part in parts):
         return list(parts)
     raise DecodeError(f"counts must be PairCounts or Counts of kind tuple, got {show(counts)}")
-
-
-def _is_pair(candidates: object) -> bool:
-    is_list = isinstance(candidates, Sequence) and not isinstance(candidates, (str, bytes))
-    return is_list and len(candidates) == 2  # type: ignore[arg-type]
 
 
 _EPSILONS = (epsilon_one, epsilon_infinity)

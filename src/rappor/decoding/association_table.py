@@ -26,18 +26,21 @@ def sentences(found: Association) -> list[str]:
     """What the table says: whether the fields are associated, and how sure that is."""
     first, second = found.names
     p = f"p {show_p(found.independence.p_value)}"
-    if found.is_associated:
+    if not found.tested:
+        verdict = f"Whether {first} and {second} are associated was not tested."
+    elif found.is_associated:
         verdict = f"{first} and {second} are associated ({p})."
     else:
         verdict = (
             f"No association of {first} and {second} was found ({p}): they are independent, or "
             "the reports are too few to show that they are not."
         )
+    said = [verdict]
     count = len(found.associated)
     rate = CORRECTIONS[found.correction].rate.format(alpha=percent(found.alpha))
     of = plural(found.tested, "listed pair departs", "listed pairs depart")
-    cells = f"{count:,} of {of} from independence ({rate})."
-    said = [verdict, cells]
+    if found.tested:
+        said.append(f"{count:,} of {of} from independence ({rate}).")
     share, low, high = found.unlisted_mass
     if high > low:
         shown = str(show_finding(share, low, high, low > 0)).replace(NO_BREAK, " ")
@@ -51,10 +54,11 @@ def summary(found: Association) -> str:
     """One line: reports, the test of independence, and what one report costs."""
     test = found.independence
     before = f"{found.title}: " if found.title else ""
+    degrees = f"{test.freedom:.4g} degree{'s' * (test.freedom != 1)} of freedom"
+    tested = f"χ² {test.statistic:.1f} with {degrees}; " if found.tested else ""
     return (
         f"{before}{plural(found.reports, 'report', 'reports')}; {' '.join(sentences(found))} "
-        f"χ² {test.statistic:.1f} with {test.freedom:.4g} degrees of freedom; ε "
-        f"{up(found.epsilon_one)} for one report on both"
+        f"{tested}ε {up(found.epsilon_one)} for one report on both"
     )
 
 

@@ -152,7 +152,7 @@ class Compared:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader should know before believing the table: the texts of failed checks."""
+        """The texts of failed checks, which a reader should know before believing the table."""
         return tuple(check.text for check in self.checks if not check.ok)
 
     @property

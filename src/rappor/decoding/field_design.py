@@ -32,6 +32,16 @@ MAX_VALUES = 2_000
 FieldValues = Iterable[str | bytes] | str | PathLike[str] | Candidates | Design | Ranges | None
 
 
+def pair_of(values: Any) -> tuple[FieldValues, FieldValues]:
+    """What to look for in two variables, or DecodeError if it is not a pair."""
+    is_list = isinstance(values, Sequence) and not isinstance(values, (str, bytes))
+    if not is_list or len(values) != 2:
+        raise DecodeError(
+            "candidates must be a pair: what to look for in the first variable, and in the second"
+        )
+    return values[0], values[1]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldDesign:
     """The values of a field.

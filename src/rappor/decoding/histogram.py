@@ -132,12 +132,12 @@ class Histogram:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader should know before believing the table: the texts of failed checks."""
+        """The texts of failed checks, which a reader should know before believing the table."""
         return self.decoded.warnings
 
     @property
     def covariance(self) -> FloatArray:
-        """Of the shares: diag(v) - v v'/Σv where they sum to 1, else diag(v)."""
+        """Of the shares; diag(v) - v v'/Σv where they sum to 1, else diag(v)."""
         table = np.diag(self.variance)
         total = float(self.variance.sum())
         if self.complete and total > 0:

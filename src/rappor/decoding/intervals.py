@@ -1,8 +1,8 @@
 """Intervals that tell the same story as the verdict: only what passed a test has a lower end.
 
 A detected string's z is a normal variable that is known to lie above the threshold c. Its interval
-inverts the shortest acceptance regions of that truncated law, so that it covers 95 % of the time
-among detected strings and leaves 0 as early as that allows. What was not detected has an upper
+inverts acceptance regions of that truncated law, so that it covers 95 % of the time among detected
+strings and leaves 0 as early as that allows. What was not detected has an upper
 limit only. docs/theory/decoding.md says what was chosen and why.
 """
 
@@ -20,7 +20,10 @@ LEVEL = 0.95
 TAIL = (1 - LEVEL) / 2
 Z_95 = float(-ndtri(TAIL))
 _FAR = 8.0  # standard errors above the threshold from which selection does not show
+_ORDINARY = _FAR + 4.0  # from which intervals are z ± 1.96: those of means beyond `_FAR`
 _NODES = 400
+_NEWTON = 4  # steps, which leave less than 1e-9
+_SMALLEST = 3.0  # mean, in standard errors, up to which regions are moved by 1/μ
 _BANDWIDTH = 0.8  # standard errors around the threshold in which `selection_excess` counts
 
 
@@ -54,7 +57,7 @@ def limits(
 
     >>> found = limits(np.array([3.6, 5.0, 3.0, -1.0]), np.ones(4), np.arange(4) < 2, 3.5, 100.0)
     >>> [column.round(2).tolist() for column in found]
-    [[1.74, 4.53, 3.0, 0.0], [0.0, 2.69, 0.0, 0.0], [5.35, 6.96, 4.96, 1.65]]
+    [[1.74, 4.53, 3.0, 0.0], [0.0, 2.69, 0.0, 0.0], [5.1, 6.88, 4.96, 1.65]]
     """
     has_noise = std_error > 0
     z = np.divide(raw, std_error, out=np.zeros_like(raw), where=has_noise)
@@ -85,7 +88,7 @@ def margins(z: FloatArray, detected: NDArray[np.bool_], threshold: FloatArray | 
     """The intervals of `limits` in standard errors; `low` is meaningful for detected rows only."""
     estimate, low, high = z.copy(), np.full_like(z, Z_95), np.full_like(z, Z_95)
     cut = np.minimum(threshold, z)  # a test that is not z itself may pass what lies below
-    chosen = np.flatnonzero(detected & (z - cut < _FAR))
+    chosen = np.flatnonzero(detected & (z - cut < _ORDINARY))
     if len(chosen):
         here, above = z[chosen], cut[chosen]
         estimate[chosen] = selected_mean(here, above)
@@ -109,40 +112,52 @@ def above_undetected(z: FloatArray) -> FloatArray:
     return reach
 
 
-def _half_width(mean: FloatArray, threshold: FloatArray) -> FloatArray:
-    """D with P(|Z - μ| < d) = .95 P(Z > c): half the shortest region, if it lies above c."""
-    half: FloatArray = ndtri((1 + LEVEL * ndtr(mean - threshold)) / 2)
-    return half
+class _Region(NamedTuple):
+    """Where z lies with 95 % chance, given that it is above the threshold."""
+
+    low: FloatArray
+    high: FloatArray
+
+
+def _region(mean: FloatArray, threshold: FloatArray) -> _Region:
+    """The acceptance region of each mean μ, with 95 % of the law of Z > c, exactly.
+
+    Symmetric around μ + s, where s falls from 1/μ at the threshold to 0 at `_FAR` above it; or from
+    the threshold up, if the symmetric one would begin below.
+    """
+    near = np.clip(1.0 - (mean - threshold) / _FAR, 0.0, 1.0)
+    shift = near / np.maximum(mean, _SMALLEST)
+    chance = LEVEL * ndtr(mean - threshold)
+    half = ndtri((1 + chance) / 2)
+    for _ in range(_NEWTON):  # P(|Z - μ - s| < d) = .95 P(Z > c)
+        missing = chance - ndtr(shift + half) + ndtr(shift - half)
+        density = np.exp(-0.5 * (half + shift) ** 2) + np.exp(-0.5 * (half - shift) ** 2)
+        half = half + missing * np.sqrt(2 * np.pi) / density
+    low, high = mean + shift - half, mean + shift + half
+    one_sided = mean - ndtri_exp(np.log(1 - LEVEL) + log_ndtr(mean - threshold))
+    is_whole = low >= threshold
+    return _Region(np.where(is_whole, low, threshold), np.where(is_whole, high, one_sided))
 
 
 def selected_lower(z: FloatArray, threshold: FloatArray) -> FloatArray:
-    """The smallest mean μ >= 0 whose shortest 95 % region above the threshold holds z."""
-
-    def is_above(mean: FloatArray) -> NDArray[np.bool_]:
-        """Whether the upper end of the region of this mean is at least z."""
-        half = _half_width(mean, threshold)
-        whole = mean - half >= threshold
-        tail = log_ndtr(mean - z) - log_ndtr(mean - threshold)
-        found: NDArray[np.bool_] = np.where(whole, mean + half >= z, tail >= np.log(1 - LEVEL))
-        return found
-
+    """The smallest mean μ >= 0 whose region above the threshold holds z."""
     low, high = np.zeros_like(z), z.copy()
     for _ in range(60):
         middle = (low + high) / 2
-        reached = is_above(middle)
+        reached = _region(middle, threshold).high >= z
         high = np.where(reached, middle, high)
         low = np.where(reached, low, middle)
-    return np.where(is_above(np.zeros_like(z)), 0.0, high)
+    return np.where(_region(np.zeros_like(z), threshold).high >= z, 0.0, high)
 
 
 def selected_upper(z: FloatArray, threshold: FloatArray) -> FloatArray:
-    """The largest mean μ whose shortest 95 % region above the threshold holds z."""
+    """The largest mean μ whose region above the threshold holds z."""
     low, high = z.copy(), z + 4.0
     for _ in range(60):
         middle = (low + high) / 2
-        lowest = np.maximum(middle - _half_width(middle, threshold), threshold)
-        high = np.where(lowest > z, middle, high)
-        low = np.where(lowest > z, low, middle)
+        beyond = _region(middle, threshold).low > z
+        high = np.where(beyond, middle, high)
+        low = np.where(beyond, low, middle)
     return low
 
 

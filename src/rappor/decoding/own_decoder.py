@@ -92,7 +92,7 @@ class DecodeTask:
 
     @cached_property
     def matrix(self) -> csc_array:
-        """X, of shape (m * k, M): row j * k + i is bit i of cohort j."""
+        """X, of shape (m * k, M); row j * k + i is bit i of cohort j."""
         return self.design.columns(range(len(self.design)))
 
 

@@ -240,12 +240,12 @@ class Decoded:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader should know before believing the table: the texts of failed checks."""
+        """The texts of failed checks, which a reader should know before believing the table."""
         return tuple(check.text for check in self.checks if not check.ok)
 
     @property
     def threshold_band(self) -> tuple[float, float]:
-        """Where detected and undetected raw estimates separate, in reports: twice the same number.
+        """Where detected and undetected raw estimates separate, in reports; twice the same number.
 
         Tests know more than the size of an estimate, so that both may overlap: then from the
         smallest detected to the largest undetected one. Untestable candidates do not count.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import sys
 import unicodedata
@@ -34,7 +35,8 @@ MAX_ROWS = 50
 COMMAND = "--all prints, --output FILE writes every one"  # where the other rows are
 _PYTHON = "`.rows` has every one"
 _HEAD_WIDTH = 24  # of names of what is compared, above their columns
-_MIN_WIDTH, _WIDE = 16, 100
+_MIN_WIDTH = 16  # of a string that is cut
+CUT = "Strings that end in … are cut to this terminal; a file or a pipe gets them whole."
 _HEAD = ("estimate", "95 % interval", "share", "SNR", "p (adjusted)")
 NOUNS = {  # the noun for a row, for one tested value, and for several
     "string": ("string", "candidate", "candidates"),
@@ -155,17 +157,31 @@ def visible(text: str) -> str:
 
 
 def align(rows: list[tuple[str, ...]]) -> list[str]:
-    """A table whose strings are cut to the width of the terminal."""
+    """A table whose strings fit the terminal; in a pipe or a file they are whole.
+
+    If a string is cut, the last line says so.
+    """
     numbers = table([row[1:] for row in rows], left=0)
-    room = shutil.get_terminal_size((_WIDE, 24)).columns - max(map(len, numbers)) - 2
     shown = [showable(row[0], sys.stdout) for row in rows]
-    mark = showable("…", sys.stdout)
-    strings = [_cut(text, max(room, _MIN_WIDTH), mark) for text in shown]
+    strings, last = shown, []
+    columns = _terminal_width()
+    if columns is not None:
+        room = max(columns - max(map(len, numbers)) - 2, _MIN_WIDTH)
+        strings = [_cut(text, room, showable("…", sys.stdout)) for text in shown]
+        last = [CUT] if strings != shown else []
     width = max(map(_width, strings))
-    return [
+    drawn = [
         f"{string}{' ' * (width - _width(string))}  {rest}"
         for string, rest in zip(strings, numbers, strict=True)
     ]
+    return drawn + last
+
+
+def _terminal_width() -> int | None:
+    """The columns of the terminal, or of COLUMNS; None if standard output is something else."""
+    if "COLUMNS" in os.environ or (sys.stdout is not None and sys.stdout.isatty()):
+        return shutil.get_terminal_size().columns
+    return None
 
 
 def _width(text: str) -> int:

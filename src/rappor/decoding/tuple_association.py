@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -154,8 +155,13 @@ def _check_tested(fit: TupleFit) -> Check:
 
 def _check_epsilon(cost: tuple[float, float]) -> Check:
     """That ε is that of one report, whatever the cohort sees: a fact, never a failure."""
+    ever = (
+        "; a second report would cost it again"
+        if math.isinf(cost[1])
+        else f" and at most {up(cost[1])} for all reports on one tuple of values"
+    )
     text = (
-        f"One report tells both fields: ε is {up(cost[0])} for one report and at most "
-        f"{up(cost[1])} for all reports on one tuple of values, whatever the client's cohort sees."
+        f"One report tells both fields: ε is {up(cost[0])} for one report{ever}, whatever the "
+        "client's cohort sees."
     )
     return Check("epsilon", True, text)

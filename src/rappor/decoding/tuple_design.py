@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from scipy.sparse import csr_array
 from rappor.checks import plural, show
 from rappor.decoding.candidates import Candidates
 from rappor.decoding.decode import _labels
-from rappor.decoding.field_design import MAX_VALUES, FieldValues, other_name
+from rappor.decoding.field_design import MAX_VALUES, FieldValues, other_name, pair_of
 from rappor.decoding.placement import place_all
 from rappor.errors import DecodeError
 from rappor.mechanism.views import Field, Views
@@ -128,17 +129,20 @@ def tuple_field(declared: Field, values: FieldValues) -> TupleField:
     return TupleField(name, labels, is_open, parts)
 
 
-def _string_field(name: str, values: Any) -> TupleField:
+def field_candidates(name: str, values: Any) -> Candidates:
+    """The candidates of a field that holds strings: a list, or the name of a file."""
     if values is None:
         raise DecodeError(f"{name} holds strings: give candidates for it, a list or a file")
     try:
-        listed = (
-            Candidates.of(values)
-            if not isinstance(values, str) and not hasattr(values, "__fspath__")
-            else Candidates.read(values)
-        )
+        if isinstance(values, (str, PathLike)):
+            return Candidates.read(values)
+        return Candidates.of(values)
     except DecodeError as error:
         raise DecodeError(f"{name}: {error}") from None
+
+
+def _string_field(name: str, values: Any) -> TupleField:
+    listed = field_candidates(name, values)
     if len(listed) > MAX_VALUES:
         raise DecodeError(
             f"{name} has {len(listed):,} candidates; an association takes at most {MAX_VALUES:,} "
@@ -302,18 +306,31 @@ def fields_of(
 ) -> tuple[TupleField, TupleField]:
     """The two fields that were asked for, with their values."""
     declared = {each.name: each for each in views.fields}
+    first, second = (
+        tuple_field(declared[name], given)
+        for name, given in values_by_field(views, names, values).items()
+    )
+    return first, second
+
+
+def values_by_field(
+    views: Views, names: Sequence[str] | None, values: Sequence[FieldValues] | Mapping[str, Any]
+) -> dict[str, FieldValues]:
+    """What to look for in the two fields that were asked for, in their order, by name.
+
+    Raises:
+        DecodeError: there are no such two fields, or the values are not theirs.
+    """
+    declared = [each.name for each in views.fields]
     chosen = tuple(names) if names is not None else tuple(declared)
     if len(chosen) != 2 or len(set(chosen)) != 2 or not set(chosen) <= set(declared):
         raise DecodeError(f"name two of the fields {', '.join(declared)}; got {', '.join(chosen)}")
-    if isinstance(values, Mapping):
-        unknown = [name for name in values if name not in chosen]
-        if unknown:
-            raise DecodeError(
-                f"candidates for {unknown[0]}, but the fields are {chosen[0]} and {chosen[1]}: "
-                "leave them out"
-            )
-        values = [values.get(name) for name in chosen]
-    return (
-        tuple_field(declared[chosen[0]], values[0]),
-        tuple_field(declared[chosen[1]], values[1]),
-    )
+    if not isinstance(values, Mapping):
+        return dict(zip(chosen, pair_of(values), strict=True))
+    unknown = [name for name in values if name not in chosen]
+    if unknown:
+        raise DecodeError(
+            f"candidates for {unknown[0]}, but the fields are {chosen[0]} and {chosen[1]}: "
+            "leave them out"
+        )
+    return {name: values.get(name) for name in chosen}

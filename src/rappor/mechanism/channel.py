@@ -22,7 +22,7 @@ class Channel(NamedTuple):
 
     @property
     def noise(self) -> tuple[float, float]:
-        """p*(1-p*) and q*(1-q*) over (q*-p*)²: what a true 0 and a true 1 add to the variance.
+        """p*(1-p*) and q*(1-q*) over (q*-p*)², what a true 0 and a true 1 add to the variance.
 
         Divided before rounding to a float, so that a small q* - p* does not become 0.
         """

@@ -152,10 +152,13 @@ class Views:
                 "each view needs a cohort"
             )
         given = [1] * len(self.views)
-        wanted = [m * Fraction(view.share) for view in self.views]
+        shares = [Fraction(view.share) for view in self.views]
+        unit = math.lcm(*(share.denominator for share in shares))  # integers: exact, and fast
+        lacking = [int(m * share * unit) - unit for share in shares]
         for _ in range(m - len(given)):
-            lacking = [want - count for want, count in zip(wanted, given, strict=True)]
-            given[lacking.index(max(lacking))] += 1
+            view = lacking.index(max(lacking))
+            given[view] += 1
+            lacking[view] -= unit
         return tuple(given)
 
     def table(self, m: int) -> tuple[int, ...]:

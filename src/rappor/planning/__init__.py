@@ -1,6 +1,6 @@
 """What can be learnt, and parameters from goals (§4.1, §4.2 and the appendix)."""
 
-from rappor.planning.association_plan import AssociationPlan, plan_association
+from rappor.planning.association_plan import AssociationPlan, AssociationRequest
 from rappor.planning.cautions import Caution
 from rappor.planning.expected_detections import ExpectedDetections
 from rappor.planning.plan import Plan, Plans, plan
@@ -10,6 +10,7 @@ from rappor.planning.request import PlanRequest
 
 __all__ = [
     "AssociationPlan",
+    "AssociationRequest",
     "Caution",
     "Checked",
     "Detector",
@@ -20,5 +21,4 @@ __all__ = [
     "Plans",
     "detector",
     "plan",
-    "plan_association",
 ]

@@ -10,8 +10,9 @@ with simulated collections.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -43,6 +44,7 @@ from rappor.privacy import epsilon_infinity as infinity
 from rappor.privacy import epsilon_one as one
 from rappor.simulate import counts as simulated_counts
 from rappor.simulate import tuples
+from rappor.terminal import showable
 from rappor.typing import FloatArray
 
 OpenFields = Literal["first", "both", "none"]
@@ -113,34 +115,28 @@ class AssociationPlan:
     separate_reports: float
     checked: MeasuredPower | None = None
 
+    def __str__(self) -> str:
+        """What `rappor plan --associate` prints."""
+        from rappor.planning.plan_text import describe_association
+
+        return "\n".join(showable(line, sys.stdout) for line in describe_association(self))
+
     @property
     def bytes_per_report(self) -> int:
         """The size of a packed report."""
         return (self.params.k + 7) // 8
 
 
-def plan_association(
-    table: tuple[int, int],
-    epsilon_one: float | None = None,
-    epsilon_infinity: float | None = None,
-    reports: int | None = None,
-    *,
-    strength: float = DEFAULT_STRENGTH,
-    power: float = 0.8,
-    alpha: float = 0.05,
-    open_fields: OpenFields = "first",
-    max_bytes: int = 128,
-    check: int = CHECKED_COLLECTIONS,
-    progress: Progress | None = None,
-) -> AssociationPlan:
-    """A tuple for a table of two fields: parameters, views, and how many reports it needs.
+@dataclass(frozen=True, slots=True)
+class AssociationRequest:
+    """What a plan of two fields is asked for: the arguments of `rappor.plan` with `associate`.
 
-    Args:
-        table: how many values of each field are listed, such as (50, 10).
+    Attributes:
         epsilon_one: the largest ε of one report. If left out, the smallest that answers the
             question with these reports.
         epsilon_infinity: the largest ε of all reports on one tuple; 4 epsilon_one by default.
         reports: N. If left out, the number that the question needs.
+        associate: how many values of each field are listed: (50, 10), or "50x10".
         strength: the share of clients whose first value decides the second.
         power: the chance with which the association must be found.
         alpha: the level of the test of independence.
@@ -148,16 +144,44 @@ def plan_association(
         max_bytes: the longest report that is acceptable.
         check: simulated collections to check the plan with; 0 for none.
         progress: called with a line of text now and then.
+    """
+
+    epsilon_one: float | None = None
+    epsilon_infinity: float | None = None
+    reports: int | None = None
+    _: KW_ONLY
+    associate: tuple[int, int] | str
+    strength: float = DEFAULT_STRENGTH
+    power: float = 0.8
+    alpha: float = 0.05
+    open_fields: OpenFields = "first"
+    max_bytes: int = 128
+    check: int = CHECKED_COLLECTIONS
+    progress: Progress | None = field(default=None, repr=False, compare=False)
+
+
+def table_of(text: str) -> tuple[int, int]:
+    """The size of a table from text; ParamsError if it is not two numbers.
+
+    >>> table_of("50x10")
+    (50, 10)
+    """
+    rows, _, columns = text.lower().replace("×", "x").partition("x")
+    if not (rows.strip().isdecimal() and columns.strip().isdecimal()):
+        raise ParamsError(f"the size of a table must be two numbers such as 50x10, not {text!r}")
+    return int(rows), int(columns)
+
+
+def plan_association(request: AssociationRequest) -> AssociationPlan:
+    """A tuple for a table of two fields: parameters, views, and how many reports it needs.
 
     Raises:
         ParamsError: what is impossible, with the nearest that is possible.
-
-    >>> made = plan_association((20, 2), 1.0743, 4.3944, check=0)
-    >>> made.params.h, made.views.views[0].share, made.reports < made.separate_reports / 20
-    (1, 0.8, True)
     """
-    question = _Question.of(table, strength, power, alpha, open_fields, max_bytes)
-    say = progress or (lambda _: None)
+    epsilon_one, epsilon_infinity = request.epsilon_one, request.epsilon_infinity
+    reports, check = request.reports, request.check
+    question = _Question.of(request)
+    say = request.progress or (lambda _: None)
     if reports is not None:
         reports = whole("reports", reports, 1, MAX_REPORTS)
     solved: Literal["reports", "epsilon", "power"] = "reports" if reports is None else "power"
@@ -225,34 +249,33 @@ class _Question(NamedTuple):
     max_bytes: int
 
     @classmethod
-    def of(
-        cls,
-        table: tuple[int, int],
-        strength: float,
-        power: float,
-        alpha: float,
-        open_fields: OpenFields,
-        max_bytes: int,
-    ) -> _Question:
+    def of(cls, request: AssociationRequest) -> _Question:
         """The question with its numbers checked, or ParamsError."""
+        asked, open_fields = request.associate, request.open_fields
+        table = table_of(asked) if isinstance(asked, str) else asked
         if not isinstance(table, (tuple, list)) or len(table) != 2:
-            raise ParamsError(f"table must be two numbers such as (50, 10), got {show(table)}")
+            raise ParamsError(f"associate must be two numbers such as (50, 10), got {show(table)}")
         if open_fields not in get_args(OpenFields):
             raise ParamsError(
                 f"open_fields must be one of {', '.join(SHARES)}; got {show(open_fields)}"
             )
-        rows, columns = (whole("table", size, 2, 2_000) for size in table)
+        rows, columns = (whole("associate", size, 1, 2_000) for size in table)
+        if min(rows, columns) == 1:
+            raise ParamsError(
+                f"a table of {rows} × {columns} has no association: each field needs 2 values or "
+                "more"
+            )
         if rows * columns > MAX_CELLS:
             raise ParamsError(
                 f"a table of {rows * columns:,} pairs is more than {MAX_CELLS:,}: plan fewer values"
             )
         return cls(
             (rows, columns),
-            between_0_and_1("strength", strength),
-            between_0_and_1("power", power),
-            between_0_and_1("alpha", alpha),
+            between_0_and_1("strength", request.strength),
+            between_0_and_1("power", request.power),
+            between_0_and_1("alpha", request.alpha),
             _views((rows, columns), open_fields),
-            whole("max_bytes", max_bytes, 1, 512),
+            whole("max_bytes", request.max_bytes, 1, 512),
         )
 
     def joint(self) -> dict[tuple[str, str], float]:

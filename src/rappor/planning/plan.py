@@ -7,16 +7,21 @@ Params(k=256, h=1, m=64, f=0.2001, p=0.2252, q=0.5325)
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, ParamSpec, Protocol, overload
 
 from rappor.charts import Chart
 from rappor.charts.plans import PowerLine
 from rappor.charts.plans import plans as draw
 from rappor.checks import called_with
+from rappor.errors import ParamsError
 from rappor.params import Params
+from rappor.planning.association_plan import AssociationPlan, AssociationRequest, plan_association
 from rappor.planning.cautions import Caution, cautions, refuse_unsound
 from rappor.planning.expected_detections import ExpectedCrowd, ExpectedDetections, expected
 from rappor.planning.layouts import Layout, best_first, rank_layouts
@@ -35,6 +40,55 @@ POWERS = (0.5, 0.8, 0.95)
 MAX_SHARE = 0.9  # the largest share that can be planted next to others
 
 
+_Single = ParamSpec("_Single")
+_Joint = ParamSpec("_Joint")
+
+
+class _Planner(Protocol[_Single, _Joint]):
+    """`plan`: what it returns depends on whether a table of two fields is asked for."""
+
+    @overload
+    def __call__(self, *args: _Single.args, **kwargs: _Single.kwargs) -> Plans: ...
+    @overload
+    def __call__(self, *args: _Joint.args, **kwargs: _Joint.kwargs) -> AssociationPlan: ...
+
+
+def _or_association(
+    joint: Callable[_Joint, AssociationPlan],
+) -> Callable[[Callable[_Single, Plans]], _Planner[_Single, _Joint]]:
+    """Let a planner of single variables take `associate`, which asks for a plan of two fields."""
+
+    def decorate(single: Callable[_Single, Plans]) -> _Planner[_Single, _Joint]:
+        of_one, of_two = (dict(inspect.signature(each).parameters) for each in (single, joint))
+
+        @functools.wraps(single)
+        def call(*args: Any, **given: Any) -> Any:
+            given = {name: value for name, value in given.items() if (name, value) != _NO_TABLE}
+            asked, other = (of_two, of_one) if "associate" in given else (of_one, of_two)
+            names = [*list(of_one)[: len(args)], *given]
+            wrong = next((name for name in names if name in other and name not in asked), None)
+            if wrong is None:
+                return joint(*args, **given) if asked is of_two else single(*args, **given)
+            if asked is of_two:
+                raise ParamsError(f"{wrong} does not go with associate: leave it out")
+            raise ParamsError(f"{wrong} goes with associate, such as associate=(50, 10)")
+
+        asks = inspect.signature(single)
+        of_two["associate"] = of_two["associate"].replace(default=None)
+        more = [each for name, each in of_two.items() if name not in of_one]
+        call.__signature__ = asks.replace(  # type: ignore[attr-defined]  # what help() shows
+            parameters=[*of_one.values(), *more],
+            return_annotation=f"{asks.return_annotation} | AssociationPlan",
+        )
+        return call
+
+    return decorate
+
+
+_NO_TABLE = ("associate", None)
+
+
+@_or_association(called_with(AssociationRequest)(plan_association))
 @called_with(PlanRequest)
 def plan(request: PlanRequest) -> Plans:
     """Parameters that keep a privacy goal, best first.
@@ -46,8 +100,16 @@ def plan(request: PlanRequest) -> Plans:
     possible together. No plan's exact ε is above the request. The arguments are the fields of
     `rappor.planning.PlanRequest`.
 
+    With `associate`, such as associate=(50, 10) or "50x10", the plan is one `AssociationPlan`: a
+    tuple of two fields with this many values, its views, and how many reports show that the fields
+    are associated. The arguments are then the fields of `rappor.planning.AssociationRequest`.
+
     Raises:
         ParamsError: what is impossible, with the nearest that is possible.
+
+    >>> made = plan(1.0743, 4.3944, associate=(20, 2), check=0)
+    >>> made.params.h, made.reports < made.separate_reports / 20
+    (1, True)
     """
     refuse_impossible(request)
     request = request.checked()

@@ -160,7 +160,7 @@ class PlanRequest:
 
     @property
     def shape(self) -> Population:
-        """The population among which detections are counted: the paper's by default."""
+        """The population among which detections are counted, the paper's by default."""
         if self.population is not None:
             return self.population
         return usual_population("exponential", 1 if self.kind == "boolean" else self.candidates)

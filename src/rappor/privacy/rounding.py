@@ -6,6 +6,7 @@ Commands, pages, charts and documents show ε through `up`. JSON keeps every dig
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import ROUND_CEILING, Context, Decimal
 
 PLACES = 3
@@ -25,6 +26,18 @@ def up(epsilon: float) -> str:
         return "∞"
     exact = Decimal(repr(float(epsilon)))
     return str(exact.quantize(Decimal(1).scaleb(-PLACES), ROUND_CEILING, _DIGITS))
+
+
+def up_sum(epsilons: Iterable[float]) -> str:
+    """The sum of ε as they are shown, each rounded up: no less than the sum, and it adds up.
+
+    >>> up_sum([4.3944, 2.1972, 2.1972]), up_sum([1.0, math.inf]), up_sum([])
+    ('8.791', '∞', '0.000')
+    """
+    shown = list(epsilons)
+    if math.inf in shown:
+        return up(math.inf)
+    return str(sum((Decimal(up(epsilon)) for epsilon in shown), Decimal("0.000")))
 
 
 def as_set(epsilon: float) -> str:

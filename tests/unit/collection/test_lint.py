@@ -11,7 +11,7 @@ from rappor.collection import Collection, LintFinding, Registry, lint, lint_all
 from rappor.collection.findings import errors
 from rappor.collection.lint import lint_text
 from rappor.collection.template import draft
-from rappor.mechanism import Ranges
+from rappor.mechanism import Field, Ranges
 from rappor.params import Params
 from rappor.privacy import add_up, epsilon_one, spend
 from rappor.privacy.rounding import up
@@ -156,6 +156,48 @@ def test_the_joint_epsilon_of_a_group_is_shown_and_is_an_error_above_ten() -> No
     assert (found.code, found.severity) == ("correlated-group", "error")
     assert "ε = 13.184" in found.text
     assert codes(one, changed(name="other", group="else")) == []
+
+
+BITS = Params(2, 1, 1, 0.5, 0.5, 0.75)
+
+
+def test_a_group_of_different_questions_is_told_to_be_one_tuple() -> None:
+    page = changed(name="page", group="g")
+    channel: dict[str, Any] = {"kind": "category", "params": BITS, "max_epsilon": 2.2}
+    beta = changed(name="beta", group="g", categories=("yes", "no"), **channel)
+    (found,) = lint(page, [beta], TODAY)
+    assert 'one tuple (kind = "tuple") with the fields page, beta' in found.way_out
+    fields = (Field("page", "string"), Field("beta", "category", categories=("yes", "no")))
+    assert codes(changed(kind="tuple", fields=fields)) == []  # the way out is one
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [{"kind": "category", "categories": ("a", "b"), "params": BITS}] * 2,  # one question
+        [{"kind": "bits"}],  # predicates cannot be a field
+        [{}] * 4,  # five fields are too many
+    ],
+)
+def test_a_group_that_cannot_be_one_tuple_is_not_told_to(others: list[dict[str, Any]]) -> None:
+    rest = [changed(name=f"c{n}", group="g", **each) for n, each in enumerate(others)]
+    found = next(
+        each for each in lint(changed(group="g"), rest, TODAY) if each.code == "correlated-group"
+    )
+    assert "tuple" not in found.way_out
+
+
+def test_a_field_that_another_collection_asks_for_is_warned_of() -> None:
+    fields = (Field("page", "string"), Field("beta", "category", categories=("yes", "no")))
+    both = changed(name="install", kind="tuple", fields=fields)
+    assert codes(both, changed(name="page")) == ["field-asked-twice"]
+    listed: dict[str, Any] = {"kind": "category", "params": BITS, "max_epsilon": 2.2}
+    assert codes(both, changed(name="c", categories=("no", "yes"), **listed)) == [
+        "field-asked-twice"
+    ]
+    assert codes(both, changed(name="c", categories=("no", "perhaps"), **listed)) == []
+    grouped = dataclasses.replace(both, group="g")
+    assert codes(grouped, changed(name="page", group="g")) == ["correlated-group"]
 
 
 def test_identical_lists_without_a_group_are_warned_of() -> None:

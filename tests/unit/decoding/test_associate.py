@@ -108,6 +108,17 @@ def test_conditional_shares_are_cells_over_sums_with_an_interval_around(
     assert math.isnan(rare.share_given_first)
 
 
+def test_conditional_shares_and_their_intervals_end_at_0_and_1(found: Association) -> None:
+    ends = [
+        end
+        for cell in found.rows
+        for end in (cell.given_first_low_95, cell.share_given_first, cell.given_first_high_95)
+        if not math.isnan(end)
+    ]
+    assert 0.0 in ends  # a pair that nobody has, which noise would put below
+    assert all(0 <= end <= 1 for end in ends)
+
+
 def test_other_cells_are_shown_but_not_tested(found: Association) -> None:
     assert found.labels[0] == (*VALUES, "other")
     assert found.tested == 8

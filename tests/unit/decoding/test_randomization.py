@@ -6,6 +6,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.optimize import brentq
+from scipy.special import ndtr
 
 import rappor
 from rappor import Params
@@ -246,6 +248,34 @@ def test_the_ten_strongest_strings_have_ten_different_p_values():
         ]
         < -0.9
     )
+
+
+@pytest.mark.long
+def test_the_ten_strongest_strings_have_the_p_values_of_200_digits(monkeypatch):
+    """S1 again: log10 of each p-value within 10 % of the same saddlepoint in 200 digits, for the
+    table and the sum that the decoder judged the string by."""
+    judged = {}
+    plain = NullScore.deviate
+
+    def recorded(law, total):
+        found = plain(law, total)
+        judged[float(ndtr(-found))] = law, total
+        return found
+
+    monkeypatch.setattr(NullScore, "deviate", recorded)
+    population = {f"v{number}": 0.9505**number for number in range(1, 101)}
+    drawn = simulate(population, Params.preset("exponential"), 10**6, seed=1, dialect="google")
+    names = [*population, *(f"absent{number}" for number in range(100))]
+    strongest = rappor.decode(drawn.counts, names).detected[:10]
+    assert len({row.p_value for row in strongest}) == 10
+    for row in strongest:
+        law, total = judged[row.p_value]
+        place, most = law._place, 200 / law.sd
+        tilt = brentq(lambda t, law=law, total=total: law._moments(t)[1] - total, 1e-9, most)
+        point, deviate = saddlepoint(law._around / place.shrink, place, tilt)
+        assert point + law.centre == pytest.approx(total, abs=1e-3 * law.sd)
+        exact = stats.norm.logsf(deviate) / np.log(10)
+        assert np.log10(row.p_value) == pytest.approx(exact, rel=0.1)
 
 
 def test_scores_without_spread_say_nothing():

@@ -9,7 +9,7 @@ import pytest
 
 import rappor
 from rappor.cli.main import main
-from rappor.decoding.result_table import MAX_ROWS
+from rappor.decoding.result_table import CUT, MAX_ROWS
 
 PARAMS = rappor.Params(32, 2, 8, 0.25, 0.35, 0.65)
 CATEGORIES = rappor.Params(3, 1, 1, 0.0, 0.25, 0.75)
@@ -95,6 +95,32 @@ def test_more_rows_than_are_shown_are_named_with_where_they_are() -> None:
     counts = rappor.Counts(params, [10_000], [[3_000] * size], kind="category")
     text = printed(rappor.decode(counts, [f"c{place:02}" for place in range(size)]))
     assert "… and 3 more rows (`.rows` has every one)" in text
+
+
+LONG = f"https://long.example/{'x' * 200}"
+
+
+def long_string() -> rappor.Decoded:
+    counts = rappor.simulate.counts({LONG: 1.0}, PARAMS, 30_000, seed=5)
+    return rappor.decode(counts, [LONG], dialect="rappor-v1")
+
+
+def test_a_pipe_or_a_file_gets_strings_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    text = printed(long_string())
+    assert LONG in text
+    assert CUT not in text
+
+
+def test_a_terminal_gets_strings_cut_to_its_width_and_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    head, row, cut, *_ = printed(long_string()).splitlines()
+    assert len(row) == len(head) == 100
+    assert row.startswith("https://long.example/x")
+    assert "x…  " in row
+    assert cut == CUT
 
 
 def test_an_old_terminal_gets_characters_that_it_can_show(decoded: rappor.Decoded) -> None:

@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from rappor.errors import ParamsError
-from rappor.planning import plan_association
-from rappor.planning.plan_text import describe_association
+from rappor.planning import Plans, plan
 from rappor.privacy import epsilon_infinity, epsilon_one
 
 GOAL = (1.0743, 4.3944)
 
 
 def test_the_plan_keeps_its_epsilon_and_recommends_the_tuple() -> None:
-    found = plan_association((20, 2), *GOAL, check=0)
+    found = plan(*GOAL, associate=(20, 2), check=0)
     assert found.epsilon_one == epsilon_one(found.params, "tuple") <= GOAL[0]
     assert found.epsilon_infinity == epsilon_infinity(found.params, "tuple") <= GOAL[1]
     assert found.solved == "reports"
     assert found.power >= 0.8
     assert found.separate_reports > 20 * found.reports
-    text = "\n".join(describe_association(found))
+    text = str(found)
     assert f"Reports needed: {found.reports:,}." in text
     assert "first and second  80 % of the cohorts" in text
     assert "use the tuple" in text
 
 
+def test_text_and_numbers_ask_for_the_same_table_and_none_for_single_strings() -> None:
+    by_text = plan(*GOAL, associate="20x2", check=0)
+    assert by_text == plan(*GOAL, associate=(20, 2), check=0)
+    assert isinstance(plan(*GOAL, 10**6, associate=None, check=0), Plans)
+    shown = inspect.signature(plan).parameters
+    assert shown["associate"].default is None
+    assert shown["strength"].default == 0.1
+    with pytest.raises(TypeError, match="unexpected keyword argument 'tables'"):
+        plan(1.0, tables=(20, 2))  # type: ignore[call-overload]
+
+
 def test_a_weaker_association_needs_more_reports_and_more_reports_have_more_power() -> None:
-    usual = plan_association((20, 2), *GOAL, check=0)
-    weaker = plan_association((20, 2), *GOAL, strength=0.05, check=0)
+    usual = plan(*GOAL, associate=(20, 2), check=0)
+    weaker = plan(*GOAL, associate=(20, 2), strength=0.05, check=0)
     assert 3 < weaker.reports / usual.reports < 5  # as the square of the strength
-    more = plan_association((20, 2), *GOAL, 2 * usual.reports, check=0)
+    more = plan(*GOAL, 2 * usual.reports, associate=(20, 2), check=0)
     assert more.solved == "power"
     assert more.power > 0.95
     assert more.detectable < 0.08
@@ -37,28 +49,28 @@ def test_a_weaker_association_needs_more_reports_and_more_reports_have_more_powe
 
 @pytest.mark.slow
 def test_epsilon_is_solved_for() -> None:
-    found = plan_association((5, 2), reports=100_000, check=0)
+    found = plan(associate=(5, 2), reports=100_000, check=0)
     assert found.solved == "epsilon"
     assert found.power >= 0.79
-    needed = plan_association((5, 2), found.epsilon_one, check=0).reports
+    needed = plan(found.epsilon_one, associate=(5, 2), check=0).reports
     assert 0.8 < needed / 100_000 < 1.25
 
 
 def test_views_follow_from_which_fields_are_open() -> None:
-    both = plan_association((5, 3), *GOAL, open_fields="both", check=0)
+    both = plan(*GOAL, associate=(5, 3), open_fields="both", check=0)
     assert [view.fields for view in both.views.views] == [
         ("first", "second"),
         ("first",),
         ("second",),
     ]
-    none = plan_association((5, 3), *GOAL, open_fields="none", check=0)
+    none = plan(*GOAL, associate=(5, 3), open_fields="none", check=0)
     assert [view.share for view in none.views.views] == [1.0]
 
 
 @pytest.mark.long
 def test_the_promised_power_is_kept_in_simulations() -> None:
     """.8 ± 3 standard errors of 60 collections; a promise of .5 or .95 would be noticed."""
-    found = plan_association((10, 4), *GOAL, check=60)
+    found = plan(*GOAL, associate=(10, 4), check=60)
     assert found.checked is not None
     assert 0.65 < found.checked.share < 0.95
 
@@ -66,18 +78,21 @@ def test_the_promised_power_is_kept_in_simulations() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"table": (50,)}, "table must be two numbers"),
-        ({"table": (1, 5)}, "table must be"),
-        ({"table": (2000, 2000)}, "more than 40,000"),
-        ({"table": (5, 2)}, "give an ε or the number of reports"),
-        ({"table": (5, 2), "reports": 50}, "at any ε1 up to 5"),
-        ({"table": (500, 80), "epsilon_one": 1, "max_bytes": 2}, "allow longer reports"),
-        ({"table": (5, 2), "epsilon_one": 1, "open_fields": "x"}, "first, both, none"),
-        ({"table": (5, 2), "epsilon_one": 1, "strength": 2}, "strength"),
+        ({"associate": (50,)}, "associate must be two numbers"),
+        ({"associate": (1, 5)}, "a table of 1 × 5 has no association"),
+        ({"associate": "5 by 5"}, "two numbers such as 50x10"),
+        ({"associate": (2000, 2000)}, "more than 40,000"),
+        ({"associate": (5, 2)}, "give an ε or the number of reports"),
+        ({"associate": (5, 2), "reports": 50}, "at any ε1 up to 5"),
+        ({"associate": (500, 80), "epsilon_one": 1, "max_bytes": 2}, "allow longer reports"),
+        ({"associate": (5, 2), "epsilon_one": 1, "open_fields": "x"}, "first, both, none"),
+        ({"associate": (5, 2), "epsilon_one": 1, "strength": 2}, "strength"),
+        ({"associate": (5, 2), "epsilon_one": 1, "candidates": 9}, "candidates does not go with"),
+        ({"epsilon_one": 1, "strength": 0.1}, "strength goes with associate"),
     ],
 )
 def test_impossible_plans_are_refused_in_one_sentence(
     arguments: dict[str, object], words: str
 ) -> None:
     with pytest.raises(ParamsError, match=words):
-        plan_association(**{"check": 0, **arguments})  # type: ignore[arg-type]
+        plan(**{"check": 0, **arguments})  # type: ignore[arg-type]
