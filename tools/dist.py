@@ -218,10 +218,9 @@ def write_sbom(python: Path, version: str, output: Path) -> None:
     # The tool reads pyproject.toml, which takes the version from the package.
     content["metadata"]["component"] |= {"version": version, "purl": f"pkg:pypi/rappor@{version}"}
     packages = installed_packages(python)
-    needed = {extra: needed_by(extra, packages) for extra in packages.pop("rappor").extras}
-    label_components(content["components"], needed)
+    label_components(content["components"], needed_by_extra(packages))
     names = (normal(each["name"]) for each in content["components"])
-    difference(output.name, names, packages, "is not installed")
+    difference(output.name, names, packages.keys() - {"rappor"}, "is not installed")
     output.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
@@ -271,6 +270,11 @@ def needed_by(extra: str, packages: Mapping[str, Package]) -> set[str]:
                 names = ("", *requirement.extras)
                 waiting += [(normal(requirement.name), each) for each in names]
     return {name for name, _ in found} - {"rappor"}
+
+
+def needed_by_extra(packages: Mapping[str, Package]) -> dict[str, set[str]]:
+    """What each extra of rappor needs."""
+    return {extra: needed_by(extra, packages) for extra in packages["rappor"].extras}
 
 
 def label_components(components: Iterable[dict[str, Any]], needed: Mapping[str, set[str]]) -> None:

@@ -2,6 +2,6 @@
 
 import sys
 
-from rappor.cli.main import main
+from rappor.cli.start import main
 
 sys.exit(main())

@@ -145,6 +145,7 @@ def test_an_allowed_page_sends_without_cookies_after_one_question(
     assert int(refused[2]) > 0
 
 
+@pytest.mark.long
 def test_a_page_cannot_send_with_cookies(open_page, folder: Path) -> None:
     before, page = reports(folder), open_page("localhost")
     assert page.send(credentials="include") == "TypeError: Failed to fetch"

@@ -86,6 +86,7 @@ def colours(tab, cells):
     return {tuple(each) for each in found}
 
 
+@pytest.mark.long
 def test_noise_has_one_colour_and_the_modes_switch(analyst, expected):
     analyst.ready(PAGE)
     drawn(analyst)
@@ -104,6 +105,7 @@ def test_noise_has_one_colour_and_the_modes_switch(analyst, expected):
     assert "most reports" in analyst.page.locator("#heat").inner_text()
 
 
+@pytest.mark.long
 def test_a_string_lights_its_bits(analyst):
     analyst.ready(PAGE)
     drawn(analyst)
@@ -125,6 +127,7 @@ def test_a_string_lights_its_bits(analyst):
     analyst.page.wait_for_selector("#heat[data-light='any <b>string</b> at all']")
 
 
+@pytest.mark.long
 def test_arrow_keys_read_cells(analyst):
     analyst.ready(PAGE)
     drawn(analyst)

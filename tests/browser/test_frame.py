@@ -6,6 +6,7 @@ from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.routes import PAGES
 
 
+@pytest.mark.long
 def test_a_one_time_link_opens_with_one_click_and_works_once(open_as, dashboard) -> None:
     link = dashboard.link(Role.ANALYST)
     first, second = open_as(None), open_as(None)
@@ -63,6 +64,7 @@ def test_colours_follow_the_system_until_they_are_chosen(open_as) -> None:
     tab.page.wait_for_function(f"{ground} === 'rgb(17, 22, 28)'")
 
 
+@pytest.mark.long
 def test_keys_search_help_and_leave(viewer) -> None:
     page = viewer.page
     viewer.goto("/")
@@ -90,6 +92,7 @@ def test_keys_can_be_turned_off(viewer) -> None:
     assert not page.locator("#help").is_visible()
 
 
+@pytest.mark.long
 def test_everything_in_the_bar_is_reached_by_keyboard(operator) -> None:
     page = operator.page
     operator.goto("/")

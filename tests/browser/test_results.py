@@ -84,6 +84,7 @@ def test_the_hijacker_is_found_with_its_interval(read):
     assert page.get_by_text("undetected mass: not on the list").count() >= 1
 
 
+@pytest.mark.long
 def test_periods_are_chosen_by_select_and_preset(analyst):
     page = analyst.ready(HOME, 2)
     assert query(page) == {}
@@ -168,6 +169,7 @@ def test_decoding_is_changed_by_correction_alpha_method_and_list(analyst):
     assert page.locator("#candidates").input_value() == "1"
 
 
+@pytest.mark.long
 def test_unit_and_scale_are_switched(analyst):
     page = analyst.ready(HOME, 2)
     page.get_by_role("link", name="Count", exact=True).click()
@@ -224,6 +226,7 @@ def test_a_view_is_shared_by_its_address(analyst, open_as):
     assert other.page.locator("#country, #dimension-1").input_value() == "DE"
 
 
+@pytest.mark.long
 def test_an_address_that_makes_no_sense_is_explained(analyst):
     for wrong in ("from=yesterday", "alpha=2", "vs=planet%3DMars", "sort=colour", "candidates=9"):
         answer = analyst.goto(f"{HOME}?{wrong}")

@@ -49,9 +49,7 @@ def test_the_search_finds_words_without_a_network(
     pages: list[Path], page, words: str, expected: str
 ) -> None:
     page.goto(f"{(SITE / 'search.html').as_uri()}?q={words}")
-    page.wait_for_selector("#search-results ul.search li a")
-    page.wait_for_function("() => !document.querySelector('#search-results .search-summary')"
-                           "?.textContent.includes('Searching')")  # fmt: skip
+    page.get_by_text("Search finished").wait_for()  # results arrive one by one until then
     titles = page.locator("#search-results ul.search li a").all_inner_texts()
     assert any(expected.replace("’", "'") in title.replace("’", "'") for title in titles)
 
@@ -83,6 +81,17 @@ def commands(parser: argparse.ArgumentParser, above: str = "") -> Iterator[tuple
                 yield from commands(child, f"{above} {name}".strip())
         elif action.help != argparse.SUPPRESS:
             yield from ((above, option) for option in action.option_strings)
+
+
+def test_no_sentence_about_a_property_is_taken_for_its_type(pages: list[Path]) -> None:
+    text = (REFERENCE / "api.html").read_text(encoding="utf-8")
+    assert 'Type<span class="colon">' not in text  # "Words: more words" in the first line
+
+
+def test_an_example_of_a_command_is_literal_text(pages: list[Path]) -> None:
+    text = (REFERENCE / "commands.html").read_text(encoding="utf-8")
+    assert "Examples: rappor" not in text
+    assert "Example: rappor" not in text
 
 
 def test_every_command_and_option_is_in_the_reference(pages: list[Path]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,9 @@ import pytest
 import rappor as package
 from rappor import Params
 from rappor.collection import Collection
+from rappor.dashboard.settings import STATE_FILE
+from rappor.dashboard.state import DashboardState
+from rappor.errors import DecodeError
 from rappor.simulate import tuples
 from support.command import rappor
 from support.dashboard import Sample
@@ -60,6 +65,24 @@ def test_a_data_folder_is_associated_as_the_library_does_it(place: Sample) -> No
     assert "One report tells both fields" in done.stderr
 
 
+def test_the_newest_saved_list_is_taken_and_named(place: Sample, tmp_path: Path) -> None:
+    """A command, and Python, say which list they took; a list that is given comes first."""
+    data = tmp_path / "data"
+    shutil.copytree(place.data, data)
+    with closing(DashboardState(data / STATE_FILE, tmp_path)) as state:
+        state.save_candidates("install", ["x0"], "analyst")
+        state.save_candidates("install", VALUES, "analyst")
+    said = "the candidates of x are version 2 of the list of install: 4 strings"
+    done = rappor("associate", "install", "--data", data)
+    assert (done.returncode, done.stdout) == (0, rappor(*stored(place)).stdout)
+    assert f"note: {said}" in done.stderr
+    assert said in package.open(data).associate("install").notes
+    given = package.open(data).associate("install", {"x": place.folder / "x.txt"})
+    assert said not in given.notes
+    with pytest.raises(DecodeError, match="x holds strings, and the data folder has no list for"):
+        package.open(place.data).associate("install")
+
+
 @pytest.mark.parametrize("name", ["counts.csv", "counts.npz"])
 def test_counts_in_a_file_give_the_same_table(place: Sample, name: str, tmp_path: Path) -> None:
     definition = place.definitions / "install-1.toml"
@@ -76,7 +99,11 @@ def test_counts_in_a_file_give_the_same_table(place: Sample, name: str, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("install", "--data", "{data}"), 2, "x holds strings: give --candidates for it"),
+        (
+            ("install", "--data", "{data}"),
+            2,
+            "the data folder has no list for it: give --candidates",
+        ),
         (("page", "--data", "{data}"), 2, "page is of kind string: it holds one variable"),
         (("zork", "--data", "{data}"), 3, "zork"),
         (

@@ -49,7 +49,8 @@ def test_inspect_for_people_has_the_bits_and_epsilon_rounded_up(
     assert (done.returncode, done.stderr) == (0, "")
     bits = format(int.from_bytes(collector.batches[0].reports, "little"), "0128b")
     assert bits in done.stdout
-    assert "4.395" in done.stdout
+    assert "ε of all collections together: 4.395\nIt covers all reports" in done.stdout
+    assert "forgotten" not in done.stdout
     assert "Waiting to be sent: 1" in done.stdout
 
 
@@ -93,3 +94,20 @@ def test_inspect_of_no_directory_and_no_action_are_one_line(tmp_path: Path) -> N
     assert done.stderr.endswith("nothing: no such directory of a client; check the path\n")
     assert rappor("client").returncode == 2
     assert "Example:" in rappor("client", "inspect", "--help").stdout
+
+
+def test_inspect_after_forgetting_says_that_the_old_cost_is_included(
+    used: tuple[Path, FakeTransport],
+) -> None:
+    directory, _ = used
+    collection = homepage(dimensions={"country": ("NZ",)})
+    clock = FakeClock()
+    clock.forward(9)
+    Client.open(directory, [collection], consent=True, clock=clock).forget()
+    clock.forward(1)
+    again = Client.open(directory, [collection], consent=True, clock=clock)
+    again.report("homepage", "www.private.example")
+    assert again.close(LIMIT)
+    said = rappor("client", "inspect", directory).stdout
+    assert "ε of all collections together: 8.789\n" in said  # two secrets, 4.3944 each
+    assert "ε of forgotten secrets and of closed periods is included." in said

@@ -91,7 +91,7 @@ def test_serve_does_not_begin_anew_next_to_what_a_store_has_left(tmp_path: Path)
         process.end()
 
 
-@pytest.mark.parametrize("verb", ["collect", "serve"])
+@pytest.mark.parametrize("verb", ["collect", pytest.param("serve", marks=pytest.mark.long)])
 @pytest.mark.parametrize("other", ["collect", "serve"])
 def test_a_second_collector_is_refused_and_the_first_goes_on(
     tmp_path: Path, verb: str, other: str

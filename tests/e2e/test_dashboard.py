@@ -91,6 +91,13 @@ def test_a_token_made_by_the_command_logs_in_until_it_is_revoked(running: Dashbo
     assert visit.get("/").status == 303
     assert visit.post("/login", {"token": made.stdout.strip()}).status == 403
 
+    log = json.loads(rappor("access", "log", "--data", data, "--json").stdout)["audit"]
+    did = [entry["action"] for entry in log if "ada" in f"{entry['actor']} {entry['detail']}"]
+    assert did == ["access-new", "login", "access-revoke"]
+    head, *lines = rappor("access", "log", "--data", data).stdout.splitlines()
+    assert head.split() == ["when", "who", "did", "what"]
+    assert len(lines) >= len(did)
+
 
 def test_a_link_made_by_the_command_leads_to_the_running_dashboard_once(running: Dashboard) -> None:
     data = str(running.sample.data)

@@ -342,7 +342,7 @@ def test_hostile_strings_cannot_touch_the_terminal_and_are_whole_in_the_file(
     assert not [char for char in done.stdout if not char.isprintable() and char != "\n"]
     assert "red\\x1b[31m" in done.stdout
     assert "\\u202eevil" in done.stdout
-    assert max(map(len, done.stdout.splitlines()[:7])) <= 100
+    assert "x" * 500 in done.stdout  # cut on a terminal only
     assert done.stderr == ""
     rappor("decode", *files, "--output", tmp_path / "r.csv")
     assert set(table(tmp_path / "r.csv")) == set(names)

@@ -159,7 +159,10 @@ def test_a_wrong_file_is_named_in_one_sentence(
 PRINTING = [verb for verb, row in ROWS.items() if row.prints and not row.serves]
 
 
-@pytest.mark.parametrize("fault", ["full", "closed pipe", "closed"])
+@pytest.mark.parametrize(
+    "fault",
+    ["full", *(pytest.param(fault, marks=pytest.mark.long) for fault in ("closed pipe", "closed"))],
+)
 @pytest.mark.parametrize("verb", PRINTING)
 def test_standard_output_that_cannot_be_written_is_named(
     verb: str, fault: str, place: Path, tmp_path: Path

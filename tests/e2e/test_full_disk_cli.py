@@ -184,6 +184,12 @@ CASES = {
         room=0,
         store=True,
     ),
+    "access log": Case(
+        "access log --data {disk}/data",
+        prepare=("restore {place}/store.backup --data {disk}/data",),
+        room=0,
+        store=True,
+    ),
     "access revoke": Case(
         "access revoke ada --data {disk}/data",
         prepare=(

@@ -135,7 +135,7 @@ def test_an_association_is_planned_as_a_tuple() -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--associate", "fifty"), "is not two numbers such as 50x10"),
+        (("--associate", "fifty"), "must be two numbers such as 50x10"),
         (("--associate", "5x2", "--frequency", ".01"), "--frequency does not go with --associate"),
         (("--strength", ".1"), "--strength goes with --associate"),
     ],

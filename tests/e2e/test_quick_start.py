@@ -20,7 +20,9 @@ def test_the_quick_start_is_ten_lines_of_python_and_two_commands() -> None:
         block.code for block in RUN_IT if block.language == "sh" and not block.hidden
     )
     assert collect.startswith("rappor collect ")
-    assert decode.startswith("rappor decode homepage ")
+    listed, decoded = decode.splitlines()
+    assert listed.startswith("printf ")
+    assert decoded.startswith("rappor decode homepage ")
 
 
 def test_every_block_of_the_readme_runs_and_the_quick_start_shows_the_strings(

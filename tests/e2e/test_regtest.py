@@ -96,6 +96,7 @@ def test_every_cell_of_the_grid_is_there() -> None:
     assert (cells["demo3"].reports, cells["demo3"].each) == (100_000, 10)
 
 
+@pytest.mark.long
 def test_two_cells_have_figures_in_all_three_files(two_cells: Path) -> None:
     with (two_cells / "cells.csv").open(newline="") as file:
         rows = {(row["cell"], row["decoder"]): row for row in csv.DictReader(file)}
@@ -118,6 +119,7 @@ def test_two_cells_have_figures_in_all_three_files(two_cells: Path) -> None:
     assert [row["seed"] for row in document["cells"]] == ["1 to 2", "1 to 2"]
 
 
+@pytest.mark.long
 def test_googles_stored_results_are_beside_ours(two_cells: Path) -> None:
     document = json.loads((two_cells / "cells.json").read_text())
     names = [(row["cell"], row["decoder"]) for row in document["reference"]]
@@ -135,6 +137,7 @@ def test_googles_stored_results_are_beside_ours(two_cells: Path) -> None:
     ]
 
 
+@pytest.mark.long
 def test_the_page_is_whole_and_needs_nothing_else(two_cells: Path) -> None:
     text = (two_cells / "index.html").read_text("utf-8")
     found = outline(text)

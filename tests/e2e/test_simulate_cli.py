@@ -41,6 +41,50 @@ def follow(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProces
     return rappor(*words[1:], "--json", env=STRICT)
 
 
+PAGES = ("--kind", "tuple", "--field", "page=string", "--field", "beta=boolean")
+
+
+def test_a_tuple_is_simulated_imported_and_associated(tmp_path: Path) -> None:
+    """The command that it names, and a data folder with its reports, give the same answer."""
+    pairs = [("a", True), ("a", True), ("a", False), ("b", False), ("b", False)]
+    lines = [json.dumps({"page": page, "beta": beta}) for page, beta in pairs]
+    (tmp_path / "pairs.txt").write_text("\n".join(lines), encoding="utf-8")
+    made, asked = tmp_path / "made", ("--population", tmp_path / "pairs.txt", "--reports", "3e4")
+    done = simulate(made, *PAGES, *asked, "--preset", "windows", "--seed", "1")
+    assert {"candidates-page.txt", "collection.toml", "reports.parquet"} <= files(made)
+    found = json.loads(follow(done).stdout)
+    held = {json.loads(text)["page"]: 0 for text in truth(made)}
+    for text, number in truth(made).items():
+        held[json.loads(text)["page"]] += number
+    for margin in found["margins"]["page"][:2]:
+        assert margin["low_95"] < held[margin["value"]] / 30_000 < margin["high_95"]
+    definitions, data = tmp_path / "definitions", tmp_path / "data"
+    definitions.mkdir()
+    (made / "collection.toml").rename(definitions / "simulated.toml")
+    given = ("--data", data, "--collection", "simulated", "--collections", definitions)
+    assert rappor("import", made / "reports.parquet", *given).returncode == 0
+    listed = ("--candidates", made / "candidates-page.txt", "--json", "--exact")
+    again = rappor("associate", "simulated", "--data", data, *listed)
+    assert json.loads(again.stdout)["independence"] == found["independence"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--kind", "tuple"), "kind tuple needs its fields"),
+        (("--field", "page=string"), "with --kind tuple only"),
+        (PAGES, "one JSON object a line"),
+        ((*PAGES, "--format", "google", "--population", "x.txt"), "google/rappor has no tuples"),
+    ],
+)
+def test_options_of_tuples_are_named_with_a_way_out(
+    tmp_path: Path, given: tuple[str, ...], words: str
+) -> None:
+    usual = ("--population", "zipf", "--reports", "100", "--preset", "windows")
+    done = rappor("simulate", "--output", tmp_path / "made", *usual, *given)
+    assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+
+
 def test_our_files_aggregate_and_decode_like_a_collections(tmp_path: Path) -> None:
     done = simulate(tmp_path / "a b", *SMALL, "--absent", "20")
     folder = tmp_path / "a b"

@@ -37,6 +37,10 @@ class Case:
     shape: dict[str, Any]
 
 
+# Reports of fresh clients as bits (clients, times, k): case, value, clients, times.
+Draw = Callable[[Case, object, int, int], np.ndarray]
+
+
 def cases(f: float = 0.5, p: float = 0.5, q: float = 0.75) -> list[Case]:
     """Every kind."""
     one = {"cohort": 0}
@@ -49,20 +53,11 @@ def cases(f: float = 0.5, p: float = 0.5, q: float = 0.75) -> list[Case]:
     ]
 
 
-def counts_of_ones(
-    case: Case,
-    value: object,
-    trials: int,
-    entropy: Entropy,
-    rounds: tuple[int, ...],
-    make: MakeEncoder = Encoder,
-) -> np.ndarray:
-    """For each number of reports in `rounds` and each bit, how often each count occurred."""
-    k, longest = case.params.k, max(rounds)
-    totals = np.zeros((len(rounds), k, longest + 1), np.int64)
-    for start in range(0, trials, 4000):
+def drawing(make: MakeEncoder, entropy: Entropy) -> Draw:
+    """Draw the reports of fresh clients one by one, with encoders of this kind."""
+
+    def draw(case: Case, value: object, clients: int, times: int) -> np.ndarray:
         reports: list[int] = []
-        clients = min(4000, trials - start)
         for _ in range(clients):
             encoder = make(
                 case.params,
@@ -72,8 +67,21 @@ def counts_of_ones(
                 entropy=entropy,
                 **case.shape,
             )
-            reports += [encoder.encode(value).bits for _ in range(longest)]
-        ones = np.cumsum(bits_of(reports, k).reshape(clients, longest, k), axis=1, dtype=np.int64)
+            reports += [encoder.encode(value).bits for _ in range(times)]
+        return bits_of(reports, case.params.k).reshape(clients, times, case.params.k)
+
+    return draw
+
+
+def counts_of_ones(
+    case: Case, value: object, trials: int, rounds: tuple[int, ...], draw: Draw
+) -> np.ndarray:
+    """For each number of reports in `rounds` and each bit, how often each count occurred."""
+    k, longest = case.params.k, max(rounds)
+    totals = np.zeros((len(rounds), k, longest + 1), np.int64)
+    for start in range(0, trials, 4000):
+        clients = min(4000, trials - start)
+        ones = np.cumsum(draw(case, value, clients, longest), axis=1, dtype=np.int64)
         for row, n in enumerate(rounds):
             for bit in range(k):
                 totals[row, bit] += np.bincount(ones[:, n - 1, bit], minlength=longest + 1)
@@ -102,11 +110,15 @@ def audit_epsilon(
     entropy: Callable[[str], Entropy] = SeededEntropy,
     rounds: tuple[int, ...] = ROUNDS,
     make: MakeEncoder = Encoder,
+    draw: Draw | None = None,
 ) -> dict[int, tuple[float, float]]:
-    """(lower bound, promise) of ε_n for each n, with total confidence 1 - FAMILY_ALPHA."""
-    source = entropy(f"epsilon {seed} {case.kind} {case.x}")
-    at_x = counts_of_ones(case, case.x, trials, source, rounds, make)
-    at_y = counts_of_ones(case, case.y, trials, source, rounds, make)
+    """(lower bound, promise) of ε_n for each n, with total confidence 1 - FAMILY_ALPHA.
+
+    Reports come from `make`, one encoder at a time, or from `draw`, many at a time.
+    """
+    draw = draw or drawing(make, entropy(f"epsilon {seed} {case.kind} {case.x}"))
+    at_x = counts_of_ones(case, case.x, trials, rounds, draw)
+    at_y = counts_of_ones(case, case.y, trials, rounds, draw)
     probe = Encoder(case.params, secret=bytes(32), collection="audit", kind=case.kind, **case.shape)
     signal_x, signal_y = probe.trace(case.x).signal, probe.trace(case.y).signal
     differing = [b for b in range(case.params.k) if (signal_x ^ signal_y) >> b & 1]

@@ -297,6 +297,7 @@ ROWS: dict[str, FaultRow] = {
     "access link": FaultRow("access link bob --role viewer --data {data}", {"data": _PAGES}),
     "access revoke": FaultRow("access revoke bob --data {data} --json", {"data": _PAGES}),
     "access list": FaultRow("access list --data {data} --json", {"data": _PAGES}),
+    "access log": FaultRow("access log --data {data} --json", {"data": _PAGES}),
     "keys new": FaultRow(
         "keys new ada --keys {keys} --output {output} --json",
         {

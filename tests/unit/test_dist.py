@@ -63,6 +63,20 @@ def test_archives_that_lack_a_file_or_hold_another_are_refused(
         dist.check_contents(*archives(tmp_path, ("PKG-INFO", *source), package), COMMITTED)
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="an unpacked archive has no list of files")
+def test_the_source_archive_takes_every_committed_file_and_folder() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
+    always = {
+        ".gitignore",
+        "LICENSE",
+        "README.md",
+        "pyproject.toml",
+    }  # the build backend's own list
+    released = {name for name in dist.tracked() if not name.startswith(dist.NOT_RELEASED)}
+    tops = {name.partition("/")[0] for name in released}
+    assert tops == always | set(build["targets"]["sdist"]["only-include"])
+
+
 def test_files_with_other_bytes_are_refused(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     first.write_bytes(b"1")
@@ -100,8 +114,9 @@ def test_checksums_are_those_of_sha256sum(tmp_path: Path) -> None:
 
 PACKAGES = {
     "rappor": dist.Package(
-        extras=("analysis", "server"),
+        extras=("analysis", "server", "all"),
         requires=(
+            "rappor[analysis,server]; extra == 'all'",
             "numpy>=2; extra == 'analysis'",
             "Web.Frame[fast]>=1; extra == 'server'",
             "wincon; extra == 'server' and sys_platform == 'win32'",
@@ -115,8 +130,12 @@ PACKAGES = {
 
 
 def test_an_extra_needs_what_its_packages_need_on_this_platform() -> None:
-    assert dist.needed_by("analysis", PACKAGES) == {"numpy"}
-    assert dist.needed_by("server", PACKAGES) == {"web-frame", "loop-er", "speed"}
+    server = {"web-frame", "loop-er", "speed"}
+    assert dist.needed_by_extra(PACKAGES) == {
+        "analysis": {"numpy"},
+        "server": server,
+        "all": {"numpy", *server},  # it names two other extras of rappor itself
+    }
 
 
 def test_an_extra_whose_package_is_not_installed_ends_the_release() -> None:

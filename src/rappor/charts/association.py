@@ -124,9 +124,9 @@ def conditional_panel(found: Any, given: str, *, theme: str = "light") -> Panel:
     values = [
         {
             "string": cell.second,
-            "share": min(max(cell.share_given_first, 0.0), 1.0),
-            "low": min(max(cell.given_first_low_95, 0.0), 1.0),
-            "high": min(max(cell.given_first_high_95, 0.0), 1.0),
+            "share": cell.share_given_first,
+            "low": cell.given_first_low_95,
+            "high": cell.given_first_high_95,
             "text": str(
                 show_share(
                     cell.share_given_first, cell.given_first_low_95, cell.given_first_high_95

@@ -21,6 +21,8 @@ def rates(minutes: Sequence[tuple[float, float]], theme: str = "light") -> Spec:
     {'at': 60000.0, 'time': '00:01', 'rate': 13.0}
     """
     colour = colours(theme)
+    # Without a report the axis goes up to 1, so that the line lies at its foot.
+    top = {} if any(rate for _, rate in minutes) else {"domainMax": 1}
     step = -(-len(minutes) // _MAX_TICKS)
     ticks = [1000 * start for start, _ in minutes[::-1][::step]][::-1]
     values = [
@@ -65,7 +67,7 @@ def rates(minutes: Sequence[tuple[float, float]], theme: str = "light") -> Spec:
             "y": {
                 "field": "rate",
                 "type": "quantitative",
-                "scale": {"zero": True, "nice": True},
+                "scale": {"domainMin": 0, "nice": True, **top},
                 "axis": {"title": None, "format": ",.12~r", "tickCount": 4, "tickMinStep": 1},
             },
             "tooltip": tooltip,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import NamedTuple
 
-from rappor.privacy.rounding import up
+from rappor.privacy.rounding import up, up_sum
 
 MINUS, DASH, NO_BREAK = "\u2212", "\u2013", "\u00a0"
 MISSING = DASH
@@ -195,9 +195,7 @@ def show_epsilon_sum(epsilons: Iterable[float]) -> str:
     '8.791'
     """
     shown = list(epsilons)
-    if math.inf in shown:
-        return show_epsilon(math.inf)
-    return str(sum((Decimal(up(epsilon)) for epsilon in shown), Decimal("0.000")))
+    return show_epsilon(math.inf) if math.inf in shown else up_sum(shown)
 
 
 def show_odds(epsilon: float) -> str:

@@ -22,6 +22,7 @@ _EXAMPLE = """examples:
   rappor access link ada --data data                     prints a link that logs in once
   rappor access link guest --role viewer --data data     the same, for a new account without a token
   rappor access list --data data
+  rappor access log --data data                          who logged in, decoded, exported
   rappor access revoke ada --data data                   ends token, links and sessions at once
 
 The dashboard stores only digests of tokens, links and sessions. docs/dashboard.md lists what each
@@ -57,6 +58,9 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         actions, "revoke", "revoke an account with its token, links and sessions", run_revoke
     )
     _add_action(actions, "list", "list all accounts", run_list, named=False)
+    _add_action(
+        actions, "log", "print the dashboard's audit log, oldest first", run_log, named=False
+    )
     return parser
 
 
@@ -96,7 +100,7 @@ def _add_role(parser: argparse.ArgumentParser, required: bool) -> None:
 
 
 def _no_action(_: argparse.Namespace) -> int:
-    raise UsageError("give an action: new, link, list or revoke (see: rappor access --help)")
+    raise UsageError("give an action: new, link, list, log or revoke (see: rappor access --help)")
 
 
 def run_new(args: argparse.Namespace) -> int:
@@ -166,6 +170,21 @@ def run_list(args: argparse.Namespace) -> int:
         row = (account.name, account.role, by, account.made, good, str(account.sessions))
         rows.append(row)
     for line in table(rows, left=5):
+        say(line)
+    return 0
+
+
+def run_log(args: argparse.Namespace) -> int:
+    """Print who did what on the dashboard; `rappor status --audit` has the log of the store."""
+    with _state(args) as state:
+        log = state.audit_log()
+    if args.json:
+        say_json({"audit": [entry._asdict() for entry in log]})
+        return 0
+    if not log:
+        note("the log is empty: nobody has used the dashboard yet")
+        return 0
+    for line in table([("when", "who", "did", "what"), *log], left=4):
         say(line)
     return 0
 

@@ -76,7 +76,8 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "--candidates",
         action="append",
         metavar="[NAME=]FILE",
-        help="strings to look for, one a line, or .csv or .parquet; with NAME= for that variable",
+        help="strings to look for, one a line, or .csv or .parquet; with NAME= for that variable "
+        "(default with --data: the newest list that the page Candidates saved)",
     )
     group.add_argument(
         "--map",

@@ -10,6 +10,7 @@ from rappor.cli.arguments import UsageError, count
 from rappor.cli.decode_store import add_exact
 from rappor.cli.paths import path_of
 from rappor.cli.store_options import add_store, analysed, day_range
+from rappor.errors import DecodeError
 
 if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
@@ -98,9 +99,19 @@ def _from_store(args: argparse.Namespace) -> Association:
     workspace = Workspace(analysed(args.data), exact=bool(args.exact))
     views = _views(workspace.collection(args.what, args.version))
     fields = _fields(args, views)
+    lists = _candidates(args, views, fields, is_complete=False)
+    missing = [name for name in _strings(views, fields) if name not in lists]
+    if missing:
+        try:
+            lists |= workspace.saved_field_lists(args.what, missing)
+        except DecodeError:
+            raise UsageError(
+                f"{missing[0]} holds strings, and the data folder has no list for it: give "
+                "--candidates, or save a list on the page Candidates"
+            ) from None
     return workspace.associate(
         args.what,
-        _candidates(args, views, fields),
+        lists,
         fields=fields,
         period=args.period,
         version=args.version,
@@ -162,21 +173,33 @@ def _fields(args: argparse.Namespace, views: Views) -> tuple[str, str]:
     return chosen[0], chosen[1]
 
 
+def _strings(views: Views, fields: tuple[str, str]) -> list[str]:
+    """The fields that hold strings."""
+    return [each.name for each in views.fields if each.name in fields and each.kind == "string"]
+
+
 def _candidates(
-    args: argparse.Namespace, views: Views, fields: tuple[str, str]
+    args: argparse.Namespace, views: Views, fields: tuple[str, str], *, is_complete: bool = True
 ) -> dict[str, FieldValues]:
-    """What to look for in the fields that hold strings."""
+    """The lists of fields that hold strings; if `is_complete`, none of them may be missing."""
     from rappor.decoding.candidates import Candidates
 
     kinds = {each.name: each.kind for each in views.fields if each.name in fields}
-    files = candidate_files(args, {name: kinds[name] for name in fields}, "--candidates")
+    choice = "--candidates" if is_complete else None
+    files = candidate_files(args, {name: kinds[name] for name in fields}, choice)
     return {name: Candidates.read(file) for name, (_, file) in files.items()}
 
 
 def candidate_files(
-    args: argparse.Namespace, kinds: Mapping[str, str], choice: str = "--candidates or --map"
+    args: argparse.Namespace, kinds: Mapping[str, str], choice: str | None = "--candidates or --map"
 ) -> dict[str, tuple[str, str]]:
-    """For each variable that holds strings, the option and the file of its list."""
+    """For each variable that holds strings, the option and the file of its list.
+
+    Args:
+        args: the arguments.
+        kinds: the kind of each variable.
+        choice: how a list is given, for the UsageError if one is missing; None: it may be missing.
+    """
     given: dict[str, tuple[str, str]] = {}
     open_names = [name for name, kind in kinds.items() if kind == "string"]
     for option in ("candidates", "map"):
@@ -195,6 +218,6 @@ def candidate_files(
                 raise UsageError(f"--{option}: {name} is {kinds[name]} and needs no list")
             given[name] = option, file
     for name in open_names:
-        if name not in given:
+        if name not in given and choice is not None:
             raise UsageError(f"{name} holds strings: give {choice} for it")
     return given

@@ -6,13 +6,14 @@ import argparse
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from rappor.checks import plural
 from rappor.cli.arguments import need_analysis
 from rappor.cli.output import note, say_json
 from rappor.cli.store_options import add_data, open_data, shown, verb, where
 from rappor.host import actor
 
 if TYPE_CHECKING:
-    pass
+    from rappor.store import CellSummary
 
 
 def register_backup(verbs: Any) -> argparse.ArgumentParser:
@@ -47,7 +48,7 @@ def run_backup(args: argparse.Namespace) -> int:
         cells = store.cells()
     size = path.stat().st_size
     reports = sum(cell.reports for cell in cells)
-    note(f"{path}: {size:,} bytes, {len(cells):,} cells, {reports:,} reports counted; verified")
+    note(f"{path}: {size:,} bytes, {_counted(cells, reports)}; verified")
     note(contents(files))
     if args.json:
         summary = {"output": str(path), "bytes": size, "cells": len(cells), "reports": reports}
@@ -89,9 +90,14 @@ def run_restore(args: argparse.Namespace) -> int:
         store.audit(actor(), "restore", args.backup.rpartition("/")[2])
         cells = store.cells()
     reports = sum(cell.reports for cell in cells)
-    note(f"{shown(where(args))}: {len(cells):,} cells, {reports:,} reports counted; verified")
+    note(f"{shown(where(args))}: {_counted(cells, reports)}; verified")
     note(contents(files))
     if args.json:
         summary = {"data": shown(where(args)), "cells": len(cells), "reports": reports}
         say_json(summary | files_document(files))
     return 0
+
+
+def _counted(cells: list[CellSummary], reports: int) -> str:
+    counted = plural(reports, "report", "reports")
+    return f"{plural(len(cells), 'cell', 'cells')}, {counted} counted"

@@ -10,7 +10,9 @@ from rappor.cli.arguments import UsageError
 from rappor.cli.output import say, say_json, table
 from rappor.cli.paths import existing_folder
 from rappor.errors import ParamsError
-from rappor.privacy.rounding import up
+from rappor.privacy.rounding import up, up_sum
+
+_UNIT = "It covers all reports on these values: those made, and those that may still follow."
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
@@ -97,7 +99,11 @@ def run(args: argparse.Namespace) -> int:
     ]
     for line in table([("collection", "values", "reports", "ε"), *rows]):
         say(line)
-    say(f"ε of all collections together: {up(seen.ledger.epsilon())}")
+    together = up_sum(row["epsilon"] for row in _collections(seen.ledger))
+    say(f"ε of all collections together: {together}")
+    say(_UNIT)
+    if any(seen.ledger.carried.values()):
+        say("ε of forgotten secrets and of closed periods is included.")
     for title, batches in (("Sent", sent), ("Waiting to be sent", waiting)):
         say()
         say(f"{title}: {len(batches) or 'nothing'}")

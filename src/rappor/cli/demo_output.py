@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Iterable, Mapping
 from datetime import date
@@ -21,7 +23,9 @@ from rappor.charts.numbers import (
 )
 from rappor.cli.output import bar, paint, say, showable, table
 from rappor.collection import Collection
-from rappor.demo.definitions import HOMEPAGE
+from rappor.decoding.association_table import sentences
+from rappor.decoding.exports import without_nan
+from rappor.demo.definitions import HOMEPAGE, INSTALL
 from rappor.demo.folder import DemoFolder
 from rappor.demo.population import DAYS, HIJACKER, DemoPopulation
 from rappor.demo.results import DemoResults, EstimateAndTruth
@@ -29,6 +33,7 @@ from rappor.demo.run import DemoOutcome
 
 _MISSED_SHOWN = 3
 _BAR = 16
+_WIDTH = 100
 _PROGRESS_BAR, _EVERY_SECONDS = 20, 0.1
 _BOLD, _DIM, _HOT, _GOOD = "1", "2", "1;33", "1;32"
 _VERDICTS = {"found": "found", "missed": "missed", "false": "FALSE", "absent": "not there"}
@@ -123,6 +128,8 @@ def lines(outcome: DemoOutcome) -> list[str]:
         "",
         *_table("", found.by_country),
         "",
+        *_association(found),
+        "",
         "Two more collections from the same browsers, on their latest day with enough reports:",
         "",
         *_too_few(found.too_few_themes),
@@ -132,6 +139,33 @@ def lines(outcome: DemoOutcome) -> list[str]:
         *_table("start time, ms", found.start_ranges, verdicts=False),
         *_median(found),
     ]
+
+
+def _association(found: DemoResults) -> list[str]:
+    """Which channel the hijacker comes with: independence, and the shares given the hijacker."""
+    joint = found.association
+    asked = textwrap.wrap(
+        "Which channel does the hijacker come with? Each browser sent one report on homepage and "
+        f"channel together (ε {show_epsilon(joint.epsilon_one)}). From {joint.reports:,} of them: "
+        f"{sentences(joint)[0]}",
+        _WIDTH,
+    )
+    if not joint.is_associated or math.isnan(found.channels[0].share):
+        return asked
+    cells = [("the hijacker by channel", "estimate", "95 % interval", "truth")]
+    for each in found.channels:
+        value, interval = show_share(each.share, each.low_95, each.high_95)
+        cells.append((each.channel, _plain(value), _plain(interval), _percent(each.truth)))
+    head, *rows = table(cells)
+    width = max(map(len, (head, *rows)))
+    drawn = [
+        f"  {row.ljust(width)}  {bar(max(each.share, 0.0), _BAR)}".rstrip()
+        for row, each in zip(rows, found.channels, strict=True)
+    ]
+    top = max(found.channels, key=lambda each: each.share)
+    share = _plain(str(show_share(top.share, top.low_95, top.high_95)))
+    said = f"{share} of the hijacked browsers came with {top.channel}; truth {_percent(top.truth)}."
+    return [*asked, "", paint(f"  {head}", _DIM), *drawn, "", paint(said, _GOOD)]
 
 
 def _too_few(sentence: str | None) -> list[str]:
@@ -291,10 +325,12 @@ def again(where: DemoFolder, first_day: str) -> list[str]:
     return [
         "",
         f"All files are in {where.folder}. The first table again, that of all days, what changed "
-        "since the first day, the pages, and a link to log in while they are served:",
+        "since the first day, which channel each homepage comes with, the pages, and a link to log "
+        "in while they are served:",
         f"  {decode} --truth {where.truth}",
         f"  {decode} --period all --truth {where.whole_truth}",
         f"  {rappor} compare {HOMEPAGE} --data {where.data} --by country --with {first_day}",
+        f"  {rappor} associate {INSTALL} --data {where.data}",
         f"  {rappor} serve --data {where.data} --collections {where.collections} --simulated",
         f"  {rappor} access link you --role analyst --data {where.data}",
     ]
@@ -332,6 +368,12 @@ def document(outcome: DemoOutcome) -> dict[str, Any]:
         "by_country": [{"country": result.label} | _facts(result) for result in found.by_country],
         "theme": [{"category": result.label} | _facts(result) for result in found.themes],
         "start_time": [{"range": result.label} | _facts(result) for result in found.start_ranges],
+        "association": {
+            "reports": found.association.reports,
+            "associated": found.association.is_associated,
+            "p_value": found.association.independence.p_value,
+            "hijacker_channels": [without_nan(each._asdict()) for each in found.channels],
+        },
         "seconds": dict(zip(("sending", "decoding"), outcome.seconds, strict=True)),
     }
 

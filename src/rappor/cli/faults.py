@@ -21,6 +21,7 @@ import errno
 import os
 
 from rappor.cli.arguments import UsageError
+from rappor.cli.start import INTERRUPTED
 from rappor.demo import DemoError
 from rappor.errors import (
     DecodeError,
@@ -38,7 +39,7 @@ from rappor.errors import (
     UnsupportedSystemError,
 )
 
-FAILURE, USAGE, INVALID_INPUT, INTERRUPTED = 1, 2, 3, 130
+FAILURE, USAGE, INVALID_INPUT = 1, 2, 3
 STANDARD_OUTPUT = "standard output"
 INTERRUPTION = "interrupted; no file is left half-written; run the command again to finish"
 

@@ -16,9 +16,6 @@ from rappor.errors import ParamsError
 
 if TYPE_CHECKING:
     from rappor.planning import AssociationPlan, Plan, Plans
-
-
-if TYPE_CHECKING:
     from rappor.simulate.populations import Population
 
 SHAPES = ("exponential", "uniform", "zipf")
@@ -65,7 +62,6 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     joint = parser.add_argument_group("an association of two fields, instead of one string")
     joint.add_argument(
         "--associate",
-        type=_table,
         metavar="RxC",
         help="plan a tuple of two fields with this many values, such as 50x10",
     )
@@ -210,16 +206,20 @@ def _associate(args: argparse.Namespace) -> int:
     if args.one_time:
         raise UsageError("--one-time does not go with --associate: leave it out")
     need_analysis("plan")
-    from rappor.planning import plan_association
-    from rappor.planning.association_plan import DEFAULT_STRENGTH
+    from rappor.planning import plan
+    from rappor.planning.association_plan import DEFAULT_STRENGTH, table_of
     from rappor.planning.plan_text import describe_association
 
+    try:
+        table = table_of(args.associate)
+    except ParamsError as error:
+        raise UsageError(f"--associate: {error}") from None
     with Ticker() as progress:
-        found = plan_association(
-            args.associate,
+        found = plan(
             args.epsilon_one,
             args.epsilon_infinity,
             args.reports,
+            associate=table,
             strength=DEFAULT_STRENGTH if args.strength is None else args.strength,
             power=args.power,
             alpha=args.alpha,
@@ -257,14 +257,6 @@ def _association_document(found: AssociationPlan) -> dict[str, Any]:
         if found.checked is None
         else {"found": found.checked.found, "collections": found.checked.collections},
     }
-
-
-def _table(text: str) -> tuple[int, int]:
-    """Two numbers with an x between them."""
-    rows, _, columns = text.lower().replace("×", "x").partition("x")
-    if not (rows.isdecimal() and columns.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers such as 50x10")
-    return int(rows), int(columns)
 
 
 def _population(name: str, candidates: int) -> Population:

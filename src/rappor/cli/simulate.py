@@ -13,11 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 from rappor.checks import did_you_mean, plural
 from rappor.cli.aggregate_engines import SPARK, add_engine, need_spark
-from rappor.cli.arguments import UsageError, add_kind, add_params, count, params_from
+from rappor.cli.arguments import (
+    UsageError,
+    add_fields,
+    add_kind,
+    add_params,
+    count,
+    fields_from,
+    params_from,
+    views_from,
+)
 from rappor.cli.output import Ticker, note, say, say_json
 from rappor.cli.paths import path_of
 from rappor.errors import MissingExtraError, ParamsError
-from rappor.mechanism import DIALECTS
+from rappor.mechanism import DIALECTS, Field
+from rappor.mechanism.kinds import HASHED
+from rappor.mechanism.views import views_of
 
 if TYPE_CHECKING:
     from rappor.simulate.drawn_counts import Simulated
@@ -55,7 +66,9 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         "truth.csv with the true counts.",
         epilog="Examples: rappor simulate --population exponential --absent 100 --reports 1e6 "
         "--preset exponential --output demo --seed 7; rappor simulate --population visits.csv "
-        "--reports 1e5 --preset windows --output demo --format google.",
+        "--reports 1e5 --preset windows --output demo --format google; rappor simulate --kind "
+        "tuple --field page=string --field beta=boolean --population pairs.txt --reports 1e5 "
+        "--preset windows --output demo.",
         allow_abbrev=False,
     )
     parser.add_argument(
@@ -76,6 +89,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     )
     add_params(parser)
     add_kind(parser)
+    add_fields(parser)
     parser.add_argument(
         "--dialect",
         choices=list(DIALECTS),
@@ -188,15 +202,12 @@ def run(args: argparse.Namespace) -> int:
     from rappor.simulate.scenario import Scenario
 
     kind = args.kind or preset_kind
-    if kind == "tuple":
-        raise UsageError(
-            "kind tuple is simulated in Python, where its fields can be given: "
-            "rappor.simulate.reports"
-        )
+    fields, views = fields_from(args), views_from(args)
+    _check_tuple(args, kind, fields)
     _check_engine(args)
     if args.steps and (args.format != "google" or args.counts_only):
         raise UsageError("--steps goes with --format google and its reports.csv")
-    if args.dialect is not None and kind != "string":
+    if args.dialect is not None and kind not in HASHED:
         raise UsageError(f"--dialect does not go with kind {kind}: leave it out")
     if kind == "boolean" and args.population in SHAPES:
         raise UsageError(
@@ -217,6 +228,8 @@ def run(args: argparse.Namespace) -> int:
         values=args.values,
         change=args.change,
         clients=args.clients,
+        fields=fields,
+        views=views,
     )
     start = time.perf_counter()
     crowd = draw_crowd(scenario)  # refuses what cannot be drawn before anything is written
@@ -227,6 +240,7 @@ def run(args: argparse.Namespace) -> int:
         counts_only=args.counts_only,
         steps=args.steps,
         on_spark=partial(_on_spark, args.master, scenario) if args.engine == SPARK else None,
+        views=views_of(fields, views),
     )
     check_folder(job, kind, force=args.force)
     with Ticker() as tick:
@@ -274,6 +288,25 @@ def run(args: argparse.Namespace) -> int:
     say(f"next: {shlex.join(done.following)}")
     note(f"{seconds:.1f} s")
     return 0
+
+
+def _check_tuple(args: argparse.Namespace, kind: str, fields: list[Field] | None) -> None:
+    """UsageError for options that do not go with tuples, or that only they have."""
+    if kind != "tuple":
+        if fields is not None or args.view:
+            raise UsageError("use --field and --view with --kind tuple only")
+        return
+    if fields is None:
+        raise UsageError("kind tuple needs its fields: --field page=string --field beta=boolean")
+    if args.population in SHAPES:
+        raise UsageError(
+            "kind tuple needs a file for --population: text with one JSON object a line, such as "
+            '{"page": "a.org", "beta": true}, or a .csv with string,frequency that has them'
+        )
+    if args.format != "rappor":
+        raise UsageError("google/rappor has no tuples: leave --format out")
+    if args.absent:
+        raise UsageError("--absent does not go with kind tuple: leave it out")
 
 
 def _check_engine(args: argparse.Namespace) -> None:

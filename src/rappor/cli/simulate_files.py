@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
@@ -17,10 +18,12 @@ from rappor.aggregate.counts import Counts
 from rappor.aggregate.kernel import count
 from rappor.cli.paths import output_folder, path_of
 from rappor.cli.result_files import replacing
+from rappor.collection import Collection
 from rappor.decoding.design import build_design
 from rappor.decoding.mapfile import write_map
 from rappor.errors import ParamsError
 from rappor.mechanism.kinds import HASHED
+from rappor.mechanism.views import Views
 from rappor.simulate.crowd import Crowd
 from rappor.simulate.drawn_counts import Simulated, draw_counts, named
 from rappor.simulate.full_reports import pieces
@@ -38,6 +41,7 @@ _REPORTS = {"rappor": "reports.parquet", "google": "reports.csv"}
 _REPORTS_FOLDER = "reports"  # of Spark: a file for each part
 _COUNTS = {"rappor": "counts.npz", "google": "counts.csv"}
 _MAP = "map.csv"
+_DEFINITION = "collection.toml"
 _LISTS = ("candidates.txt", "candidates.csv")
 
 
@@ -45,7 +49,7 @@ _LISTS = ("candidates.txt", "candidates.csv")
 class SimulationJob:
     """What to write, and where; `on_spark` makes reports on a cluster and writes them to a folder.
 
-    Without it they are made here.
+    Without it they are made here. `views` are those of kind tuple.
     """
 
     output: str
@@ -54,6 +58,7 @@ class SimulationJob:
     counts_only: bool
     steps: bool
     on_spark: Callable[[Path], Simulated] | None = None
+    views: Views | None = None
 
     @property
     def folder(self) -> Path:
@@ -62,13 +67,28 @@ class SimulationJob:
 
     def names(self, kind: str) -> list[str]:
         """The names of the files to write."""
-        listed = _LISTS[0] if fits_lines(self.population.candidates) else _LISTS[1]
         names = ["params.csv"]
         reports = _REPORTS[self.format] if self.on_spark is None else _REPORTS_FOLDER
         names += [] if self.counts_only else [reports]
-        names += [_COUNTS[self.format], listed]
+        names += [_COUNTS[self.format], *self.lists]
+        names += [] if self.views is None else [_DEFINITION]
         names += [_MAP] if self.format == "google" and kind == "string" else []
         return [*names, "truth.csv"]
+
+    @property
+    def lists(self) -> dict[str, list[str]]:
+        """The candidates by the name of their file: one list, or one for each string of a tuple."""
+        if self.views is None:
+            listed = list(self.population.candidates)
+            return {_LISTS[not fits_lines(listed)]: listed}
+        held = [json.loads(text) for text in self.population.candidates]
+        lists = {}
+        for field in self.views.fields:
+            if field.kind == "string":
+                values = sorted({value[field.name] for value in held})
+                ending = "txt" if fits_lines(values) else "csv"
+                lists[f"candidates-{field.name}.{ending}"] = values
+        return lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +148,10 @@ def write(job: SimulationJob, crowd: Crowd, tick: Tick) -> WrittenFiles:
             counts, truth = _write_reports(job, crowd, at[_REPORTS[job.format]], tick)
         path = at[_COUNTS[job.format]]
         (counts.to_csv if job.format == "google" else counts.to_npz)(path)
-        for name in set(_LISTS) & set(files):
-            write_candidates(at[name], job.population.candidates)
+        for name, listed in job.lists.items():
+            write_candidates(at[name], listed)
+        if job.views is not None:
+            at[_DEFINITION].write_text(_definition(job.views, crowd).to_toml(), encoding="utf-8")
         if _MAP in files:
             _write_map(job, crowd, at[_MAP], tick)
         write_truth(at["truth.csv"], truth)
@@ -181,9 +203,29 @@ def _write_map(job: SimulationJob, crowd: Crowd, path: Path, tick: Tick) -> None
     write_map(design, path, [column[text] for text in listed])
 
 
+def _definition(views: Views, crowd: Crowd) -> Collection:
+    """A definition of the simulated tuple, which `rappor associate` reads."""
+    return Collection(
+        "simulated",
+        1,
+        crowd.params,
+        "tuple",
+        description="Simulated by rappor simulate.",
+        dialect=crowd.dialect,
+        fields=views.fields,
+        views=views.views,
+    )
+
+
 def _following(job: SimulationJob, crowd: Crowd, counts: Counts, files: list[str]) -> list[str]:
     """The command that decodes the files."""
     at = {name: os.path.join(job.output, name) for name in files}
+    if job.views is not None:
+        words = ["rappor", "associate", at[_COUNTS["rappor"]], "--definition", at[_DEFINITION]]
+        for name in job.lists:
+            field = Path(name).stem.removeprefix("candidates-")
+            words += ["--candidates", f"{field}={at[name]}"]
+        return words
     words = ["rappor", "decode"]
     if job.format == "google":
         words += ["--params", at["params.csv"], "--counts", at[_COUNTS["google"]]]

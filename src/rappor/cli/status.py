@@ -37,7 +37,9 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         action="store_true",
         help="open the store without lost batches (copy the data folder first)",
     )
-    parser.add_argument("--audit", action="store_true", help="also print the audit log")
+    parser.add_argument(
+        "--audit", action="store_true", help="also print the audit log of the store"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run_status)
     return parser

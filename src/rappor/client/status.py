@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from rappor.client.ledger_file import FORGOTTEN, find_ledger, load_forgotten
 from rappor.client.outbox import COUNTS, OUTBOX, SENT, Outbox
 from rappor.client.problems import PROBLEMS, REFUSALS, Stopped, reason_text
 from rappor.collection import Collection, days_of, period_of
-from rappor.privacy.rounding import up
+from rappor.privacy.rounding import up, up_sum
 from rappor.wire.protocol import ACCEPTANCE_DAYS
 
 STATES = {
@@ -125,11 +126,17 @@ class Status:
         if self.next_attempt > 0:
             lines.append(f"next attempt: in about {_duration(self.next_attempt)}")
         lines += ["", *_table(self.collections)] if self.collections else []
-        lines += ["", f"ε of all collections together: {up(self.epsilon)}"]
+        lines += ["", f"ε of all collections together: {self._together()}"]
         outcomes = {"waiting": self.waiting, **self.batches}
         lines.append(f"reports: {_counted(outcomes)}")
         lines.append(f"calls of report() in this process: {_counted(self.calls) or 'none'}")
         return "\n".join(lines)
+
+    def _together(self) -> str:
+        """ε of all collections as the table above it adds up; past collections are one more."""
+        parts = [one.epsilon for one in self.collections]
+        past = self.epsilon - sum(parts) if math.isfinite(self.epsilon) else math.inf
+        return up_sum([*parts, past] if past > _ROUNDING else parts)
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data, for JSON; ∞ as the text "inf"."""
@@ -137,6 +144,7 @@ class Status:
         return found
 
 
+_ROUNDING = 1e-9  # of sums of floats
 COLLECTION_STATES = {  # of `CollectionStatus.state`, for people
     "on": "reports are made",
     "made": "the reports of this period are made",

@@ -45,7 +45,8 @@ def message_of(state: PageState, visitor: Visitor) -> PageMessage | None:
             text = "The earlier result is shown." if earlier else "There is no earlier result."
             return PageMessage(f"Cancelled{at}", text)
         case PageStatus.NO_PERMISSION:
-            return PageMessage(*refusal(visitor, DECODERS, state.collection.owner))
+            title, text = refusal(visitor, DECODERS, state.collection.owner)
+            return PageMessage(title, f"This view is not decoded yet. {text}")
         case PageStatus.STALE:
             return PageMessage("Out of date", _age(state), "warn")
         case _:

@@ -91,6 +91,8 @@ def read_query(
     }
     # Ranges are read from low to high, all else from large to small.
     usual["sort"] = "place" if collection.kind == "ordinal" else DEFAULT_SORT
+    # An association asks which single pairs depart: as `rappor associate`, it holds every one.
+    usual["correction"] = "holm" if collection.kind == "tuple" else "fdr"
     method = one_of(params, "method", METHODS)
     if collection.kind != "string":
         method = "auto"
@@ -105,7 +107,7 @@ def read_query(
         against=_against(vs, side, stored, collection) if vs else None,
         unit=one_of(params, "unit", UNITS),
         scale=one_of(params, "scale", SCALES),
-        correction=one_of(params, "correction", CORRECTIONS),
+        correction=_correction(params, usual["correction"]),
         alpha=_alpha(params.get("alpha", "")),
         method=method,
         candidates=candidates,
@@ -116,6 +118,11 @@ def read_query(
         anyway=params.get("anyway", "") == "1",
         usual=usual,
     )
+
+
+def _correction(params: Mapping[str, str], usual: str) -> str:
+    """The correction that was chosen, or the usual one."""
+    return one_of({"correction": params.get("correction", "") or usual}, "correction", CORRECTIONS)
 
 
 def _newest(catalogue: Catalogue, name: str) -> int:

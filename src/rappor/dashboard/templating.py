@@ -8,11 +8,12 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.requests import Request
 
 from rappor.charts.numbers import (
@@ -43,6 +44,7 @@ TABS = (
     ("associations", "Associations"),
     ("candidates", "Candidates"),
 )
+_UNBROKEN = re.compile(r"\d{4}-(?:\d\d-\d\d|W\d\d)|\d %")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -69,6 +71,7 @@ def environment() -> jinja2.Environment:
         "bytes": bytes_text,
         "duration": duration_text,
         "embedded": embedded,
+        "unbroken": unbroken,
     }
     made.globals |= {
         "show_share": show_share,
@@ -94,6 +97,16 @@ def embedded(document: Any) -> Markup:
     """
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704 - made safe
+
+
+def unbroken(sentence: str) -> Markup:
+    """A sentence whose periods and percentages stay on one line.
+
+    >>> str(unbroken("5 % in 2026-11-18"))
+    '<span class="whole">5 %</span> in <span class="whole">2026-11-18</span>'
+    """
+    safe = str(escape(sentence))
+    return Markup(_UNBROKEN.sub(r'<span class="whole">\g<0></span>', safe))  # noqa: S704 - escaped
 
 
 def frame(context: Context, request: Request, visitor: Visitor) -> dict[str, Any]:

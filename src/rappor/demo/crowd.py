@@ -24,8 +24,8 @@ from rappor.client.clock import SystemClock
 from rappor.client.transport import HttpTransport
 from rappor.collection import Collection
 from rappor.demo import DemoError
-from rappor.demo.definitions import HOMEPAGE, START, THEME
-from rappor.demo.population import DAYS, DemoPopulation, Person, named
+from rappor.demo.definitions import HOMEPAGE, INSTALL, START, THEME
+from rappor.demo.population import DAYS, DemoPopulation, Person, named, pair_named
 from rappor.demo.truth import HeldValue, Truth
 from rappor.errors import RapporError
 from rappor.host import die_with_parent
@@ -53,7 +53,7 @@ class Task:
         first: the first chunk of this process.
         step: the distance to its next chunk.
         url: the collector's address.
-        definitions: the collections as TOML: homepage, theme, start time.
+        definitions: the collections as TOML: homepage, theme, start time, install.
         periods: one for each day.
         gateway_key: the key that allows batches of many people.
     """
@@ -104,7 +104,8 @@ def encode(people: Iterable[Person], collections: dict[str, Collection]) -> Repo
     """The reports of some people by collection, day and country, with the values in them.
 
     Each person has a secret from the operating system and uses it as a real client does: one
-    permanent response B' for each value, and a fresh report each day.
+    permanent response B' for each value, and a fresh report each day. On the last day each person
+    also sends one report on homepage and channel together.
     """
     cells: ReportsByCell = {}
     ranges = collections[START].ranges
@@ -115,6 +116,10 @@ def encode(people: Iterable[Person], collections: dict[str, Collection]) -> Repo
         for day in range(DAYS):
             value = person.homepage_on(day)
             _put(cells, (HOMEPAGE, day, person.country), homepage.encode(value), value)
+        install = collections[INSTALL].encoder(secret)
+        together = install.encode({"homepage": value, "channel": person.channel})
+        label = pair_named(value, person.channel)
+        _put(cells, (INSTALL, DAYS - 1, person.country), together, label)
         if person.theme is not None:
             theme = collections[THEME].encoder(secret)
             for day in range(DAYS):

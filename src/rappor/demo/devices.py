@@ -15,9 +15,9 @@ from rappor.client import Client
 from rappor.collection import Collection
 from rappor.demo import DemoError
 from rappor.demo.crowd import PATIENCE_SECONDS
-from rappor.demo.definitions import HOMEPAGE, START, THEME
+from rappor.demo.definitions import HOMEPAGE, INSTALL, START, THEME
 from rappor.demo.interrupts import Interrupts
-from rappor.demo.population import DAYS, DemoPopulation, Person, named
+from rappor.demo.population import DAYS, DemoPopulation, Person, named, pair_named
 from rappor.demo.truth import HeldValue, Truth
 
 DEVICES = 10
@@ -70,6 +70,8 @@ def _answers(
     """What a person reports today: the collection, the value, and its name in the truth."""
     homepage = person.homepage_on(DAYS - 1)
     yield HOMEPAGE, homepage, named(homepage)
+    together = {"homepage": homepage, "channel": person.channel}
+    yield INSTALL, together, pair_named(homepage, person.channel)
     if person.theme is not None:
         yield THEME, person.theme, person.theme
     ranges = next(collection.ranges for collection in collections if collection.name == START)

@@ -26,6 +26,9 @@ OTHER_HIJACKERS = (
     "go.quick-searcher.example",
     "start.coupon-bar.example",
 )
+# How browsers were installed: those that are never hijacked, and those that will be.
+CHANNELS = {"website": 0.5, "store": 0.3, "bundle": 0.2}
+HIJACKED_CHANNELS = {"website": 0.16, "store": 0.12, "bundle": 0.72}
 THEMES = {"light": 0.46, "dark": 0.31, "as the system": 0.19, "high contrast": 0.04}
 START_EDGES = (250, 500, 1000, 2000, 4000)  # ms
 CHUNK = 1500  # people; what they hold depends on the seed and on the number of their chunk
@@ -51,6 +54,7 @@ class Person(NamedTuple):
         country: sent in clear, as the collections declare.
         homepage: on the first day.
         hijacked: the first day, counted from 0, with the hijacker's homepage; `DAYS` means never.
+        channel: how the browser was installed.
         theme: a category, or None if this person does not report it.
         start: ms, or None if this person does not report it.
     """
@@ -58,6 +62,7 @@ class Person(NamedTuple):
     country: str
     homepage: str
     hijacked: int
+    channel: str
     theme: str | None
     start: float | None
 
@@ -88,16 +93,16 @@ class DemoPopulation:
     @property
     def reports(self) -> int:
         """The number of reports that all people send."""
-        return DAYS * (self.people + 2 * -(-self.people // ALSO))
+        return self.people + DAYS * (self.people + 2 * -(-self.people // ALSO))
 
     @classmethod
     def for_reports(cls, reports: int, seed: int) -> DemoPopulation:
         """A population that sends about this number of reports.
 
         >>> DemoPopulation.for_reports(10**6, seed=1).people
-        85714
+        78947
         """
-        return cls(max(ALSO, reports * ALSO // ((ALSO + 2) * DAYS)), seed)
+        return cls(max(ALSO, reports * ALSO // ((ALSO + 2) * DAYS + ALSO)), seed)
 
     @property
     def sites(self) -> tuple[str, ...]:
@@ -115,7 +120,7 @@ class DemoPopulation:
 
     def _draw(self, about: str, count: int, first: int | None) -> Iterator[Person]:
         """Draw people; `first` numbers the first one; None: all report to every collection."""
-        dice = _dice(self.seed, about)
+        dice, more_dice = _dice(self.seed, about), _dice(self.seed, f"{about}, channels")
         weights = [_DECAY**rank for rank in range(_SITES)]
         countries = dice.choices([*COUNTRIES], [*COUNTRIES.values()], k=count)
         homepages = dice.choices(self.sites, weights, k=count)
@@ -123,13 +128,28 @@ class DemoPopulation:
         for place, country in enumerate(countries):
             alone = dice.random() < _UNLISTED_SHARE
             also = first is None or (first + place) % ALSO == 0
+            homepage = (
+                f"intranet-{dice.getrandbits(48):012x}.example" if alone else homepages[place]
+            )
+            hijacked = _hijacked(HIJACKED[country], dice.random())
+            shares = HIJACKED_CHANNELS if hijacked < DAYS else CHANNELS
             yield Person(
                 country,
-                f"intranet-{dice.getrandbits(48):012x}.example" if alone else homepages[place],
-                _hijacked(HIJACKED[country], dice.random()),
+                homepage,
+                hijacked,
+                more_dice.choices([*shares], [*shares.values()])[0],
                 themes[place] if also else None,
                 round(dice.lognormvariate(6.6, 0.8), 1) if also else None,
             )
+
+
+def known_sites(seed: int) -> tuple[str, ...]:
+    """A short list for a table of two fields: the sites that people visit, and known hijackers.
+
+    >>> len(known_sites(1)), HIJACKER in known_sites(1)
+    (24, True)
+    """
+    return tuple(sorted((*DemoPopulation(1, seed).sites, HIJACKER, *OTHER_HIJACKERS)))
 
 
 @functools.cache
@@ -149,6 +169,15 @@ def named(homepage: str) -> str:
     ('search.hijack-bar.example', '(on no list)')
     """
     return homepage if homepage in _listed() else UNLISTED
+
+
+def pair_named(homepage: str, channel: str) -> str:
+    """The name of a homepage and a channel together in the truth.
+
+    >>> pair_named("intranet-1.example", "store")
+    '(on no list) × store'
+    """
+    return f"{named(homepage)} × {channel}"
 
 
 @functools.cache

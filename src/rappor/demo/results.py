@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rappor.aggregate.stored_counts import BY_PERIOD
+from rappor.decoding.association import Association
 from rappor.decoding.candidates import Candidates
 from rappor.decoding.histogram import Histogram
 from rappor.decoding.quality import too_few_reports
 from rappor.decoding.result import Decoded, Row
-from rappor.demo.definitions import HOMEPAGE, START, THEME
-from rappor.demo.population import HIJACKER, candidates
+from rappor.demo.definitions import HOMEPAGE, INSTALL, START, THEME
+from rappor.demo.population import HIJACKER, candidates, known_sites, pair_named
 from rappor.demo.truth import Truth
 from rappor.simulate.judge import Judgement, judge
-from rappor.stored_view import ALL, StoredView, decode_view
+from rappor.stored_view import ALL, StoredView, associate_view, decode_view
 from rappor.workspace import Workspace
 
 
@@ -37,6 +38,24 @@ class EstimateAndTruth(NamedTuple):
     row: Row
     truth: float
     verdict: str
+
+
+class ChannelShare(NamedTuple):
+    """How many of the hijacker's browsers came with a channel.
+
+    Attributes:
+        channel: the channel.
+        share: its estimated share of the hijacker's reports; nan if they are too few to divide by.
+        low_95: the lower end of its interval.
+        high_95: the upper end.
+        truth: its true share.
+    """
+
+    channel: str
+    share: float
+    low_95: float
+    high_95: float
+    truth: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +77,8 @@ class DemoResults:
         start_ranges: the ranges of the histogram.
         too_few_themes: says that there are too few reports for the themes; None if they suffice.
         too_few_starts: the same for start times.
+        association: the joint table of homepage and channel, from one report of each browser.
+        channels: how the hijacker's reports divide into channels.
     """
 
     view: StoredView
@@ -74,6 +95,8 @@ class DemoResults:
     start_ranges: tuple[EstimateAndTruth, ...]
     too_few_themes: str | None
     too_few_starts: str | None
+    association: Association
+    channels: tuple[ChannelShare, ...]
 
     @property
     def reports(self) -> dict[str, int]:
@@ -92,7 +115,7 @@ class DemoResults:
         return next(row for row in self.rows if row.label == HIJACKER)
 
 
-def decode_and_compare(data: Path, truth: Truth) -> DemoResults:
+def decode_and_compare(data: Path, truth: Truth, seed: int) -> DemoResults:
     """Decode what pages show of the store, and compare the results with the truth."""
     workspace = Workspace(data)
     listed = Candidates.of(candidates())
@@ -104,11 +127,14 @@ def decode_and_compare(data: Path, truth: Truth) -> DemoResults:
     theme, start = (workspace.view(name) for name in (THEME, START))
     starts = decode_view(start, None).histogram
     themes = decode_view(theme, None)
+    sites = known_sites(seed)
+    install = workspace.view(INSTALL, candidates=len(sites))
+    association = associate_view(install, {"homepage": sites})
     if starts is None:
         raise TypeError("a result of another kind than its collection")
     return DemoResults(
         view=view,
-        others=(theme, start),
+        others=(theme, start, install),
         homepages=found,
         judged=judged,
         rows=_rows(found, held, judged),
@@ -135,6 +161,25 @@ def decode_and_compare(data: Path, truth: Truth) -> DemoResults:
         ),
         too_few_themes=too_few_reports(themes),
         too_few_starts=too_few_reports(starts.decoded),
+        association=association,
+        channels=_channels(association, truth.of(INSTALL, period=install.periods[-1])),
+    )
+
+
+def _channels(association: Association, held: Mapping[str, int]) -> tuple[ChannelShare, ...]:
+    """How the hijacker's reports divide into channels, next to the truth."""
+    channels = association.labels[1]
+    true = [held.get(pair_named(HIJACKER, channel), 0) for channel in channels]
+    return tuple(
+        ChannelShare(
+            channel,
+            cell.share_given_first,
+            cell.given_first_low_95,
+            cell.given_first_high_95,
+            times / max(sum(true), 1),
+        )
+        for channel, times in zip(channels, true, strict=True)
+        for cell in [association.cell(HIJACKER, channel)]
     )
 
 

@@ -62,7 +62,7 @@ def prepare(
 ) -> tuple[Collection, ...]:
     """Write the definitions with which the server starts."""
     collections = definitions.definitions(population.people, today)
-    definitions.write(collections, where.collections)
+    definitions.write(collections, where.collections, population.seed)
     return collections
 
 
@@ -117,7 +117,7 @@ def collect(
         workers.listen(truth, stored, check)
     sent = time.monotonic()
     progress("decoding", 0, 0)
-    results = decode_and_compare(where.data, truth)
+    results = decode_and_compare(where.data, truth, population.seed)
     seconds = (sent - began, time.monotonic() - sent)
     return DemoOutcome(collections, population, real_clients, periods, truth, seconds, results)
 

@@ -76,11 +76,13 @@ class DemoServer:
         from rappor.dashboard.settings import STATE_FILE
         from rappor.dashboard.state import DashboardState
 
+        jobs = ("decode", "associate")
         until = time.monotonic() + (PAGES_SECONDS if is_enabled() else 0.0)
         file = self._where.data / STATE_FILE
         with contextlib.closing(DashboardState(file, self._where.collections)) as state:
             while time.monotonic() < until:
-                shown = {name: meta.get("reports") for name, meta in state.latest_metas().items()}
+                metas = [item for job in jobs for item in state.latest_metas(job).items()]
+                shown = {name: meta.get("reports") for name, meta in metas}
                 if reports.items() <= shown.items():
                     return
                 self.check()

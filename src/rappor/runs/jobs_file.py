@@ -122,7 +122,7 @@ def read_jobs(path: Path) -> JobsFile:
         error.filename = str(path)
         raise
     except UnicodeDecodeError:
-        raise ParamsError(f"{path}: not a text file in UTF-8") from None
+        raise ParamsError(f"{path}: not UTF-8 text; check that it is the right file") from None
     try:
         return parse_jobs(text, path.parent)
     except ParamsError as error:

@@ -144,7 +144,10 @@ def read_truth(path: str | PathLike[str]) -> dict[str, int]:
     reader = csv.reader(io.StringIO(read_text(path, newline=""), newline=""))
     head = next(reader, [])
     if head[:2] != ["string", "count"]:
-        raise ParamsError(f"{path}: a truth.csv begins with string,count; got {show(head)}")
+        raise ParamsError(
+            f"{path}: the first line must be string,count, as `rappor simulate` writes it; "
+            f"got {show(','.join(head))}"
+        )
     truth: dict[str, int] = {}
     for row in reader:
         if len(row) < 2 or not (row[1].isascii() and row[1].isdigit()):

@@ -247,6 +247,11 @@ def test_ranges_say_where_they_begin_on_a_phone_and_no_label_covers_another():
             assert axis["labelOverlap"] == "parity"
 
 
+def test_without_reports_the_line_of_the_ingest_chart_lies_at_its_foot():
+    drawn = to_svg(rates([(60.0, 0.0), (120.0, 0.0)]) | {"width": 300})
+    assert re.findall(r">([\d.]+)</text>", drawn)[-1] == "1"
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 59])
 def test_each_tick_of_the_ingest_chart_is_another_minute(count):
     minutes = [(60.0 * (1000 + minute), 12_500.0) for minute in range(count)]

@@ -160,3 +160,17 @@ def test_every_state_of_a_collection_has_words() -> None:
 
     written = re.findall(r'state = "([a-z ]+)"', Path(status.__file__).read_text(encoding="utf-8"))
     assert set(written) == set(COLLECTION_STATES)
+
+
+def test_epsilon_of_all_collections_is_the_sum_of_what_the_table_shows(tmp_path: Path) -> None:
+    two = [homepage(), homepage(name="search")]
+    given: dict[str, Any] = {"transport": FakeTransport(), "consent": True, "clock": FakeClock()}
+    with Client.open(tmp_path, two, **given) as client:
+        client.report("homepage", "a.org")
+        client.report("search", "b.org")
+        assert client.flush(LIMIT)
+        shown = str(client.status())
+    assert shown.count("  4.395  ") == 2
+    assert "ε of all collections together: 8.790\n" in shown  # the exact sum is 8.7889
+    with Client.open(tmp_path, [homepage()], **given) as client:  # search is not asked any more
+        assert "ε of all collections together: 8.790\n" in str(client.status())

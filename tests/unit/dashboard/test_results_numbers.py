@@ -353,6 +353,7 @@ def test_a_viewer_reads_what_is_kept_and_starts_nothing(context, analyst):
     before = len(context.jobs.all())
     page = viewer.get("/collections/homepage?alpha=0.0321").text
     assert "Analysts can do this; you are a viewer" in page
+    assert "This view is not decoded yet." in page
     assert len(context.jobs.all()) == before
     assert viewer.post("/collections/homepage/decode", {}).status_code == 403
     assert viewer.get("/collections/homepage.google.zip").status_code == 403

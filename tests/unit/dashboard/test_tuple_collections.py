@@ -74,8 +74,11 @@ def test_the_page_has_the_numbers_of_the_library(sample: Sample, analyst: Browse
     answer = settled(analyst)
     assert state_of(answer) == "ready"
     assert "x and y are associated (p " in answer.text
-    wanted = package.open(sample.data).associate("install", {"x": LISTED}, correction="fdr")
+    wanted = package.open(sample.data).associate("install")
+    assert wanted.notes[1] == "the candidates of x are version 1 of the list of install: 4 strings"
     found = json.loads(analyst.get(f"{PAGE}.json").text)
+    assert found["correction"] == "holm"
+    assert found["rows"][0]["adjusted_p_value"] == wanted.rows[0].adjusted_p_value
     assert found["periods"] == [week(1)]
     assert found["rows"][0]["share"] == wanted.rows[0].share
     assert found["independence"]["p_value"] == wanted.independence.p_value

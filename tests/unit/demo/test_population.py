@@ -9,17 +9,29 @@ import pytest
 from rappor.collection import Collection, Registry
 from rappor.collection.lint import lint_all
 from rappor.demo.crowd import Task, encode
-from rappor.demo.definitions import CANDIDATES, HOMEPAGE, START, THEME, definitions, write
+from rappor.demo.definitions import (
+    CANDIDATES,
+    HOMEPAGE,
+    INSTALL,
+    INSTALL_CANDIDATES,
+    START,
+    THEME,
+    definitions,
+    write,
+)
 from rappor.demo.population import (
+    CHANNELS,
     COUNTRIES,
     DAYS,
     HIJACKED,
+    HIJACKED_CHANNELS,
     HIJACKER,
     THEMES,
     UNLISTED,
     DemoPopulation,
     Person,
     candidates,
+    known_sites,
     named,
 )
 
@@ -59,6 +71,14 @@ def test_nobody_is_hijacked_before_the_fourth_day_and_most_in_one_country() -> N
     assert HIJACKED["NZ"][-1] > 3 * HIJACKED["AU"][-1]
 
 
+def test_hijacked_browsers_come_with_another_channel() -> None:
+    crowd = people(MANY)
+    for is_hijacked, shares in ((True, HIJACKED_CHANNELS), (False, CHANNELS)):
+        held = Counter(each.channel for each in crowd if (each.hijacked < DAYS) == is_hijacked)
+        for channel, share in shares.items():
+            assert held[channel] / held.total() == pytest.approx(share, abs=0.04)
+
+
 def test_a_homepage_is_on_the_list_or_one_persons_own() -> None:
     pages = Counter(person.homepage for person in people(MANY))
     own = {page for page in pages if named(page) == UNLISTED}
@@ -86,15 +106,18 @@ def test_devices_are_people_of_their_own_who_are_asked_everything() -> None:
     assert not {(*person[:3], person.start) for person in devices} & others
 
 
-def test_lint_has_nothing_to_say_about_the_collections() -> None:
-    assert lint_all(definitions(90_000, TODAY), TODAY) == ()
+def test_lint_only_says_that_the_homepage_is_asked_for_twice() -> None:
+    (found,) = lint_all(definitions(90_000, TODAY), TODAY)
+    assert (found.code, found.severity) == ("field-asked-twice", "warning")
+    assert found.collection == "install v1"
 
 
 def test_files_of_the_collections_read_back(tmp_path: Path) -> None:
     made = definitions(90_000, TODAY)
-    folder = write(made, tmp_path / "collections")
+    folder = write(made, tmp_path / "collections", seed=1)
     assert Registry.open(folder).newest() == tuple(sorted(made, key=lambda each: each.name))
     assert (folder / CANDIDATES).read_text().splitlines() == list(candidates())
+    assert (folder / INSTALL_CANDIDATES).read_text().splitlines() == list(known_sites(1))
 
 
 def test_everyone_reports_once_a_day_and_says_the_truth_to_nobody_else(
@@ -111,6 +134,8 @@ def test_everyone_reports_once_a_day_and_says_the_truth_to_nobody_else(
     for (name, day, _), (reports, _) in made.items():
         per_day[day] += len(reports) if name == HOMEPAGE else 0
     assert set(per_day.values()) == {60}
+    together = {day: len(each) for (name, day, _), (each, _) in made.items() if name == INSTALL}
+    assert set(together) == {DAYS - 1}  # once, on the last day
     held = Counter(
         value for (name, _, _), (_, each) in made.items() if name == THEME for value in each
     )
@@ -121,8 +146,11 @@ def test_everyone_reports_once_a_day_and_says_the_truth_to_nobody_else(
 def test_a_person_stays_in_one_cohort_and_the_noise_has_no_seed(
     collections: dict[str, Collection],
 ) -> None:
-    person = Person("NZ", "fern-news.example", DAYS, None, None)
-    runs = [encode([person], collections) for _ in range(40)]
+    person = Person("NZ", "fern-news.example", DAYS, "store", None, None)
+    runs = [
+        {key: cell for key, cell in encode([person], collections).items() if key[0] == HOMEPAGE}
+        for _ in range(40)
+    ]
     for made in runs:
         assert len({reports[0].cohort for reports, _ in made.values()}) == 1
         assert len({reports[0].bits for reports, _ in made.values()}) == DAYS

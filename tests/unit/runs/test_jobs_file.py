@@ -77,7 +77,7 @@ def test_what_is_wrong_is_named(text: str, words: str) -> None:
 def test_a_file_is_named_in_its_errors(tmp_path: Path) -> None:
     path = tmp_path / "jobs.toml"
     path.write_bytes(b"\xff")
-    with pytest.raises(ParamsError, match=r"jobs\.toml: not a text file"):
+    with pytest.raises(ParamsError, match=r"jobs\.toml: not UTF-8 text"):
         read_jobs(path)
     path.write_text("jobs = [", encoding="utf-8")
     with pytest.raises(ParamsError, match=r"jobs\.toml: not valid TOML"):

@@ -49,8 +49,8 @@ def test_what_is_no_truth_is_refused(truth):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "begins with string,count"),
-        ("name,count\n", "begins with string,count"),
+        ("", "must be string,count"),
+        ("name,count\n", "must be string,count"),
         ("string,count\na,1\nb,x\n", "line 3 must be a string and a whole number"),
         ("string,count\na\n", "line 2"),
         ("string,count\na,-1\n", "line 2"),

@@ -166,9 +166,15 @@ def _drawings(result: StoredDecode, query: PageQuery) -> list[Drawing]:
         return both(lambda theme: drawn(result, query, theme, page=True)[name].in_page(theme))
 
     return [
-        Drawing(name, _CHART_WORDS[name], spec(name), panel.sentence, panel.height)
+        Drawing(name, _chart_word(name, result.main.kind), spec(name), panel.sentence, panel.height)
         for name, panel in plain.items()
     ]
+
+
+def _chart_word(name: str, kind: str) -> str:
+    if name == "undetected_mass" and kind == "category":
+        return "In no category"
+    return _CHART_WORDS[name]
 
 
 def difference_words(query: PageQuery) -> str:
@@ -234,7 +240,7 @@ def _tiles(result: StoredDecode) -> list[Tile]:
         return []
     try:
         median = hist.quantile(0.5)
-        made = [_in_words("Median", median)]
+        made = [_in_words("Median", median, hist)]
         made += [_below(hist, share) for share in _QUANTILES]
     except DecodeError:
         return []
@@ -247,20 +253,38 @@ def _below(hist: Histogram, share: float) -> Tile:
     found = hist.quantile(share)
     percent = f"{100 * share:g}\u00a0%"
     if hist.edges is None:
-        return _in_words(f"{percent} up to", found)
+        return _in_words(f"{percent} up to", found, hist)
     names = (found.label, found.low_label, found.high_label)
     edges = [float(hist.edges[hist.labels.index(name) + 1]) for name in names]
     if not math.isfinite(edges[0]):
-        return _in_words(f"{percent} up to", found)
+        return _in_words(f"{percent} up to", found, hist)
     shown = [f"{edge:,.6g}" if math.isfinite(edge) else "no limit" for edge in edges]
     interval = " – ".join(dict.fromkeys(shown[1:]))
     return Tile(f"{percent} below", shown[0], repr(edges[0]), f"95\u00a0% interval: {interval}")
 
 
-def _in_words(word: str, found: Quantile) -> Tile:
-    ends = " – ".join(dict.fromkeys((found.low_label, found.high_label)))
+def _in_words(word: str, found: Quantile, hist: Histogram) -> Tile:
+    """The range of a quantile; its interval is a range too, or reaches over several."""
+    ends = found.low_label
+    if found.high_label != found.low_label:
+        ends = f"{ends} – {found.high_label}"
+        if hist.edges is not None:
+            low = float(hist.edges[hist.labels.index(found.low_label)])
+            high = float(hist.edges[hist.labels.index(found.high_label) + 1])
+            ends = _numbers_between(low, high)
     value = found.label if found.value is None else repr(found.value)
     return Tile(word, found.label, value, f"95\u00a0% interval: {ends}")
+
+
+def _numbers_between(low: float, high: float) -> str:
+    """What lies between two edges, either of which may be open.
+
+    >>> _numbers_between(2000, 4000), _numbers_between(2000, math.inf)
+    ('2,000 – 4,000', '2,000 or more')
+    """
+    if not math.isfinite(high):
+        return f"{low:,.6g} or more" if math.isfinite(low) else "any number"
+    return f"{low:,.6g} – {high:,.6g}" if math.isfinite(low) else f"below {high:,.6g}"
 
 
 def drawn(
