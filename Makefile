@@ -27,7 +27,8 @@ export PATH := $(PATH):$(CURDIR)/$(BIN)
 unexport PYTHONDONTWRITEBYTECODE
 # Print errors only: no warnings about pip's configuration, no reminders to upgrade it.
 PIP_INSTALL := -m pip --disable-pip-version-check -qq install
-# By file in `make test`, so that what the tests of a file share is made once.
+# By file in `make test`, so that what the tests of a file share is made once; in the order of folders,
+# so that long files come first and short ones fill the end.
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 $(PYTEST_ARGS)
 # One process: a cluster has processes of its own.
 SPARK_PYTEST := $(SPARK_VENV)/bin/python -m pytest --durations=5 $(PYTEST_ARGS)
@@ -70,7 +71,7 @@ test: $(VENV)/.dev $(JS)/node_modules/.dev ## check format, lint, types and impo
 	$(call step,imports,$(BIN)/lint-imports --no-logo)
 	$(call step,javascript,cd $(JS) && npm run --silent types && npm run --silent lint)
 	@sh tests/browser/chromium.sh
-	$(call step,tests,$(PYTEST) --dist loadfile)
+	$(call step,tests,$(PYTEST) --dist loadfile --no-loadscope-reorder)
 	$(passed)
 
 test-long: $(VENV)/.dev $(VENV)/.docs $(JS)/node_modules/.dev $(SPARK_VENV)/.done ## run the long tests at reduced size: audits, kills, overload, every page (20 minutes)

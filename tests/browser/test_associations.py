@@ -57,6 +57,7 @@ def test_associations_look_right(open_as, look, installs):
     assert tab.violations() == []
 
 
+@pytest.mark.long
 def test_another_value_is_chosen_and_its_shares_are_drawn(open_as, installs):
     tab = open_as(Role.ANALYST, at=installs)
     tab.ready(PAGE, charts=2)

@@ -5,6 +5,8 @@ import pytest
 from rappor.dashboard.auth.roles import Role
 from support.dashboard import Sample, serving, week
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def decoded(dashboard):
@@ -50,14 +52,12 @@ def test_a_header_sorts_and_turns_around(viewer) -> None:
     assert "No reports yet" in first
 
 
-@pytest.mark.long
 def test_a_missing_number_says_why(viewer) -> None:
     viewer.goto("/")
     row = viewer.page.locator("tbody tr").filter(has_text="search-engine")
     assert row.get_by_title("no reports yet").count() == 2
 
 
-@pytest.mark.long
 def test_the_empty_state_says_what_to_do(open_as, tmp_path) -> None:
     sample = Sample(tmp_path)
     sample.data.mkdir()

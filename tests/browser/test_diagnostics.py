@@ -39,6 +39,7 @@ def test_diagnostics_look_right(open_as, look):
     assert size >= 4
 
 
+@pytest.mark.long
 def test_verdicts_are_those_of_decoding(read, expected):
     checks = expected[0].checks
     shown = read(PAGE).page.locator(".verdicts li")

@@ -129,6 +129,7 @@ def test_every_vector(open_page) -> None:
     assert wrong_answers(open_page()) == []
 
 
+@pytest.mark.long
 def test_the_bundle_refuses_the_definitions_that_vectors_refuse(context, bundle: str) -> None:
     """With the same codes and paths, although it has no messages."""
     page = context.new_page()

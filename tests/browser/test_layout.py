@@ -100,9 +100,8 @@ def listening(page, answers):
     page.remove_listener("response", note)
 
 
-@pytest.mark.parametrize(
-    "paths", [[HOME], pytest.param(PATHS, marks=pytest.mark.long)], ids=["results", "all"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("paths", [[HOME], PATHS], ids=["results", "all"])
 def test_pages_keep_to_their_bytes(analyst, read, paths):
     compressed = {}
     for path in paths:

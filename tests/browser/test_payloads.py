@@ -12,6 +12,8 @@ from rappor.errors import ParamsError
 from support.dashboard import STRINGS
 from support.payloads import PAYLOADS, WATCHED
 
+pytestmark = pytest.mark.long
+
 
 def quiet(tab) -> None:
     """Nothing ran, and nothing of ours is broken."""
@@ -19,7 +21,6 @@ def quiet(tab) -> None:
     assert tab.page.locator("main h1").count() == 1
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("path", ["/", "/?sort=owner", "/ingest", "/ingest?page=2"])
 def test_stored_payloads_do_nothing(open_as, other, path) -> None:
     tab = open_as(Role.OPERATOR, at=other)
@@ -34,7 +35,6 @@ def test_stored_payloads_do_nothing(open_as, other, path) -> None:
     quiet(tab)
 
 
-@pytest.mark.long
 def test_payloads_in_addresses_do_nothing(open_as, other) -> None:
     tab = open_as(Role.OPERATOR, at=other)
     tab.page.add_init_script(WATCHED)

@@ -31,6 +31,7 @@ def test_trends_look_right(open_as, look):
     assert len(set(lefts)) == (2 if name == "phone" else 4)
 
 
+@pytest.mark.long
 def test_the_rise_of_the_hijacker_is_the_headline(read):
     text = read(TRENDS).page.locator("#summary").inner_text()
     assert text.startswith(f"{HIJACKER} rose from not detected to ")

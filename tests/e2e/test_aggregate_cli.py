@@ -197,6 +197,7 @@ def test_without_the_analysis_extra_it_says_what_to_install(reports: Path) -> No
     )
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name != "posix", reason="a terminal for standard error needs a pty")
 def test_progress_on_a_terminal_leaves_the_result_as_it_is() -> None:
     import pty

@@ -56,6 +56,7 @@ def test_the_quick_start_works_as_it_is_printed(tmp_path: Path, collector: Colle
     assert (tmp_path / ".app/rappor/secret").exists()
 
 
+@pytest.mark.long
 def test_the_example_tests_pass_again_in_any_order_and_under_do_not_track(tmp_path: Path) -> None:
     (definition,) = blocks("toml")
     _, conftest, tests, _ = blocks("python")

@@ -109,6 +109,7 @@ def test_a_pipeline_without_end_does_not_take_the_memory(tmp_path: Path) -> None
             assert client.send(batch()).status == 204
 
 
+@pytest.mark.long
 def test_empty_lines_do_not_hold_a_connection_for_ever(tmp_path: Path) -> None:
     """An idle connection ends after 15 s; one line end must not buy it eternity.
 

@@ -113,7 +113,8 @@ SLOW = {
 DRIP = {"nothing": b"", "headers": b"A: b\r\n", "body": b"x", "chunks": b"1\r\nx\r\n"}
 
 
-@pytest.mark.parametrize("bug", ["impatient", pytest.param("none", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("bug", ["impatient", "none"])
 def test_slow_senders_are_cut_off_while_others_are_served(tmp_path: Path, bug: str) -> None:
     """With 0.3 s for headers and 0.6 s for a body; in the long programme with the 5 s and
     10 s of `rappor collect`. That nobody is cut off sooner:

@@ -146,9 +146,10 @@ def browsers(world: World) -> dict[Role, Browser]:
     return {role: entered(world.context, role) for role in Role}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "thorough",
-    [False, pytest.param(True, marks=pytest.mark.long)],
+    [False, pytest.param(True)],
 )
 def test_no_route_tells_any_role_of_fewer_than_50_arrivals(
     world: World, browsers: dict[Role, Browser], thorough: bool

@@ -23,6 +23,8 @@ from rappor.collection import Collection, Phase
 from rappor.decoding.exports import document
 from rappor.store import CellKey, Fold, open_store
 
+pytestmark = pytest.mark.long
+
 RUNS = 5
 CLIENTS = 4_000
 FIRST = datetime.date(2026, 11, 2)

@@ -167,7 +167,7 @@ def test_a_wrong_password_is_refused_and_not_shown(stack: Stack) -> None:
     assert "wrong-secret" not in done.stdout + done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_collectors_count_a_batch_once_and_the_dashboard_runs_next_to_them(
     stack: Stack, tmp_path: Path
 ) -> None:

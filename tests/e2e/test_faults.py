@@ -280,6 +280,7 @@ print(json.dumps([run(words) for words in json.loads(commands)]))
 """
 
 
+@pytest.mark.long
 def test_a_read_only_disk_is_named_in_one_sentence(place: Path, tmp_path: Path) -> None:
     disk, new = tmp_path / "disk", tmp_path / "new"
     disk.mkdir()

@@ -107,7 +107,11 @@ def test_blake2_passes_the_self_test_of_the_rfc(javascript: Node) -> None:
         assert javascript.run([whole]) == [expected]
 
 
-SIZES = [10_000, pytest.param(100_000, marks=pytest.mark.long)]
+SIZES = [
+    10_000,
+    pytest.param(30_000, marks=pytest.mark.long),
+    pytest.param(100_000, marks=pytest.mark.soak),
+]
 
 
 @pytest.mark.parametrize("count", [2000, pytest.param(100_000, marks=pytest.mark.long)])

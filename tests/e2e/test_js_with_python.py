@@ -97,8 +97,13 @@ def passes(folder: Path, each: int, sources: Path | None = None) -> bool:
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("each", [5_000, pytest.param(200_000, marks=pytest.mark.long)])
+SIZES = [
+    pytest.param(50_000, marks=pytest.mark.long),
+    pytest.param(200_000, marks=pytest.mark.soak),
+]
+
+
+@pytest.mark.parametrize("each", SIZES)
 def test_intervals_of_both_encoders_together_cover_the_truth(tmp_path: Path, each: int) -> None:
     assert passes(tmp_path, each)
 

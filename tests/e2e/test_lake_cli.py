@@ -100,7 +100,8 @@ def test_wrong_uses_are_one_sentence(
     assert words in done.stderr
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(8, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [1, pytest.param(8)])
 def test_a_killed_sealer_leaves_no_half_file_and_the_next_goes_on(
     tmp_path: Path, kills: int
 ) -> None:

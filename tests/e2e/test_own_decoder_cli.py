@@ -56,6 +56,7 @@ def test_the_guide_works_as_it_is_printed(folder: Path) -> None:
     assert done.stdout == PLAIN[0]
 
 
+@pytest.mark.long
 def test_the_commands_of_the_guide_work_with_the_installed_command(folder: Path) -> None:
     command = Path(sys.executable).parent / "rappor"
     usual, own = (shlex.split(line)[1:] for line in PLAIN[1].splitlines()[1:])

@@ -25,7 +25,7 @@ from support.postgres import Server, a_server
 from support.visit import Visit
 from support.waiting import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 PARAMS = package.Params.preset("exponential")
 TODAY = today()
 YESTERDAY, LONG_AGO = (TODAY - datetime.timedelta(days=back) for back in (1, 30))
@@ -295,7 +295,6 @@ def test_audit_logs_tell_the_same(copies: list[Side]) -> None:
     assert same(found)[-1][1] == "export"
 
 
-@pytest.mark.long
 def test_a_nightly_run_writes_the_same_files(place: Path, sides: list[Side]) -> None:
     results = []
     for side in sides:
@@ -324,7 +323,6 @@ def document(visit: Visit, page: str) -> Any:
     return json.loads(answer.body) if answer.status == 200 else None
 
 
-@pytest.mark.long
 def test_pages_show_the_same(place: Path, sides: list[Side], tmp_path: Path) -> None:
     pages = ("/collections.json", "/collections/homepage.json", "/collections/homepage/trends.json")
     found = []

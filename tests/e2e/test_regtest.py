@@ -271,6 +271,7 @@ def test_a_log_is_told_now_and_then_how_far_it_is(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.long
 def test_wrong_options_are_named(tmp_path: Path) -> None:
     done = regtest("--output", tmp_path, "--cells", "r-none-*")
     assert done.returncode == 2

@@ -6,6 +6,8 @@ import stat
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from rappor.collection import Collection
 from rappor.dashboard.auth.roles import Role
 from rappor.dashboard.state import DashboardState
@@ -13,6 +15,8 @@ from rappor.store import open_store
 from support.collecting import PARAMS, batch, client_of, collector, write_collections
 from support.command import rappor
 from support.dashboard import Sample, serving
+
+pytestmark = pytest.mark.long
 
 
 def test_after_a_restore_people_log_in_with_the_tokens_that_they_had(tmp_path: Path) -> None:

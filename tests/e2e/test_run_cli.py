@@ -72,6 +72,7 @@ def test_progress_and_remaining_time_are_shown(said: str) -> None:
     assert len(lines) >= 5
 
 
+@pytest.mark.long
 def test_a_second_run_at_the_same_time_is_refused(night: Sample) -> None:
     listed = night.folder / "pipe.txt"
     os.mkfifo(listed)  # the first run cannot go on before somebody writes to it
@@ -143,6 +144,7 @@ def test_twenty_collections_of_thirty_periods_survive_three_kills(tmp_path: Path
     assert result_bytes(folder) == expected
 
 
+@pytest.mark.long
 def test_a_result_that_was_damaged_is_made_again(night: Sample, undisturbed: Path) -> None:
     before = result_bytes(undisturbed)
     name = next(iter(before))

@@ -56,7 +56,7 @@ def run(words: list[str], folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "role", [name for name in ROLE_NAMES if name[0] not in "EO"] + ["Engineer"]
 )
@@ -69,7 +69,7 @@ def test_the_first_commands_of_a_role_work(role: str, tmp_path: Path) -> None:
     assert all((tmp_path / name).stat().st_size > 1000 for name in drawn)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_first_commands_of_an_operator_work(tmp_path: Path) -> None:
     made, defined, served, status, link = commands("Operator")
     run(made, tmp_path)

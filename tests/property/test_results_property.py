@@ -59,7 +59,7 @@ def honest(found):
 
 @pytest.mark.slow
 @given(tables("category"), st.sampled_from(["fdr", "bh", "holm", "bonferroni", "none"]))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_rows_of_categories_agree_with_their_verdicts(counts, correction):
     found = decode_basic(counts, NAMES, correction=correction)
     raw = honest(found)
@@ -70,7 +70,7 @@ def test_rows_of_categories_agree_with_their_verdicts(counts, correction):
 
 @pytest.mark.slow
 @given(tables("ordinal"))
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_ranges_of_a_histogram_agree_with_their_verdicts(counts):
     hist = decode_ordinal(counts, Ranges((1, 2, 3)))
     honest(hist.decoded)
@@ -90,6 +90,6 @@ def test_ranges_of_a_histogram_agree_with_their_verdicts(counts):
 
 @pytest.mark.slow
 @given(tables("bits"))
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_free_bits_agree_with_their_verdicts(counts):
     honest(decode_basic(counts))

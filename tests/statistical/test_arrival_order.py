@@ -127,6 +127,7 @@ def test_early_and_late_reports_are_mixed(tmp_path: Path, groups: list[range]) -
     assert [test(found) > ALPHA for test in TESTS] == [True] * len(TESTS)
 
 
+@pytest.mark.long
 def test_restarts_and_processes_leave_no_trace(tmp_path: Path) -> None:
     """The early ones by two processes one after the other, the late ones by two at a time, of which
     one is killed."""

@@ -72,7 +72,8 @@ def test_category_intervals_cover_the_realised_count(params, reports, rounds):
     assert within(undetected_mass, rounds), undetected_mass / rounds
 
 
-@pytest.mark.parametrize("rounds", [100, pytest.param(400, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("rounds", [400])
 def test_null_p_values_are_uniform(rounds):
     """Of 5,000: standard errors 10 % too small put .078 below .05, 9 standard errors too many."""
     params, reports = Params(50, 1, 1, 0.5, 0.5, 0.75), 20_000
@@ -116,7 +117,8 @@ def test_a_boolean_summed_over_thirty_days_is_covered_only_with_the_design_effec
     assert 0.75 < covered[1] / rounds < 0.86  # about .80 if repetition is ignored (section H)
 
 
-@pytest.mark.parametrize("rounds", [60, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("rounds", [60, 100])
 def test_groups_that_share_clients_are_covered_with_their_overlap(rounds):
     schedule = [Params(20, 1, 1, 0.5, 0.05, q) for q in (0.95, 0.9, 0.8)]
     clients, holders = 2_000, 600
@@ -143,7 +145,8 @@ FAINT = [Params(20, 1, 1, 0.5, 0.5, q) for q in (0.75, 0.65, 0.55)]
 CLEAR = [Params(20, 1, 1, 0.02, 0.02, q) for q in (0.98, 0.6)]  # sampling counts beside the noise
 
 
-@pytest.mark.parametrize("schedule", [FAINT, pytest.param(CLEAR, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("schedule", [FAINT, CLEAR])
 def test_combined_groups_have_the_variance_that_they_claim(schedule):
     rng = np.random.default_rng(33)
     apart = []

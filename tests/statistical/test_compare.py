@@ -50,6 +50,7 @@ def is_uniform(z):
     return stats.kstest(p_values, "uniform").pvalue > ALPHA
 
 
+@pytest.mark.long
 def test_null_p_values_are_uniform_and_errors_a_third_too_small_would_be_noticed():
     z = null(25)
     assert is_uniform(z)

@@ -7,7 +7,7 @@ strings are missing from the list, the same with each bit's unlisted mass taken 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -80,6 +80,29 @@ class Fit:
         """Z^T weight: for intercept and active candidates."""
         return np.concatenate([[self.level @ weight], self.columns.T @ weight])
 
+    def without(self, others: FloatArray) -> Fit:
+        """The same with something more taken off the bits, and the weights as they are."""
+        left = np.where(self.information > 0, self.residual - others, 0.0)
+        moved = self.covariance @ self.times(self.information * left)
+        residual = left - moved[0] * self.level - self.columns @ moved[1:]
+        residual = np.where(self.information > 0, residual, 0.0)
+        score = self.information * residual
+        return replace(
+            self,
+            share=self.share + moved[1:],
+            intercept=self.intercept + float(moved[0]),
+            residual=residual,
+            score=score,
+            evidence=score,
+            chi2=float((residual**2 / self.variance).sum()),
+        )
+
+    def alone(self, place: int) -> tuple[float, FloatArray]:
+        """The variance of a member's share, and what the other members leave of its column."""
+        own = max(float(self.covariance[place + 1, place + 1]), 1e-300)
+        direction = self.covariance[:, place + 1] / own
+        return own, direction[0] * self.level + self.columns @ direction[1:]
+
 
 class Others(NamedTuple):
     """What candidates that are not fitted probably put on the bits.
@@ -139,6 +162,24 @@ def least_squares(
         freedom=freedom,
         extra=extra,
     )
+
+
+def refit(
+    seen: Observed, fit: Fit, columns: csc_array, active: tuple[int, ...], others: FloatArray
+) -> Fit:
+    """Fit other candidates with the weights of a fit, once what `others` put on bits is off."""
+    y = np.where(np.repeat(seen.live, seen.shares.shape[1]), seen.shares.ravel(), 0.0)
+    start = replace(
+        fit,
+        active=active,
+        share=np.zeros(len(active)),
+        intercept=0.0,
+        covariance=inverse_information(columns, fit.level, fit.information),
+        columns=columns,
+        residual=y,
+        freedom=max(seen.rows - len(active) - 1, 1),
+    )
+    return start.without(others)
 
 
 def inverse_information(columns: csc_array, level: FloatArray, weight: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from rappor.decoding.design import Design, gather_sums
-from rappor.decoding.fit import Fit, least_squares, robust
+from rappor.decoding.fit import Fit, least_squares, refit, robust
 from rappor.decoding.observe import Observed
 from rappor.decoding.randomization import NullScore, Placement
 from rappor.decoding.significance import benjamini_hochberg
@@ -73,6 +73,7 @@ class Search:
         place: how hashes place strings.
         level: what evenly spread strings put on each bit, relative to its mean; flat.
         use_design: whether there are bits enough for the law of random placement.
+        weights: a fit whose weights of bits are kept; by default each fit finds its own.
         progress: told in a line what has been done.
     """
 
@@ -81,10 +82,14 @@ class Search:
     place: Placement
     level: FloatArray = field(repr=False)
     use_design: bool
+    weights: Fit | None = field(default=None, repr=False)
     progress: Callable[[str], None] = field(default=lambda _: None, repr=False)
 
     def least_squares(self, active: tuple[int, ...]) -> Fit:
         """Fit by least squares."""
+        if self.weights is not None:
+            none = np.zeros(self.seen.shares.size)
+            return refit(self.seen, self.weights, self.design.columns(active), active, none)
         return least_squares(self.seen, self.design.columns(active), active, self.level)
 
     def robust(self, active: tuple[int, ...], before: Fit | None = None) -> Fit:
@@ -178,6 +183,7 @@ class Search:
         alpha: float,
         robustly: bool,
         before: Scores | None = None,
+        family: int | None = None,
     ) -> tuple[Fit, Scores]:
         """Fit and test in turn until the active set stands.
 
@@ -186,7 +192,7 @@ class Search:
         the others starts it again.
         """
         if len(self.design) <= ALL_AT_ONCE:
-            return self._grow(active, alpha, robustly, len(self.design))
+            return self._grow(active, alpha, robustly, family or len(self.design))
         scores = before or self.score(self.least_squares(active))
         for _ in range(_ROUNDS):
             promising = scores.p_value < _PROMISING
@@ -278,23 +284,15 @@ class Search:
         above = (sums - law.centre) * np.sqrt(typical * ratio / information)
         return float(z), law.deviate(law.centre + above)
 
-    def left_out_plainly(
-        self, fit: Fit, place: int, typical: float, taken: float = 0.0
-    ) -> tuple[float, float]:
-        """The same for least squares, where leaving a column out has a closed form.
-
-        `taken` is the share of its score that others would take up if it were not in the fit.
-        """
-        own = max(float(fit.covariance[place + 1, place + 1]), 1e-300)
-        direction = fit.covariance[:, place + 1] / own
-        alone = direction[0] * fit.level + fit.columns @ direction[1:]
+    def left_out_plainly(self, fit: Fit, place: int, typical: float) -> tuple[float, float]:
+        """The same for least squares, where leaving a column out has a closed form."""
+        own, alone = fit.alone(place)
         residual = np.where(fit.information > 0, fit.residual + fit.share[place] * alone, 0.0)
         score = fit.information * residual
         z = float(alone @ score) * float(np.sqrt(own))
         if not self.use_design:
             return z, 0.0
-        total = z * float(np.sqrt(typical)) * (1.0 - taken)
-        return z, self.null(fit, score).deviate(total)
+        return z, self.null(fit, score).deviate(z * float(np.sqrt(typical)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

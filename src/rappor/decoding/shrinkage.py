@@ -8,15 +8,15 @@ other is tested (docs/theory/decoding.md, "Taking the others off").
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from rappor.decoding.fit import Fit, Others, least_squares
-from rappor.decoding.search import ALL_AT_ONCE, Scores, Search
+from rappor.decoding.fit import Fit, Others, least_squares, refit
+from rappor.decoding.search import ALL_AT_ONCE, MIN_INFORMATION, Scores, Search
 from rappor.typing import FloatArray
 
 _BIN = 0.05  # standard errors
@@ -26,11 +26,15 @@ _LOWEST, _HIGHEST = -8.0, 12.0
 _SETTLING = 3  # rounds in which shrunken shares and residuals settle
 _MIN_CANDIDATES = 20  # that their common law can be learnt from
 _SMALL = 0.1  # of the noise: what others may add to it and mean nothing, as for τ²
-_TAKEN = 1.5  # what others really take of a candidate's noise, relative to their degrees of freedom
+_SETTLING_AGAIN = 2  # the same where one candidate was taken out
+_BEYOND_DOUBT = 1e-3  # of what Bonferroni asks for: a p-value that no other table would change
+_PROMISING = 0.05  # the p-value of candidates that may take the place of a member
 _NEGLIGIBLE = 0.02  # standard errors of a shrunken share that is left out
 
 
-def test_without_others(search: Search, fit: Fit, scores: Scores) -> tuple[Fit, Scores]:
+def score_without_others(
+    search: Search, fit: Fit, scores: Scores, alpha: float
+) -> tuple[Fit, Scores]:
     """A plain fit, its candidates tested once more with all others taken off the bits.
 
     Estimates stay those of the fit; its scale allows for what the others probably add to the noise
@@ -45,33 +49,101 @@ def test_without_others(search: Search, fit: Fit, scores: Scores) -> tuple[Fit, 
     error, share = np.sqrt(fit.scale / scores.information), scores.share
     off = np.zeros(len(search.design))
     for step in range(_SETTLING):
-        shares = _shrunken_shares(share, error, outside)
+        law = learn_shares((share / error)[outside])
+        shares = _shrunken_shares(law, share, error, outside)
         off = shares.share if not step else (off + shares.share) / 2  # or they would swing
-        shares = shares._replace(share=off)
-        others = Others(search.design.scatter(shares.share), shares.freedom)
+        others = Others(search.design.scatter(off), shares.freedom)
         again = least_squares(search.seen, fit.columns, fit.active, search.level, others)
         # What the others explain is no longer noise: bits may count for more than in the fit.
         gain = float(again.information.sum() / fit.information.sum())
         information, typical = scores.information * gain, scores.typical * gain
-        share = search.gather(again.score) / information + shares.share
+        share = search.gather(again.score) / information + off
         error = np.sqrt(1.0 / information)
-    # What was taken off for a candidate itself was put back, but for what the others would have
-    # taken of it if it had not been among them.
-    taken = min(_TAKEN * shares.freedom / search.seen.rows, 0.5)
-    itself = np.divide(shares.share, share, out=np.zeros_like(share), where=share > 0)
-    kept = 1.0 - taken * np.clip(itself, 0.0, 1.0)
-    law = search.null(again, again.score)
-    sums = (share * information - law.centre) * np.sqrt(typical / information) * kept
-    p_design = ndtr(-law.deviates(law.centre + sums))
+    null = search.null(again, again.score)
+    sums = (share * information - null.centre) * np.sqrt(typical / information)
+    p_design = ndtr(-null.deviates(null.centre + sums))
     for place, column in enumerate(fit.active):
-        _, tail = search.left_out_plainly(again, place, typical, taken)
-        p_design[column] = ndtr(-tail)
+        p_design[column] = ndtr(-search.left_out_plainly(again, place, typical)[1])
+    alone = _WithoutOne(search, fit, scores, again, law, off, information, typical, alpha)
+    for column in _doubtful(p_design, fit.active, alpha):
+        p_design[column] = alone.p_value(column)
     # Independent shares s lift bits by (h/k) Σ s on average, with the variance (h/k) Σ s².
     noise = float(fit.variance[fit.information > 0].mean())
     added = search.seen.expected * shares.square
     added = added if added > _SMALL * noise else 0.0
     scale = max(fit.scale, (noise + added) / (noise + fit.extra))
     return replace(fit, scale=scale), replace(scores, p_design=p_design, by_design=True)
+
+
+def _doubtful(p_value: FloatArray, active: tuple[int, ...], alpha: float) -> list[int]:
+    """Candidates whose verdict might depend on how well the others settled without them."""
+    bonferroni = alpha / len(p_value)
+    is_open = p_value < 2 * bonferroni * (len(active) + 1)
+    is_open[list(active)] = True
+    return np.flatnonzero(is_open & (p_value > _BEYOND_DOUBT * bonferroni)).tolist()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _WithoutOne:
+    """Tests of one candidate by a table that was made without it.
+
+    The theorem asks for a table that is not computed from the candidate. So the search is repeated
+    without it among those that look promising, and the others settle again; the weights of bits and
+    the law of shares stay, which one candidate hardly moves.
+    """
+
+    search: Search
+    fit: Fit
+    scores: Scores
+    settled: Fit
+    law: ShareLaw
+    off: FloatArray
+    information: FloatArray
+    typical: float
+    alpha: float
+
+    def p_value(self, column: int) -> float:
+        """Its p-value by random placement."""
+        active = self._active(column)
+        bits = self.search.design.columns([column]).toarray()[:, 0]
+        outside = self.scores.testable.copy()
+        outside[[column, *active]] = False
+        off, error = np.where(outside, self.off, 0.0), np.sqrt(1.0 / self.information)
+        columns = self.search.design.columns(active)
+        table = refit(self.search.seen, self.settled, columns, active, self._on_bits(off))
+        for _ in range(_SETTLING_AGAIN):
+            share = self.search.gather(table.score) / self.information + off
+            step = (_shrunken_shares(self.law, share, error, outside).share - off) / 2
+            off += step
+            table = table.without(self._on_bits(step))
+        shared = table.times(table.information * bits)
+        own = float(bits @ table.information)
+        left = max(own - float(shared @ table.covariance @ shared), MIN_INFORMATION * own)
+        null = self.search.null(table, table.score)
+        above = (float(bits @ table.score) - null.centre) * float(np.sqrt(self.typical / left))
+        return float(ndtr(-null.deviate(null.centre + above)))
+
+    def _on_bits(self, off: FloatArray) -> FloatArray:
+        return self.search.design.scatter(off)
+
+    def _active(self, column: int) -> tuple[int, ...]:
+        """What the search finds without a member, starting from the other members."""
+        if column not in self.fit.active:
+            return self.fit.active
+        promising = self.scores.p_value < _PROMISING
+        promising[list(self.fit.active)] = True
+        promising[column] = False
+        near = np.flatnonzero(promising)
+        others = [other for other in self.fit.active if other != column]
+        part = replace(
+            self.search,
+            design=self.search.design.subset(near),
+            weights=self.fit,
+            use_design=False,  # its law takes longer, and only says what is fitted here
+        )
+        start = tuple(int(place) for place in np.searchsorted(near, others))
+        fit, _ = part.grow(start, self.alpha, robustly=False, family=len(self.search.design))
+        return tuple(int(near[place]) for place in fit.active)
 
 
 class ShrunkenShares(NamedTuple):
@@ -89,10 +161,10 @@ class ShrunkenShares(NamedTuple):
 
 
 def _shrunken_shares(
-    share: FloatArray, error: FloatArray, outside: NDArray[np.bool_]
+    law: ShareLaw, share: FloatArray, error: FloatArray, outside: NDArray[np.bool_]
 ) -> ShrunkenShares:
     """Shrink the shares of candidates outside the fit towards what they have in common."""
-    posterior = shrink((share / error)[outside])
+    posterior = law.shrink((share / error)[outside])
     mean = np.zeros(len(outside))
     mean[outside] = posterior.mean * error[outside]
     square = (posterior.mean**2 + posterior.slope) * error[outside] ** 2
@@ -107,14 +179,25 @@ class Shrunken(NamedTuple):
     slope: FloatArray
 
 
-def shrink(z: FloatArray) -> Shrunken:
-    """E[μ | z] for every z, where z is normal around μ >= 0 and the law of the μ is unknown.
+@dataclass(frozen=True, slots=True, eq=False)
+class ShareLaw:
+    """E[μ | z] and its slope, tabulated at some z."""
 
-    The law has a point at 0, for candidates that nobody holds.
+    at: FloatArray
+    mean: FloatArray
+    slope: FloatArray
+
+    def shrink(self, z: FloatArray) -> Shrunken:
+        """E[μ | z] for every z."""
+        return Shrunken(np.interp(z, self.at, self.mean), np.interp(z, self.at, self.slope))
+
+
+def learn_shares(z: FloatArray) -> ShareLaw:
+    """The law of μ >= 0 that z, normal around μ, suggest: with a point at 0, for absent candidates.
 
     >>> rng = np.random.default_rng(1)
     >>> z = np.concatenate([rng.normal(0, 1, 900), rng.normal(4, 1, 100)])
-    >>> shrink(np.append(z, [1.0, 4.0])).mean[-2:].round(1).tolist()
+    >>> learn_shares(z).shrink(np.array([1.0, 4.0])).mean.round(1).tolist()
     [0.0, 3.9]
     """
     grid = np.arange(0.0, _HIGHEST + _STEP, _STEP)
@@ -132,6 +215,4 @@ def shrink(z: FloatArray) -> Shrunken:
     density = likelihood @ weight
     mean = (likelihood @ (weight * grid)) / density
     square = (likelihood @ (weight * grid**2)) / density
-    return Shrunken(
-        np.interp(z, middle, mean), np.clip(np.interp(z, middle, square - mean**2), 0.0, 1.0)
-    )
+    return ShareLaw(middle, mean, np.clip(square - mean**2, 0.0, 1.0))

@@ -24,7 +24,7 @@ from rappor.decoding.realised_variance import realised_variance
 from rappor.decoding.repeats import design_effect, total_repeats
 from rappor.decoding.result import Decoded, Mass, Picked, Rows, mass
 from rappor.decoding.search import Detail, Scores, Search
-from rappor.decoding.shrinkage import test_without_others
+from rappor.decoding.shrinkage import score_without_others
 from rappor.decoding.significance import adjust, cut_off
 from rappor.mechanism.channel import channel
 from rappor.typing import FloatArray
@@ -69,7 +69,7 @@ class Stepwise:
         if overdispersed(fit.chi2_dof, design_effect, search.seen.rows) and _heavy_tails(fit):
             fit, scores = search.grow(fit.active, alpha, robustly=True, before=scores)
             return fit, search.leave_one_out(fit, scores)
-        return test_without_others(search, fit, scores)
+        return score_without_others(search, fit, scores, alpha)
 
 
 class Lasso:

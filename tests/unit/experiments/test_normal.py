@@ -11,8 +11,9 @@ from rappor.experiments.normal import experiment as module
 from rappor.experiments.seeds import spread
 from support.outcomes import about, check_complete
 
+pytestmark = pytest.mark.long
 
-@pytest.mark.long
+
 def test_an_outcome_is_complete(outcome: Outcome) -> None:
     check_complete(outcome)
 
