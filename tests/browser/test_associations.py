@@ -11,6 +11,8 @@ from rappor.mechanism import Field
 from rappor.simulate import tuples
 from support.dashboard import NEXT_YEAR, OWNER, PAGES, Dashboard, Sample, serving, week
 
+pytestmark = pytest.mark.long
+
 CHANNELS = ("stable", "beta", "nightly")
 FIELDS = (Field("homepage", "string"), Field("channel", "category", categories=CHANNELS))
 PAGE = "/collections/install/associations"
@@ -57,7 +59,6 @@ def test_associations_look_right(open_as, look, installs):
     assert tab.violations() == []
 
 
-@pytest.mark.long
 def test_another_value_is_chosen_and_its_shares_are_drawn(open_as, installs):
     tab = open_as(Role.ANALYST, at=installs)
     tab.ready(PAGE, charts=2)

@@ -13,6 +13,8 @@ from rappor.decoding.diagnosis import bit_table
 from rappor.mechanism import bloom_positions
 from support.dashboard import HIJACKER, PAGES, RARE, STRINGS, week
 
+pytestmark = pytest.mark.long
+
 PAGE = "/collections/homepage/diagnostics"
 
 
@@ -39,7 +41,6 @@ def test_diagnostics_look_right(open_as, look):
     assert size >= 4
 
 
-@pytest.mark.long
 def test_verdicts_are_those_of_decoding(read, expected):
     checks = expected[0].checks
     shown = read(PAGE).page.locator(".verdicts li")
@@ -87,7 +88,6 @@ def colours(tab, cells):
     return {tuple(each) for each in found}
 
 
-@pytest.mark.long
 def test_noise_has_one_colour_and_the_modes_switch(analyst, expected):
     analyst.ready(PAGE)
     drawn(analyst)
@@ -106,7 +106,6 @@ def test_noise_has_one_colour_and_the_modes_switch(analyst, expected):
     assert "most reports" in analyst.page.locator("#heat").inner_text()
 
 
-@pytest.mark.long
 def test_a_string_lights_its_bits(analyst):
     analyst.ready(PAGE)
     drawn(analyst)
@@ -128,7 +127,6 @@ def test_a_string_lights_its_bits(analyst):
     analyst.page.wait_for_selector("#heat[data-light='any <b>string</b> at all']")
 
 
-@pytest.mark.long
 def test_arrow_keys_read_cells(analyst):
     analyst.ready(PAGE)
     drawn(analyst)
@@ -142,7 +140,6 @@ def test_arrow_keys_read_cells(analyst):
     assert "standard deviations" in text
 
 
-@pytest.mark.long
 def test_cells_that_stand_out_are_a_table_and_the_map_a_picture_without_scripts(open_as):
     tab = open_as(Role.ANALYST, java_script_enabled=False)
     tab.goto(f"{PAGE}?light=google.com")
@@ -155,7 +152,6 @@ def test_cells_that_stand_out_are_a_table_and_the_map_a_picture_without_scripts(
     assert answer.body().startswith(b"\x89PNG")
 
 
-@pytest.mark.long
 def test_states_without_a_result(analyst):
     for name, state in (("search-engine", "empty"), ("extensions", "too few")):
         analyst.goto(f"/collections/{name}/diagnostics")
@@ -168,7 +164,6 @@ def test_states_without_a_result(analyst):
     assert answer.status == 409
 
 
-@pytest.mark.long
 def test_a_category_collection_has_counts_and_nothing_to_choose_or_to_balance(analyst):
     analyst.ready("/collections/browser/diagnostics")
     drawn(analyst, "counts")
@@ -177,7 +172,6 @@ def test_a_category_collection_has_counts_and_nothing_to_choose_or_to_balance(an
     assert analyst.page.locator(".verdicts li").count() == 5
 
 
-@pytest.mark.long
 def test_planted_faults_are_named_and_many_cells_are_drawn_as_means(open_as, other):
     """A cohort lost a third, and a frequent string is not on the list."""
     tab = open_as(Role.ANALYST, at=other)

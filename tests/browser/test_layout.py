@@ -9,6 +9,8 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from rappor.dashboard.auth.roles import Role
 from support.dashboard import week
 
+pytestmark = pytest.mark.long
+
 HOME = "/collections/homepage"
 PATHS = ["/", HOME, f"{HOME}/trends", f"{HOME}/diagnostics", f"{HOME}/candidates"]
 MOVING = [*PATHS, "/collections/browser", "/collections/start-time"]
@@ -100,7 +102,6 @@ def listening(page, answers):
     page.remove_listener("response", note)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("paths", [[HOME], PATHS], ids=["results", "all"])
 def test_pages_keep_to_their_bytes(analyst, read, paths):
     compressed = {}
@@ -121,7 +122,6 @@ def test_pages_keep_to_their_bytes(analyst, read, paths):
         assert sizes["document"] > 0, path
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_moves_while_a_page_loads(open_as, read, width):
     across, down = WIDTHS[width]
@@ -138,7 +138,6 @@ def test_nothing_moves_while_a_page_loads(open_as, read, width):
         assert tab.sideways() == 0, path
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", ["wide", "phone"])
 def test_no_label_covers_another_and_nothing_is_cut(open_as, read, width, scheme):
@@ -173,7 +172,6 @@ def test_the_check_for_labels_sees_what_it_looks_for(analyst):
     assert any(fault.startswith("cut: ") for fault in faults)
 
 
-@pytest.mark.long
 def test_small_multiples_follow_the_width_of_the_window(analyst):
     analyst.whole(f"{HOME}/trends")
     columns = """() => new Set([...document.querySelectorAll(
@@ -190,7 +188,7 @@ def test_small_multiples_follow_the_width_of_the_window(analyst):
     "path",
     [
         *(HOME, f"{HOME}/diagnostics"),
-        *(pytest.param(path, marks=pytest.mark.long) for path in (MOVING[2], *MOVING[4:])),
+        *(path for path in (MOVING[2], *MOVING[4:])),
     ],
 )
 def test_on_paper_nothing_is_cut_and_no_controls_are_shown(analyst, path):

@@ -12,6 +12,8 @@ from rappor.dashboard.state import DashboardState
 from rappor.decoding.decode import decode
 from support.dashboard import HIJACKER, PAGES, RARE, WEEKS, collections, week
 
+pytestmark = pytest.mark.long
+
 TRENDS = "/collections/homepage/trends"
 
 
@@ -31,7 +33,6 @@ def test_trends_look_right(open_as, look):
     assert len(set(lefts)) == (2 if name == "phone" else 4)
 
 
-@pytest.mark.long
 def test_the_rise_of_the_hijacker_is_the_headline(read):
     text = read(TRENDS).page.locator("#summary").inner_text()
     assert text.startswith(f"{HIJACKER} rose from not detected to ")
@@ -81,7 +82,6 @@ def test_pictures_are_files(read):
             assert answer.body().startswith(start)
 
 
-@pytest.mark.long
 def test_periods_and_countries_can_be_chosen_without_scripts(open_as):
     tab = open_as(Role.ANALYST, java_script_enabled=False)
     tab.goto(f"{TRENDS}?from={week(3)}&to={week(1)}&country=NZ")
@@ -91,7 +91,6 @@ def test_periods_and_countries_can_be_chosen_without_scripts(open_as):
     assert tab.page.locator("img[src*='trends.svg']").count() == 3
 
 
-@pytest.mark.long
 def test_search_shows_the_strings_that_hold_it(analyst):
     analyst.ready(f"{TRENDS}?q=hijack")
     assert analyst.page.locator("#shares .mark-group.role-scope.cell > g").count() <= 1
@@ -103,7 +102,6 @@ def test_search_shows_the_strings_that_hold_it(analyst):
     assert "Nothing matches" in analyst.page.locator("main").inner_text()
 
 
-@pytest.mark.long
 def test_a_new_period_costs_one_decode(dashboard, analyst):
     """What is known is taken over: asking for one more period decodes that one only."""
     analyst.ready(f"{TRENDS}?from={week(3)}&to={week(2)}&correction=holm")
@@ -126,7 +124,6 @@ def test_a_new_period_costs_one_decode(dashboard, analyst):
     ],
     ids=["empty", "too few"],
 )
-@pytest.mark.long
 def test_states_without_a_result(analyst, name, state, words):
     analyst.goto(f"/collections/{name}/trends")
     assert analyst.page.locator("#state").get_attribute("data-state") == state
@@ -135,7 +132,6 @@ def test_states_without_a_result(analyst, name, state, words):
     assert analyst.violations() == []
 
 
-@pytest.mark.long
 def test_categories_and_numbers_have_trends_too(analyst):
     analyst.ready("/collections/browser/trends", charts=3)
     analyst.screenshot("trends-categories")
@@ -149,7 +145,6 @@ def test_categories_and_numbers_have_trends_too(analyst):
     assert labels == [label for label in collections()[2].ranges.labels if label in labels]
 
 
-@pytest.mark.long
 def test_a_viewer_sees_what_is_there_and_is_told_who_can_decode(viewer):
     viewer.goto(f"{TRENDS}?method=lasso")
     box = viewer.page.locator("#state")
@@ -158,7 +153,6 @@ def test_a_viewer_sees_what_is_there_and_is_told_who_can_decode(viewer):
     assert viewer.page.locator("form[method=post] button.primary").count() == 0
 
 
-@pytest.mark.long
 def test_an_address_that_cannot_be_read_says_why(analyst):
     answer = analyst.goto(f"{TRENDS}?alpha=7")
     assert answer.status == 400
