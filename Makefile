@@ -1,6 +1,6 @@
 # Needs only Python 3.11 or newer and make: each target sets up what it uses, once.
 #   make test PYTHON=python3.13       with another interpreter (after `make clean`)
-#   make test JOBS=4 PYTEST_ARGS=-x   with four test processes and an option for pytest
+#   make test JOBS=8 PYTEST_ARGS=-x   with eight test processes and an option for pytest
 
 PYTHON ?= python3
 # One more than cores: many tests wait for a process or a disk.
