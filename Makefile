@@ -3,8 +3,8 @@
 #   make test JOBS=8 PYTEST_ARGS=-x   with eight test processes and an option for pytest
 
 PYTHON ?= python3
-# One more than cores: many tests wait for a process or a disk.
-JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Two more than cores: many tests wait for a process or a disk.
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 DEMO_ARGS ?=
