@@ -9,7 +9,7 @@ other is tested (docs/theory/decoding.md, "Taking the others off").
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from scipy.special import ndtr
 from rappor.decoding.fit import Fit, Others, least_squares, refit
 from rappor.decoding.search import ALL_AT_ONCE, MIN_INFORMATION, Scores, Search
 from rappor.typing import FloatArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 _BIN = 0.05  # standard errors
 _STEP = 0.2
@@ -28,7 +31,7 @@ _MIN_CANDIDATES = 20  # that their common law can be learnt from
 _SMALL = 0.1  # of the noise: what others may add to it and mean nothing, as for τ²
 _SETTLING_AGAIN = 2  # the same where one candidate was taken out
 _BEYOND_DOUBT = 1e-3  # of what Bonferroni asks for: a p-value that no other table would change
-_PROMISING = 0.05  # the p-value of candidates that may take the place of a member
+_PROMISING = 10.0  # times what one more candidate needs to be fitted: may take a member's place
 _NEGLIGIBLE = 0.02  # standard errors of a shrunken share that is left out
 
 
@@ -64,9 +67,14 @@ def score_without_others(
     p_design = ndtr(-null.deviates(null.centre + sums))
     for place, column in enumerate(fit.active):
         p_design[column] = ndtr(-search.left_out_plainly(again, place, typical)[1])
-    alone = _WithoutOne(search, fit, scores, again, law, off, information, typical, alpha)
-    for column in _doubtful(p_design, fit.active, alpha):
-        p_design[column] = alone.p_value(column)
+    if doubtful := _doubtful(p_design, fit, alpha):
+        answering = np.union1d(np.flatnonzero(off), fit.active).astype(np.intp)
+        columns = search.design.columns(answering, ordered=False)
+        alone = _WithoutOne(
+            search, fit, scores, again, law, answering, columns, off, information, typical, alpha
+        )
+        for column in doubtful:
+            p_design[column] = alone.p_value(column)
     # Independent shares s lift bits by (h/k) Σ s on average, with the variance (h/k) Σ s².
     noise = float(fit.variance[fit.information > 0].mean())
     added = search.seen.expected * shares.square
@@ -75,12 +83,16 @@ def score_without_others(
     return replace(fit, scale=scale), replace(scores, p_design=p_design, by_design=True)
 
 
-def _doubtful(p_value: FloatArray, active: tuple[int, ...], alpha: float) -> list[int]:
+def _one_more(candidates: int, fit: Fit, alpha: float) -> float:
+    """The p-value at which one more candidate would be fitted (Benjamini-Hochberg)."""
+    return alpha * (len(fit.active) + 1) / candidates
+
+
+def _doubtful(p_value: FloatArray, fit: Fit, alpha: float) -> list[int]:
     """Candidates whose verdict might depend on how well the others settled without them."""
-    bonferroni = alpha / len(p_value)
-    is_open = p_value < 2 * bonferroni * (len(active) + 1)
-    is_open[list(active)] = True
-    return np.flatnonzero(is_open & (p_value > _BEYOND_DOUBT * bonferroni)).tolist()
+    is_open = p_value < 2 * _one_more(len(p_value), fit, alpha)
+    is_open[list(fit.active)] = True
+    return np.flatnonzero(is_open & (p_value > _BEYOND_DOUBT * alpha / len(p_value))).tolist()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,6 +109,8 @@ class _WithoutOne:
     scores: Scores
     settled: Fit
     law: ShareLaw
+    answering: NDArray[np.intp]  # candidates with a share that was taken off, and members
+    columns: csc_array  # of X, theirs
     off: FloatArray
     information: FloatArray
     typical: float
@@ -106,16 +120,16 @@ class _WithoutOne:
         """Its p-value by random placement."""
         active = self._active(column)
         bits = self.search.design.columns([column]).toarray()[:, 0]
-        outside = self.scores.testable.copy()
-        outside[[column, *active]] = False
-        off, error = np.where(outside, self.off, 0.0), np.sqrt(1.0 / self.information)
-        columns = self.search.design.columns(active)
-        table = refit(self.search.seen, self.settled, columns, active, self._on_bits(off))
+        outside = ~np.isin(self.answering, [column, *active])
+        information = self.information[self.answering]
+        off, error = np.where(outside, self.off[self.answering], 0.0), np.sqrt(1.0 / information)
+        members = self.search.design.columns(active)
+        table = refit(self.search.seen, self.settled, members, active, self.columns @ off)
         for _ in range(_SETTLING_AGAIN):
-            share = self.search.gather(table.score) / self.information + off
+            share = self.columns.T @ table.score / information + off
             step = (_shrunken_shares(self.law, share, error, outside).share - off) / 2
             off += step
-            table = table.without(self._on_bits(step))
+            table = table.without(self.columns @ step)
         shared = table.times(table.information * bits)
         own = float(bits @ table.information)
         left = max(own - float(shared @ table.covariance @ shared), MIN_INFORMATION * own)
@@ -123,14 +137,12 @@ class _WithoutOne:
         above = (float(bits @ table.score) - null.centre) * float(np.sqrt(self.typical / left))
         return float(ndtr(-null.deviate(null.centre + above)))
 
-    def _on_bits(self, off: FloatArray) -> FloatArray:
-        return self.search.design.scatter(off)
-
     def _active(self, column: int) -> tuple[int, ...]:
         """What the search finds without a member, starting from the other members."""
         if column not in self.fit.active:
             return self.fit.active
-        promising = self.scores.p_value < _PROMISING
+        limit = _PROMISING * _one_more(len(self.search.design), self.fit, self.alpha)
+        promising = self.scores.p_value < limit
         promising[list(self.fit.active)] = True
         promising[column] = False
         near = np.flatnonzero(promising)
@@ -140,6 +152,7 @@ class _WithoutOne:
             design=self.search.design.subset(near),
             weights=self.fit,
             use_design=False,  # its law takes longer, and only says what is fitted here
+            progress=lambda _: None,
         )
         start = tuple(int(place) for place in np.searchsorted(near, others))
         fit, _ = part.grow(start, self.alpha, robustly=False, family=len(self.search.design))
