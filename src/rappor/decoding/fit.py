@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _TESTED_AT = 4.0
 _STEPS = 30  # of reweighting, at most
 _SETTLED = 1e-3  # the relative change of weights at which it ends
+_AT_ONCE = 64  # members whose part in the leverage is computed together
 _SMALL_EXCESS = 0.1  # of the variance: what χ² may exceed its expectation by and mean nothing
 
 
@@ -96,6 +97,29 @@ class Fit:
             evidence=score,
             chi2=float((residual**2 / self.variance).sum()),
         )
+
+    @property
+    def leverage(self) -> FloatArray:
+        """How much of each bit's noise the fit takes up, from 0 to 1."""
+        taken = self.level * (self.covariance[0, 0] * self.level)
+        taken = taken + 2 * self.level * (self.columns @ self.covariance[1:, 0])
+        for start in range(0, len(self.active), _AT_ONCE):
+            part = self.columns[:, start : start + _AT_ONCE]
+            moved = self.columns @ self.covariance[1:, start + 1 : start + _AT_ONCE + 1]
+            taken = taken + np.asarray(part.multiply(moved).sum(axis=1)).ravel()
+        return np.asarray(self.information * taken)
+
+    def widened(self, added: float = 0.0) -> Fit:
+        """The same with a scale for all that bits vary beyond noise, each as much as it counts.
+
+        Weights leave a small excess out. Standard errors take in what residuals show, however
+        little, or what is probably `added` to the variance of bits, where that is more.
+        """
+        information = float(self.information.sum())
+        left = information - float(self.information @ self.leverage)
+        shown = float((self.score**2).sum()) / left if left > 0 else 1.0
+        probable = 1.0 + (added - self.extra) * float((self.information**2).sum()) / information
+        return replace(self, scale=max(self.scale, shown, probable))
 
     def alone(self, place: int) -> tuple[float, FloatArray]:
         """The variance of a member's share, and what the other members leave of its column."""
@@ -212,9 +236,9 @@ def between_bits(
     """τ² >= 0 with Σ residual²/(variance + τ²) = freedom: what noise does not explain.
 
     0 if noise alone might leave as much: an excess that three standard deviations of χ² cover
-    and that is below a tenth. Left out, it makes standard errors at most 5 % too small; taken in
-    whenever it is positive, noise alone would widen every second table. Where there must be more
-    than the noise of single reports (`certain`), every excess counts.
+    and that is below a tenth: weights would follow chance, and tests with them. Standard errors
+    take it in later (`Fit.widened`). Where there must be more than the noise of single
+    reports (`certain`), every excess counts.
     """
     square = residual**2
     chance = 0.0 if certain else min(_SMALL_EXCESS, 3.0 * math.sqrt(2.0 / freedom))

@@ -28,7 +28,6 @@ _ROUNDS = 200
 _LOWEST, _HIGHEST = -8.0, 12.0
 _SETTLING = 3  # rounds in which shrunken shares and residuals settle
 _MIN_CANDIDATES = 20  # that their common law can be learnt from
-_SMALL = 0.1  # of the noise: what others may add to it and mean nothing, as for τ²
 _SETTLING_AGAIN = 2  # the same where one candidate was taken out
 _BEYOND_DOUBT = 1e-3  # of what Bonferroni asks for: a p-value that no other table would change
 _PROMISING = 10.0  # times what one more candidate needs to be fitted: may take a member's place
@@ -40,15 +39,15 @@ def score_without_others(
 ) -> tuple[Fit, Scores]:
     """A plain fit, its candidates tested once more with all others taken off the bits.
 
-    Estimates stay those of the fit; its scale allows for what the others probably add to the noise
-    of bits. Where random placement says too little, or among so few or so many candidates that
-    their law cannot be learnt or hardly matters, members are tested left out and that is all.
+    Estimates stay those of the fit; its scale allows for what bits vary beyond noise. Where random
+    placement says too little, or among so few or so many candidates that their law cannot be learnt
+    or hardly matters, members are tested left out and that is all.
     """
     outside = scores.testable.copy()
     outside[list(fit.active)] = False
     few, many = int(outside.sum()) < _MIN_CANDIDATES, len(search.design) > ALL_AT_ONCE
     if few or many or not search.use_design:
-        return fit, search.leave_one_out(fit, scores)
+        return fit.widened(), search.leave_one_out(fit, scores)
     error, share = np.sqrt(fit.scale / scores.information), scores.share
     off = np.zeros(len(search.design))
     for step in range(_SETTLING):
@@ -76,11 +75,8 @@ def score_without_others(
         for column in doubtful:
             p_design[column] = alone.p_value(column)
     # Independent shares s lift bits by (h/k) Σ s on average, with the variance (h/k) Σ s².
-    noise = float(fit.variance[fit.information > 0].mean())
-    added = search.seen.expected * shares.square
-    added = added if added > _SMALL * noise else 0.0
-    scale = max(fit.scale, (noise + added) / (noise + fit.extra))
-    return replace(fit, scale=scale), replace(scores, p_design=p_design, by_design=True)
+    fit = fit.widened(added=search.seen.expected * shares.square)
+    return fit, replace(scores, p_design=p_design, by_design=True)
 
 
 def _one_more(candidates: int, fit: Fit, alpha: float) -> float:

@@ -10,7 +10,7 @@ from rappor.decoding.options import CORRECTIONS, Correction
 from rappor.errors import DecodeError
 from rappor.typing import FloatArray
 
-_NULLS_ABOVE = 0.3  # Storey's λ: p-values above it are taken to be nulls
+NULLS_ABOVE = 0.05  # Storey's λ, the usual α: p-values above it are taken to be nulls
 
 
 def check_correction(correction: str) -> Correction:
@@ -25,14 +25,15 @@ def check_correction(correction: str) -> Correction:
 def null_share(p_values: FloatArray) -> float:
     """Storey's estimate of the share of candidates that are absent, at most 1.
 
-    (1 + #{p > λ}) / (M (1 - λ)), λ = .3. The 1 keeps the false discovery rate below α in finite
-    samples; a low λ counts strings that are nearly absent as absent.
+    (1 + #{p > λ}) / (M (1 - λ)), λ = .05. The 1 keeps the false discovery rate below α in finite
+    samples. λ = α is what Blanchard and Roquain (2009) advise where tests depend on each other; so
+    low, it counts strings that are nearly absent as absent.
 
     >>> round(null_share(np.array([0.001, 0.002, 0.3, 0.7])), 4)
-    0.7143
+    0.7895
     """
-    above = 1 + int((p_values > _NULLS_ABOVE).sum())
-    return min(1.0, above / (len(p_values) * (1 - _NULLS_ABOVE))) if len(p_values) else 1.0
+    above = 1 + int((p_values > NULLS_ABOVE).sum())
+    return min(1.0, above / (len(p_values) * (1 - NULLS_ABOVE))) if len(p_values) else 1.0
 
 
 def adjust(p_values: ArrayLike, correction: str) -> FloatArray:

@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from rappor.decoding.significance import NULLS_ABOVE
 from rappor.planning.power import Detector
 from rappor.simulate.populations import Population
 from rappor.typing import FloatArray
 
 _ROUNDS = 200
-_HALF = 0.5  # above it, p-values count as those of absent strings (Storey)
+_HIGHEST_LEVEL = 0.5  # of p-values that may be detected
 
 
 class ExpectedDetections(NamedTuple):
@@ -81,11 +82,13 @@ def expected(
         return found
 
     nobody = max(candidates - len(shares), 0)
-    null = (nobody * _HALF + float((1 - power(0.0)).sum())) / _HALF
+    above = 1.0 - NULLS_ABOVE
+    missed = float((1.0 - power(float(-ndtri(NULLS_ABOVE)))).sum())
+    null = (nobody * above + missed) / above
     level = alpha
     for _ in range(_ROUNDS):
         rejected = float(power(float(-ndtri(level))).sum()) + nobody * level
-        before, level = level, min(alpha * rejected / max(null, 1.0), _HALF)
+        before, level = level, min(alpha * rejected / max(null, 1.0), _HIGHEST_LEVEL)
         if not abs(level - before) > 1e-9 * before or level == 0:
             break
     family_wise = float(power(detector.critical).sum())

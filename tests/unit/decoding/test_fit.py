@@ -76,6 +76,46 @@ def test_repeated_reports_leave_more_than_noise_for_certain():
     assert observe([once, once]).repeated
 
 
+def test_leverage_is_the_diagonal_of_the_hat_matrix(monkeypatch):
+    monkeypatch.setattr("rappor.decoding.fit._AT_ONCE", 3)
+    _, _, fit = fitted(list("abcd"))
+    dense = np.column_stack([fit.level, fit.columns.toarray()]) * np.sqrt(fit.information)[:, None]
+    assert fit.leverage == pytest.approx(np.diag(dense @ np.linalg.pinv(dense)), rel=1e-6)
+
+
+def mean_scale(fit, excess, rounds=200):
+    """The mean scale of fits to noise with more variance than thought, by `excess` of each bit."""
+    rng = np.random.default_rng(8)
+    scales = []
+    for _ in range(rounds):
+        noise = rng.normal(0, np.sqrt((fit.variance + fit.extra) * (1 + excess)))
+        drawn = replace(fit, residual=noise, share=np.zeros(4), intercept=0.0)
+        scales.append(drawn.without(np.zeros(len(noise))).widened().scale)
+    return float(np.mean(scales))
+
+
+def test_standard_errors_take_in_an_excess_that_weights_leave_out():
+    _, _, fit = fitted(list("abcd"))
+    none = np.zeros(len(fit.residual))
+    assert mean_scale(fit, none + 0.2) == pytest.approx(1.2, abs=0.02)
+    assert 1.0 < mean_scale(fit, none) < 1.04
+
+
+def test_an_excess_counts_as_much_as_its_bits():
+    _, _, fit = fitted(list("abcd"), cohort_sizes=[20, *[1] * 7])
+    in_the_large = np.where(np.arange(len(fit.residual)) < PARAMS.k, 0.4, 0.0)
+    assert mean_scale(fit, in_the_large) > 1.25
+    assert mean_scale(fit, 0.4 - in_the_large) < 1.2
+
+
+def test_what_is_probably_added_widens_even_where_residuals_do_not_show_it():
+    _, _, fit = fitted(list("abcd"))
+    quiet = replace(fit, score=fit.score / 2)
+    assert quiet.widened().scale == 1.0
+    added = fit.extra + 0.04 * float((fit.variance + fit.extra).mean())
+    assert quiet.widened(added).scale == pytest.approx(1.04, abs=0.01)
+
+
 def test_a_cohort_without_reports_has_no_say():
     sizes = [0, *[1] * 7]
     _, seen, fit = fitted(list("abcd"), cohort_sizes=sizes)

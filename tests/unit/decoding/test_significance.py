@@ -24,11 +24,11 @@ def test_hand_computed_values():
     # Sorted .0001 .001 .012 .04 .3 .9, times 6 5 4 3 2 1.
     assert adjust(P, "holm") == pytest.approx([0.12, 0.005, 0.9, 0.048, 0.6, 0.0006])
     assert adjust(P, "none") == pytest.approx(P)
-    # One p-value above .3: (1 + 1) / (6 * .7) = 10/21 of six are nulls. Plain, the two smallest are
-    # 6 p / rank = .0006 and .003; 10/21 of that. The others are p itself.
-    assert null_share(P) == pytest.approx(10 / 21)
+    # Two p-values above .05: (1 + 2) / (6 * .95) = 10/19 of six are nulls. Plain, the smallest are
+    # 6 p / rank = .0006, .003 and .024; 10/19 of that. The others are p itself.
+    assert null_share(P) == pytest.approx(10 / 19)
     assert adjust(P, "fdr") == pytest.approx(
-        [0.04, 0.003 * 10 / 21, 0.9, 0.012, 0.3, 0.0006 * 10 / 21]
+        [0.04, 0.003 * 10 / 19, 0.9, 0.024 * 10 / 19, 0.3, 0.0006 * 10 / 19]
     )
 
 
@@ -41,7 +41,7 @@ def test_fdr_is_the_plain_procedure_at_a_level_that_knows_the_share_of_nulls(p, 
 
 
 def test_where_all_seem_to_be_nulls_fdr_is_the_plain_procedure():
-    p = np.array([1e-4, 0.02, 0.5, 0.6, 0.7, 0.8])
+    p = np.array([1e-4, 0.06, 0.5, 0.6, 0.7, 0.8])
     assert null_share(p) == 1.0
     plain = stats.false_discovery_control(p)
     assert adjust(p, "fdr") == pytest.approx(plain)
@@ -116,9 +116,9 @@ def test_the_cut_off_is_where_one_more_candidate_is_detected(p, correction):
 
 
 def test_the_fdr_cut_off_is_exact_when_the_share_of_nulls_stays():
-    p = np.array([1e-5, 1e-4, 0.4, *np.linspace(0.55, 0.99, 20)])
+    p = np.array([1e-5, 1e-4, 0.4, *np.linspace(0.55, 0.99, 60)])
     cut = cut_off(p, 2, "fdr", 0.05)
-    assert cut == pytest.approx(0.05 * 3 / 23)
+    assert cut == pytest.approx(0.05 * 3 / 63)
     for factor, number in ((0.999, 3), (1.001, 2)):
         trial = p.copy()
         trial[2] = cut * factor
