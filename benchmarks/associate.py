@@ -1,7 +1,8 @@
 """Associations: counting pairs of bits, and solving for the joint table.
 
 Seconds of processor time next to their goals, and the peak of memory. For one report on a tuple
-also the L1 distance of the projected table from the shares that the reports really hold.
+also the L1 distance of the projected and of the shrunken table from the shares that the reports
+really hold, for four populations.
 
     make bench                              fails if a promise is broken
     python benchmarks/associate.py --quick  smaller sizes, no goals
@@ -15,6 +16,7 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command does
@@ -35,16 +37,15 @@ GOALS = {
     "fit 100 x 100": 3.0,
     "fit 100 x 100, tuple": 3.0,
 }
-# L1 of projected tables, mean over seeds: (rows, columns, reports).
-MAX_L1 = {
-    (20, 2, 10**5): 0.15,
-    (20, 2, 10**6): 0.045,
-    (50, 10, 10**5): 0.60,
-    (50, 10, 10**6): 0.27,
-}
+# L1, mean over seeds: (rows, columns, reports). In 20 × 2 values of Zipf frequencies nearly every
+# pair is above the noise and has little to learn from the others: these limits are what is reached.
+SIZES = [(20, 2, 10**5), (20, 2, 10**6), (50, 10, 10**5), (50, 10, 10**6)]
+GOAL_L1 = dict(zip(SIZES, (0.15, 0.045, 0.60, 0.27), strict=True))
+REACHED_L1 = GOAL_L1 | {SIZES[0]: 0.17, SIZES[1]: 0.06}
 SEEDS = 20
 H1 = Params(128, 1, 32, 0.2001, 0.2239, 0.5307)  # ε1 and ε∞ of the preset windows
 MAX_BYTES = 1e9
+Population = Callable[[int, int], dict[tuple[str, str], float]]
 
 
 def association_file(reports: int) -> float:
@@ -118,6 +119,44 @@ def steep(rows: int, columns: int) -> dict[tuple[str, str], float]:
     return joint
 
 
+def zipf(size: int) -> np.ndarray:
+    """Shares in proportion to 1, 1/2, 1/3 and so on."""
+    shares = 1 / np.arange(1, size + 1)
+    return shares / shares.sum()
+
+
+def by_rows(table: np.ndarray) -> dict[tuple[str, str], float]:
+    """The shares of pairs, from an array of them."""
+    return {(f"x{row}", f"y{column}"): share for (row, column), share in np.ndenumerate(table)}
+
+
+def decided(rows: int, columns: int) -> dict[tuple[str, str], float]:
+    """Zipf frequencies in both fields; for half of the clients the row decides the column."""
+    own = np.arange(columns) == np.arange(rows)[:, None] % columns
+    return by_rows(zipf(rows)[:, None] * (0.5 * zipf(columns) + 0.5 * own))
+
+
+def three_odd(rows: int, columns: int) -> dict[tuple[str, str], float]:
+    """Zipf frequencies in both fields, independent but in three rows, as in the demo."""
+    given = np.tile(zipf(columns), (rows, 1))
+    given[[1, 3, 4]] = given[0, ::-1]
+    return by_rows(zipf(rows)[:, None] * given)
+
+
+def independent(rows: int, columns: int) -> dict[tuple[str, str], float]:
+    """Zipf frequencies in both fields, independent."""
+    return by_rows(np.outer(zipf(rows), zipf(columns)))
+
+
+# Each with the limits of its projected and of its shrunken tables.
+POPULATIONS = {
+    "nine in ten of a row in one column": (steep, GOAL_L1, GOAL_L1),
+    "Zipf, half decided by the row": (decided, None, REACHED_L1),
+    "Zipf, three rows unlike the others": (three_odd, None, REACHED_L1),
+    "Zipf, independent": (independent, None, GOAL_L1),
+}
+
+
 def tuple_fitting(values: int) -> float:
     """Seconds to solve for values × values pairs of a tuple."""
     views, params = tuple_views(values, values), dataclasses.replace(H1, k=256, m=128)
@@ -129,18 +168,18 @@ def tuple_fitting(values: int) -> float:
     return time.process_time() - started
 
 
-def distance(rows: int, columns: int, reports: int, seeds: int) -> float:
-    """Mean L1 distance of the projected table of a tuple from the realised one."""
-    views, joint = tuple_views(rows, columns), steep(rows, columns)
-    population = tuples(views.fields, joint)
+def distances(population: Population, size: tuple[int, int, int], seeds: int) -> list[float]:
+    """Mean L1 distance of projected and of shrunken tables of a tuple from the realised one."""
+    rows, columns, reports = size
+    views, joint = tuple_views(rows, columns), population(rows, columns)
     found = []
     for seed in range(seeds):
         kind = {"kind": "tuple", "fields": views.fields}
-        drawn = simulate(population, H1, reports=reports, seed=seed, **kind)
+        drawn = simulate(tuples(views.fields, joint), H1, reports=reports, seed=seed, **kind)
         table = rappor.associate(drawn.counts, views=views)
         truth = np.array(list(drawn.truth.values())).reshape(rows, columns) / reports
-        found.append(np.abs(table.projected() - truth).sum())
-    return float(np.mean(found))
+        found.append([np.abs(made - truth).sum() for made in (table.projected(), table.shrunk())])
+    return np.mean(found, axis=0).tolist()
 
 
 def main() -> int:
@@ -162,10 +201,17 @@ def main() -> int:
             strict=True,
         )
     )
-    distances = {case: distance(*case, SEEDS // part) for case in MAX_L1}
+    measured = [
+        (name, size, number, limits and limits[size], l1)
+        for name, (population, *both) in POPULATIONS.items()
+        for size in SIZES
+        for number, (limits, l1) in enumerate(
+            zip(both, distances(population, size, SEEDS // part), strict=True)
+        )
+    ]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     if args.json:
-        print(json.dumps({"seconds": seconds, "l1": list(distances.values()), "peak_bytes": peak}))
+        print(json.dumps({"seconds": seconds, "l1": measured, "peak_bytes": peak}))
     else:
         print("associations, seconds of processor time (goal)")
         for name, took in seconds.items():
@@ -173,12 +219,12 @@ def main() -> int:
         print(
             f"  peak of memory                             {peak / 1e9:6.2f} GB ({MAX_BYTES / 1e9})"
         )
-        print(f"one report on a tuple: L1 of the projected table, mean of {SEEDS // part} seeds")
-        for (rows, columns, reports), l1 in distances.items():
-            name = f"{rows} x {columns}, {reports:,} reports"
-            print(f"  {name:<42} {l1:6.3f} ({MAX_L1[rows, columns, reports]})")
+        print(f"one report on a tuple: L1 of whole tables, mean of {SEEDS // part} seeds (limit)")
+        for name, (rows, columns, reports), number, limit, l1 in measured:
+            table = f"{('projected', 'shrunk')[number]:<9} {rows} x {columns}, {reports:,} reports"
+            print(f"  {name:<36} {table:<35} {l1:6.3f}" + (f" ({limit})" if limit else ""))
     missed = any(took > GOALS[name] for name, took in seconds.items()) or peak > MAX_BYTES
-    missed = missed or any(l1 > MAX_L1[case] for case, l1 in distances.items())
+    missed = missed or any(limit is not None and l1 > limit for *_, limit, l1 in measured)
     return int(missed and not args.quick)
 
 

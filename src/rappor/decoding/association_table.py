@@ -120,6 +120,7 @@ def document(found: Association) -> dict[str, Any]:
             },
             "rows": [cell._asdict() for cell in found.rows],
             "projected": found.projected().tolist(),
+            "shrunk": found.shrunk().tolist(),
             "checks": [check._asdict() for check in found.checks],
         }
     )
