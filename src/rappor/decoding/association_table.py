@@ -41,13 +41,20 @@ def sentences(found: Association) -> list[str]:
     of = plural(found.tested, "listed pair departs", "listed pairs depart")
     if found.tested:
         said.append(f"{count:,} of {of} from independence ({rate}).")
-    share, low, high = found.unlisted_mass
-    if high > low:
-        shown = str(show_finding(share, low, high, low > 0)).replace(NO_BREAK, " ")
-        said.append(
-            f"{shown[0].upper()}{shown[1:]} of the reports hold a value that is not listed."
-        )
+    if found.unlisted_mass[2] > found.unlisted_mass[1]:
+        said.append(_unlisted(*found.unlisted_mass))
     return said
+
+
+def _unlisted(share: float, low: float, high: float) -> str:
+    """How much is not listed: estimates may lie below 0 and above 100 %, reports cannot."""
+    if high <= 0:
+        return "No report seems to hold a value that is not listed."
+    if low >= 1:
+        return "Every report seems to hold a value that is not listed."
+    share, low, high = (min(max(number, 0.0), 1.0) for number in (share, low, high))
+    shown = str(show_finding(share, low, high, low > 0)).replace(NO_BREAK, " ")
+    return f"{shown[0].upper()}{shown[1:]} of the reports hold a value that is not listed."
 
 
 def summary(found: Association) -> str:

@@ -107,6 +107,11 @@ def _freedom(design: TupleDesign) -> int:
     freedom = int(mask.sum()) - height - width + 1
     if freedom < 1:
         first, second = design.fields
+        if height == width == 2:  # one listed value of each, and "other"
+            raise DecodeError(
+                f"{first.name} and {second.name} have one listed value each, which is too little "
+                f"to compare: list two values of {first.name} or of {second.name}"
+            )
         lone, other = (first, second) if height == 1 else (second, first)
         raise DecodeError(
             f"{lone.name} has one listed value, and no cohort sees {other.name} alone: there is "

@@ -306,6 +306,31 @@ def test_one_listed_value_is_compared_with_all_others_if_a_view_shows_them() -> 
     assert table.is_associated
 
 
+def test_one_listed_value_of_each_field_is_refused_in_one_sentence() -> None:
+    """Though cohorts see each field alone: collecting with such views is no way out."""
+    counts, _ = tuple_counts(dependent(4, 3), ALL_VIEWS, PARAMS, 30_000, seed=3)
+    with pytest.raises(DecodeError, match="x and y have one listed value each"):
+        rappor.associate(counts, (["x0"], ["y0"]), views=ALL_VIEWS)
+
+
+@pytest.mark.parametrize(
+    ("mass", "words"),
+    [
+        ((0.3, 0.2, 0.4), "30 % (20 – 40) of the reports hold"),
+        ((0.01, -0.02, 0.04), "At most 4.0 % of the reports hold"),
+        ((-0.1, -0.17, -0.03), "No report seems to hold"),
+        ((9.8, 0.3, 19.3), "100 % (30 – 100) of the reports hold"),
+        ((4.0, -1.0, 9.0), "At most 100 % of the reports hold"),
+        ((1.3, 1.1, 1.5), "Every report seems to hold"),
+    ],
+    ids=str,
+)
+def test_the_sentence_on_unlisted_values_stays_between_0_and_100(
+    found: Association, mass: tuple[float, float, float], words: str
+) -> None:
+    assert f"{words} a value that is not listed." in str(replace(found, unlisted_mass=mass))
+
+
 def test_the_order_of_candidates_does_not_matter(drawn: Drawn, found: Association) -> None:
     again = rappor.associate(drawn[0], (X[::-1], None), views=VIEWS)
     assert np.array_equal(again.share, found.share, equal_nan=True)
