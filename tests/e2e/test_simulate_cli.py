@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import shlex
 import subprocess
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from rappor import Counts, Params
+from rappor.collection import Collection
 from support.command import rappor
 
 STRICT = {"PYTHONWARNINGS": "error"}
@@ -66,6 +68,29 @@ def test_a_tuple_is_simulated_imported_and_associated(tmp_path: Path) -> None:
     listed = ("--candidates", made / "candidates-page.txt", "--json", "--exact")
     again = rappor("associate", "simulated", "--data", data, *listed)
     assert json.loads(again.stdout)["independence"] == found["independence"]
+
+
+def test_a_tuple_of_three_fields_without_a_permanent_step_is_associated_too(
+    tmp_path: Path,
+) -> None:
+    """f = 0: ε has no limit of its own, so the definition says what the simulated clients spend."""
+    people = [
+        {"age": age, "url": url, "page": "ab"[age > 18]} for age in (10, 30) for url in ("u", "v")
+    ]
+    lines = "\n".join(map(json.dumps, people))
+    (tmp_path / "people.txt").write_text(lines, encoding="utf-8")
+    fields = ("age=ordinal:18", "url=string", "page=string")
+    given = [word for field in fields for word in ("--field", field)]
+    views = ("--view", "age,url,page=0.8", "--view", "page=0.2")
+    params = ("--k", "64", "--h", "1", "--m", "32", "--f", "0", "--p", "0.25", "--q", "0.75")
+    asked = ("--population", tmp_path / "people.txt", "--reports", "20000", "--seed", "1")
+    repeats = ("--reports-per-client", "2")
+    made = tmp_path / "made"
+    done = simulate(made, "--kind", "tuple", *given, *views, *params, *asked, *repeats)
+    definition = Collection.read(made / "collection.toml")
+    assert definition.max_epsilon == pytest.approx(2 * 2 * math.log(3))
+    assert "--variables url,page" in done.stdout
+    assert json.loads(follow(done).stdout)["names"] == ["url", "page"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 import shutil
@@ -24,6 +25,7 @@ from rappor.decoding.mapfile import write_map
 from rappor.errors import ParamsError
 from rappor.mechanism.kinds import HASHED
 from rappor.mechanism.views import Views
+from rappor.privacy import add_up, epsilon_infinity, epsilon_one
 from rappor.simulate.crowd import Crowd
 from rappor.simulate.drawn_counts import Simulated, draw_counts, named
 from rappor.simulate.full_reports import pieces
@@ -204,7 +206,12 @@ def _write_map(job: SimulationJob, crowd: Crowd, path: Path, tick: Tick) -> None
 
 
 def _definition(views: Views, crowd: Crowd) -> Collection:
-    """A definition of the simulated tuple, which `rappor associate` reads."""
+    """A definition of the simulated tuple, which `rappor associate` reads.
+
+    Where ε has no limit of its own, its clients may send as many reports as the simulated ones.
+    """
+    once = epsilon_one(crowd.params, "tuple")
+    unlimited = math.isinf(epsilon_infinity(crowd.params, "tuple"))
     return Collection(
         "simulated",
         1,
@@ -212,9 +219,18 @@ def _definition(views: Views, crowd: Crowd) -> Collection:
         "tuple",
         description="Simulated by rappor simulate.",
         dialect=crowd.dialect,
+        max_epsilon=add_up([(once, crowd.repeats)]) if unlimited else 0.0,
         fields=views.fields,
         views=views.views,
     )
+
+
+def _pair(views: Views) -> list[str]:
+    """Two fields that some cohort sees together, strings first: others can be summed over."""
+    kinds = {field.name: field.kind for field in views.fields}
+    together = next((view.fields for view in views.views if len(view.fields) > 1), tuple(kinds))
+    chosen = sorted(together, key=lambda name: kinds[name] != "string")[:2]
+    return sorted(chosen, key=list(kinds).index)
 
 
 def _following(job: SimulationJob, crowd: Crowd, counts: Counts, files: list[str]) -> list[str]:
@@ -222,9 +238,13 @@ def _following(job: SimulationJob, crowd: Crowd, counts: Counts, files: list[str
     at = {name: os.path.join(job.output, name) for name in files}
     if job.views is not None:
         words = ["rappor", "associate", at[_COUNTS["rappor"]], "--definition", at[_DEFINITION]]
+        chosen = _pair(job.views)
         for name in job.lists:
             field = Path(name).stem.removeprefix("candidates-")
-            words += ["--candidates", f"{field}={at[name]}"]
+            if field in chosen:
+                words += ["--candidates", f"{field}={at[name]}"]
+        if len(job.views.fields) > 2:
+            words += ["--variables", ",".join(chosen)]
         return words
     words = ["rappor", "decode"]
     if job.format == "google":
