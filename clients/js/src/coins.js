@@ -21,17 +21,6 @@ export function binaryDigits(probability) {
 }
 
 /**
- * A double in [0, 1] as a fraction in lowest terms, in decimal: .75 is "3/4".
- * @param {number} probability
- * @returns {string}
- */
-export function fractionText(probability) {
-  const digits = binaryDigits(probability % 1);
-  const above = BigInt(`0b0${digits.map(Number).join("")}`);
-  return probability === 1 ? "1/1" : `${above}/${1n << BigInt(digits.length)}`;
-}
-
-/**
  * The bits whose U is below each threshold; all thresholds are compared with the same U.
  *
  * The number of words that are read does not depend on anything secret, except in fewer than 1 of

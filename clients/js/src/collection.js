@@ -8,7 +8,8 @@ import { RapporError, sentence } from "./errors.js";
 import { memoDigest } from "./memo.js";
 import { checkParams } from "./params.js";
 import { daysOf, periodOf } from "./periods.js";
-import { checkEdges, exact, isFieldKind, isFieldName, isView, KINDS, partOf, signalOf } from "./signal.js";
+import { exact } from "./rational.js";
+import { checkEdges, isFieldKind, isFieldName, isView, KINDS, partOf, signalOf } from "./signal.js";
 
 /**
  * @typedef {object} Definition

@@ -8,13 +8,14 @@
  * result is the smallest double that is not below the true value plus 1e-60, as in Python.
  */
 
-import { binaryDigits } from "./coins.js";
-import { exact } from "./signal.js";
+import { exact } from "./rational.js";
 
+/** @typedef {import("./rational.js").Rational} Rational */
 /** @typedef {{ p: number, q: number, charged: number }} Step reports with the same p and q */
 
 const P = 400n; // binary places
 const ONE = 1n << P;
+const INFINITE = 1n << 9999n; // far above any logarithm of doubles
 const SCALE = 1n << 1074n; // every double is a whole number of 2^-1074
 
 /** @param {bigint} value */
@@ -48,16 +49,16 @@ const LN2 = (() => {
 })();
 
 /**
- * g(t) from -ln t; null stands for t = 0.
+ * g(t) from -ln t.
  * @param {bigint} flipped a, as a numerator over a common denominator
  * @param {bigint} kept 1 - a
- * @param {bigint | null} minusLnT
- * @returns {bigint | null} null: ∞
+ * @param {bigint} minusLnT
+ * @returns {bigint}
  */
 function gain(flipped, kept, minusLnT) {
   if (!flipped) return minusLnT;
-  const halvings = minusLnT === null ? 0n : minusLnT / LN2;
-  if (minusLnT === null || halvings > 9000n) return ln(kept, flipped); // a is at least 2^-1075
+  const halvings = minusLnT / LN2;
+  if (halvings > 9000n) return ln(kept, flipped); // a is at least 2^-1075
   const rest = minusLnT - halvings * LN2;
   let t = 0n; // exp(-rest)
   for (let term = ONE, n = 1n; term; term = (-term * rest) / (n++ * ONE)) t += term;
@@ -66,26 +67,16 @@ function gain(flipped, kept, minusLnT) {
 }
 
 /**
- * -n ln(small / large) of two numerators; null: ∞.
- * @param {bigint} small
- * @param {bigint} large
- * @param {number} n
- */
-const minusLn = (small, large, n) => (small ? BigInt(n) * ln(large, small) : null);
-
-/**
  * The smallest double that is not below above / 2^places.
  * @param {bigint} above
  * @param {number} places
  * @returns {number}
  */
 function roundUp(above, places) {
-  const shift = bits(above) - 53n;
-  if (shift <= 0n) return Number(above) * 2 ** -places;
-  let top = above >> shift;
-  if (top << shift !== above) top++;
-  const exponent = Number(shift) - places;
-  return exponent < -1000 ? Number(top) * 2 ** (exponent + 500) * 2 ** -500 : Number(top) * 2 ** exponent;
+  const surplus = bits(above) - 53n; // a double holds 53 bits
+  const shift = surplus > 0n ? surplus : 0n;
+  const cut = above >> shift;
+  return Number(cut << shift === above ? cut : cut + 1n) * 2 ** (Number(shift) - places);
 }
 
 /** @type {Map<string, number>} */
@@ -99,38 +90,26 @@ const known = new Map();
  * @returns {number}
  */
 export function epsilonOf({ k, h, f }, kind, steps) {
-  const key = JSON.stringify([k, h, f, kind, steps.map(({ p, q, charged }) => [p, q, charged])]);
+  const key = `${[k, h, f, kind, steps.map(({ p, q, charged }) => [p, q, charged])]}`;
   const cached = known.get(key);
   if (cached !== undefined) return cached;
-  const places = (/** @type {number} */ number) => binaryDigits(number).length;
-  /** @type {bigint | null} */
-  let ones = 0n;
-  /** @type {bigint | null} */
-  let zeros = 0n;
+  let ones = 0n; // -ln t1
+  let zeros = 0n; // -ln t0
   for (const { p, q, charged } of steps) {
-    if (!charged || p === q) continue;
-    const scale = 2n ** BigInt(Math.max(places(p % 1), places(q % 1)));
-    const numerator = (/** @type {number} */ number) => {
-      const { above, below } = /** @type {import("./signal.js").Edge} */ (exact(number));
-      return (above * scale) / below;
-    };
-    const [low, high] = [numerator(p), numerator(q)];
-    const one = minusLn(low, high, charged);
-    const zero = minusLn(scale - high, scale - low, charged);
-    ones = ones === null || one === null ? null : ones + one;
-    zeros = zeros === null || zero === null ? null : zeros + zero;
+    const [low, high] = [p, q].map((number) => /** @type {Rational} */ (exact(number)));
+    const [a, b] = [low.above * high.below, high.above * low.below]; // over one denominator
+    const all = low.below * high.below;
+    ones += BigInt(charged) * (a ? ln(b, a) : INFINITE);
+    zeros += BigInt(charged) * (b < all ? ln(all - a, all - b) : INFINITE);
   }
-  const { above, below } = /** @type {import("./signal.js").Edge} */ (exact(f));
-  const fromOnes = gain(above, 2n * below - above, ones);
-  const fromZeros = gain(above, 2n * below - above, zeros);
-  let epsilon = Infinity;
-  if (fromOnes !== null && fromZeros !== null) {
-    const single = kind === "boolean" || kind === "bits";
-    const times = BigInt(kind === "string" || kind === "tuple" ? h : kind === "bits" ? k : 1);
-    const worst = times * (single ? (fromOnes > fromZeros ? fromOnes : fromZeros) : fromOnes + fromZeros);
-    const slack = 10n ** 60n;
-    epsilon = worst ? roundUp(worst + worst / slack + ONE / slack, Number(P)) : 0;
-  }
+  const { above, below } = /** @type {Rational} */ (exact(f));
+  const [one, zero] = [ones, zeros].map((minusLnT) => gain(above, 2n * below - above, minusLnT));
+  const single = kind === "boolean" || kind === "bits";
+  const times = BigInt(kind === "string" || kind === "tuple" ? h : kind === "bits" ? k : 1);
+  const worst = times * (single ? (one > zero ? one : zero) : one + zero);
+  const slack = 10n ** 60n;
+  const epsilon =
+    worst >= INFINITE ? Infinity : worst ? roundUp(worst + worst / slack + ONE / slack, Number(P)) : 0;
   known.set(key, epsilon);
   return epsilon;
 }

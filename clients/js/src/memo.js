@@ -6,8 +6,8 @@
  */
 
 import { be32, frame, hex, sha256 } from "./bytes.js";
-import { fractionText } from "./coins.js";
 import { derive, keyedStream } from "./entropy.js";
+import { fractionText } from "./rational.js";
 import { partOf } from "./signal.js";
 
 /**

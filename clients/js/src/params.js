@@ -1,8 +1,8 @@
 /** The six numbers of a collection, checked. A probability is exactly the rational that its double is. */
 
 import { hex, sha256, utf8 } from "./bytes.js";
-import { fractionText } from "./coins.js";
 import { checkArgument, sentence } from "./errors.js";
+import { fractionText } from "./rational.js";
 
 /**
  * @typedef {object} Params

@@ -9,9 +9,10 @@ import { encodable, frame, own, utf8 } from "./bytes.js";
 import { checkArgument, checkValue, sentence } from "./errors.js";
 import { show } from "./params.js";
 import { rapporV1 } from "./placement.js";
+import { exact, isBelow } from "./rational.js";
 
 /** @typedef {"string" | "category" | "boolean" | "ordinal" | "bits" | "tuple"} Kind */
-/** @typedef {{ above: bigint, below: bigint }} Edge an exact rational in lowest terms, below > 0 */
+/** @typedef {import("./rational.js").Rational} Edge */
 /** @typedef {(value: unknown) => { bits: Uint8Array, memo: Uint8Array }} Signal */
 /** @typedef {Record<string, import("./placement.js").Dialect>} Dialects */
 
@@ -47,43 +48,6 @@ export const isFieldKind = (kind) => KINDS.slice(0, 4).includes(/** @type {strin
 
 /** @param {unknown} name */
 export const isFieldName = (name) => typeof name === "string" && /^[a-z][a-z0-9_]{0,31}$/.test(name);
-
-/**
- * @param {bigint} one
- * @param {bigint} other
- * @returns {bigint}
- */
-const divisor = (one, other) => (other ? divisor(other, one % other) : one < 0n ? -one : one);
-
-/**
- * A finite double, a bigint, or a text such as "-1/1000", as an exact rational; null for the rest.
- * @param {unknown} number
- * @returns {Edge | null}
- */
-export function exact(number) {
-  let above = 0n;
-  let below = 1n;
-  if (typeof number === "bigint") above = number;
-  else if (typeof number === "number" && Number.isFinite(number)) {
-    let rest = number;
-    for (; !Number.isInteger(rest); below *= 2n) rest *= 2; // exact: only the exponent changes
-    above = BigInt(rest);
-  } else {
-    const found = typeof number === "string" && /^(-?\d{1,400})(?:\/(\d{1,400}))?$/.exec(number);
-    if (!found) return null;
-    above = BigInt(found[1]);
-    below = BigInt(found[2] ?? 1);
-    if (!below) return null;
-  }
-  const common = divisor(above, below);
-  return { above: above / common, below: below / common };
-}
-
-/**
- * @param {Edge} one
- * @param {Edge} other
- */
-const isBelow = (one, other) => one.above * other.below < other.above * one.below;
 
 /**
  * Edges as exact rationals, in strictly increasing order, or an error.
