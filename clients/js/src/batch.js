@@ -1,6 +1,6 @@
 /** A batch of reports as bytes: the format RPR1, application/vnd.rappor.batch (docs/protocol.md). */
 
-import { be32, join, utf8 } from "./bytes.js";
+import { be32, join, textOf, utf8 } from "./bytes.js";
 
 export const CONTENT_TYPE = "application/vnd.rappor.batch";
 
@@ -50,7 +50,7 @@ export function decodeBatch(data) {
   let at = 4;
   const take = (/** @type {number} */ size) => data.slice(at, (at += size));
   const number = (/** @type {number} */ size) => take(size).reduceRight((sum, byte) => 256 * sum + byte, 0);
-  const text = () => String.fromCharCode(...take(number(1)));
+  const text = () => textOf(take(number(1)));
   const token = take(16);
   const version = number(2);
   const k = number(2);

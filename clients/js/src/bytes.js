@@ -22,6 +22,13 @@ export function utf8(text) {
 }
 
 /**
+ * The text that UTF-8 bytes stand for.
+ * @param {Uint8Array} [data]
+ * @returns {string}
+ */
+export const textOf = (data) => new TextDecoder().decode(data);
+
+/**
  * @param {Uint8Array} data
  * @returns {string}
  */
@@ -82,11 +89,10 @@ export const frame = (parts) =>
 
 /**
  * Whether two byte strings are equal; not in constant time.
- * @param {Uint8Array | null | undefined} one
- * @param {Uint8Array | null | undefined} other
+ * @param {Uint8Array | null} one
+ * @param {Uint8Array | null} other
  */
-export const same = (one, other) =>
-  !!one && !!other && one.length === other.length && one.every((byte, at) => byte === other[at]);
+export const same = (one, other) => String(one) === String(other);
 
 /**
  * The SHA-256 of some bytes.

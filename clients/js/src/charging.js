@@ -8,7 +8,7 @@
 import { hex, own } from "./bytes.js";
 import { paramsFor } from "./collection.js";
 import { addUp, epsilonOf } from "./epsilon.js";
-import { daysOf, endOf, latest, periodOf } from "./periods.js";
+import { daysOf, endOf, inOrder, periodOf } from "./periods.js";
 
 /** @typedef {import("./collection.js").Collection} Collection */
 
@@ -285,14 +285,22 @@ function count(ledger, name, period) {
   ledger.batches++;
   const used = (ledger.used[name] = own(ledger.used, name) ?? {});
   used[period] = (used[period] ?? 0) + 1;
-  const before = own(ledger.floors, name);
-  while (Object.keys(used).length > KEPT_PERIODS) {
-    const oldest = Object.keys(used).reduce((one, other) => (endOf(other) < endOf(one) ? other : one));
-    delete used[oldest];
-    ledger.floors[name] = latest([own(ledger.floors, name) ?? oldest, oldest]);
-  }
+  const old = inOrder(Object.keys(used)).slice(0, -KEPT_PERIODS);
+  for (const dropped of old) delete used[dropped];
   ledger.used[name] = sorted(used);
-  if (own(ledger.floors, name) !== before) settle(ledger, name);
+  raiseFloor(ledger, name, old);
+  if (old.length) settle(ledger, name);
+}
+
+/**
+ * Up to the last of these periods, and of an earlier call, nothing more is reported.
+ * @param {{ floors: Record<string, string> }} ledger
+ * @param {string} name
+ * @param {string[]} periods
+ */
+export function raiseFloor({ floors }, name, periods) {
+  const last = inOrder([own(floors, name) ?? "", ...periods]).at(-1);
+  if (last) floors[name] = last;
 }
 
 /**

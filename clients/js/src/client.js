@@ -6,7 +6,7 @@
  */
 
 import { own } from "./bytes.js";
-import { FULL, groupLimits, spent } from "./charging.js";
+import { emptyLedger, FULL, groupLimits, raiseFloor, spent } from "./charging.js";
 import { checkCollection } from "./collection.js";
 import { clearOutbox, epochOf, LOCK, mark, marked, PATIENCE, SENDING_LOCK } from "./consent.js";
 import { addUp } from "./epsilon.js";
@@ -14,7 +14,7 @@ import { checkArgument, sentence } from "./errors.js";
 import { findLedger, wasUsed } from "./identity.js";
 import { explainForgotten } from "./messages.js";
 import { makeOutbox } from "./outbox.js";
-import { dayOf, latest, periodOf } from "./periods.js";
+import { dayOf, periodOf } from "./periods.js";
 import { makeRecorder } from "./recorder.js";
 import { httpTransport, makeSender } from "./sender.js";
 import { makePreview, makeStatus } from "./status.js";
@@ -342,28 +342,19 @@ async function forget(storage, collections, today) {
     ledger = await findLedger(storage);
   } catch {
     complete = false; // lost or too old: assume that every limit was reached
-    const empty = /** @type {any} */ ({ carried: {}, accounts: [], used: {}, groups: {}, floors: {} });
-    ledger = await readJson(storage, "ledger", await readJson(storage, "forgotten", empty));
-    ledger = { ...empty, ...ledger };
+    const found = await readJson(storage, "ledger", await readJson(storage, "forgotten", {}));
+    ledger = { ...emptyLedger(""), ...found };
   }
   /** @type {Record<string, number>} */
   const carried = {};
-  const { groups, floors } = ledger;
-  const names = new Set([
-    ...ledger.accounts.map((/** @type {any} */ { collection }) => collection),
-    ...Object.keys(ledger.carried),
-  ]);
-  for (const name of names) carried[name] = spent(ledger, (other) => other === name);
-  for (const [name, used] of Object.entries(ledger.used)) {
-    const floor = own(floors, name);
-    const periods = [...Object.keys(/** @type {object} */ (used)), ...(floor ? [floor] : [])];
-    if (periods.length) floors[name] = latest(periods);
-  }
+  const { accounts, groups, floors, used } = ledger;
+  const names = [...accounts.map(({ collection }) => collection), ...Object.keys(ledger.carried)];
+  for (const name of new Set(names)) carried[name] = spent(ledger, (other) => other === name);
+  for (const [name, periods] of Object.entries(used)) raiseFloor(ledger, name, Object.keys(periods));
   for (const [name, collection] of complete ? [] : collections) {
     carried[name] = Math.max(own(carried, name) ?? 0, collection.max_epsilon);
     if (collection.group) groups[name] = collection.group;
-    const period = periodOf(collection.period, today);
-    floors[name] = latest([own(floors, name) ?? period, period]);
+    raiseFloor(ledger, name, [periodOf(collection.period, today)]);
   }
   await writeJson(storage, "forgotten", { carried, groups, floors });
   for (const folder of ["outbox", "sent", "once"]) {

@@ -44,10 +44,8 @@ import { checkEdges, isFieldKind, isFieldName, isView, KINDS, partOf, signalOf }
 
 /** @param {string} definitionCode @param {string} path @param {string} message @returns {never} */
 function refuse(definitionCode, path, message) {
-  throw Object.assign(new RapporError("params", path ? `${path}: ${message}` : message), {
-    definitionCode,
-    path,
-  });
+  const where = path && `${path}: `;
+  throw Object.assign(new RapporError("params", sentence`${where}${message}`), { definitionCode, path });
 }
 
 const NAME = /^[a-z][a-z0-9_-]{0,62}$/;
@@ -58,11 +56,14 @@ const CONTROL = /[\0-\x08\x0b-\x1f\x7f]/;
 /** @param {bigint} number */
 const isLong = (number) => number >> 1024n && -number >> 1024n;
 
-/** @param {string} edge */
+/** @param {unknown} edge */
 function isEdge(edge) {
-  const point = EDGE.test(edge) && exact(edge);
+  const point = encodable(edge) && EDGE.test(edge) && exact(edge);
   return point && !isLong(point.above) && !isLong(point.below);
 }
+
+/** @param {unknown} cell */
+const isCell = (cell) => encodable(cell) && CELL.test(cell) && cell !== "other";
 
 /** @param {unknown[]} list */
 const areDistinct = (list) => new Set(list).size === list.length;
@@ -84,19 +85,10 @@ const TYPES = {
   positive: ["number", (number) => number > 0 && number < Infinity],
   strings: ["array", (list) => list.length && list.every(encodable)],
   fieldnames: ["array", (list) => list.every(isFieldName)],
-  edges: [
-    "array",
-    (list) => list.every((/** @type {any} */ edge) => typeof edge === "string" && isEdge(edge)),
-  ],
+  edges: ["array", (list) => list.every(isEdge)],
   cells: [
     "array",
-    (list) =>
-      list.length > 0 &&
-      list.length <= 256 &&
-      areDistinct(list) &&
-      list.every(
-        (/** @type {any} */ cell) => typeof cell === "string" && CELL.test(cell) && cell !== "other",
-      ),
+    (list) => list.length > 0 && list.length <= 256 && areDistinct(list) && list.every(isCell),
   ],
 };
 
@@ -146,22 +138,17 @@ function consistent(path, action, code = "contradiction") {
   }
 }
 
-/** @param {any} value parsed JSON @returns {number} how many keys it has at all depths */
-const countKeys = (value) =>
-  value && typeof value === "object"
-    ? Object.values(value).reduce(
-        (sum, part) => sum + countKeys(part),
-        Array.isArray(value) ? 0 : Object.keys(value).length,
-      )
-    : 0;
-
 /**
  * A JSON text without repeated keys: outside of texts there is a colon for each key.
  * @param {string} text
  */
 function parse(text) {
-  const value = JSON.parse(text);
-  if (text.replace(/"(\\.|[^"\\])*"/g, "").split(":").length - 1 !== countKeys(value)) {
+  let keys = 0;
+  const value = JSON.parse(text, function (_, part) {
+    keys += +!Array.isArray(this); // the value itself counts as one, under the key ""
+    return part;
+  });
+  if (text.replace(/"(\\.|[^"\\])*"/g, "").split(":").length !== keys) {
     throw new RapporError("params", sentence`a key is repeated`);
   }
   return value;

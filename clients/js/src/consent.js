@@ -10,7 +10,7 @@
  * takes the sending lock once. By then nothing that was checked before is still on its way.
  */
 
-import { utf8 } from "./bytes.js";
+import { textOf, utf8 } from "./bytes.js";
 
 /** @typedef {import("./storage.js").Storage} Storage */
 
@@ -27,7 +27,7 @@ export const marked = async (storage, name) => (await storage.read(name)) !== nu
 
 /** @param {Storage} storage @returns {Promise<number>} how many times the outbox was cleared */
 export const epochOf = async (storage) =>
-  parseInt(String.fromCharCode(...((await storage.read("epoch")) ?? [])), 10) || 0;
+  parseInt(textOf((await storage.read("epoch")) ?? undefined), 10) || 0;
 
 /**
  * Clear the outbox if that was requested. Call it while holding the lock.

@@ -22,6 +22,24 @@ let unfinished = 0;
 /** @param {unknown} error @param {...string} codes */
 const is = (error, ...codes) => codes.includes(String(/** @type {{ code?: string }} */ (error).code));
 
+/**
+ * The same action; what fails in it stops the client.
+ * @template {unknown[]} Given
+ * @template Result
+ * @param {(...given: Given) => Promise<Result>} action
+ * @returns {(...given: Given) => Promise<Result>}
+ */
+const stopping =
+  (action) =>
+  async (...given) => {
+    try {
+      return await action(...given);
+    } catch (error) {
+      if (!/^E[A-Z]+$/.test(Object(error).code)) throw error; // not an error of the file system
+      throw new Stopped(is(error, "ENOSPC", "EDQUOT", "EFBIG") ? "disk-full" : "directory-unusable");
+    }
+  };
+
 /** @param {string} folder */
 async function syncFolder(folder) {
   if (process.platform === "win32") return; // folders cannot be synced there; renames are journalled
@@ -73,7 +91,7 @@ export function openFolder(given) {
   };
 
   return {
-    read: async (name) => {
+    read: stopping(async (name) => {
       let handle;
       try {
         handle = await open(path(name), constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
@@ -88,8 +106,8 @@ export function openFolder(given) {
       } finally {
         await handle?.close();
       }
-    },
-    names: async (folder) => {
+    }),
+    names: stopping(async (folder) => {
       try {
         const entries = await readdir(path(folder), { withFileTypes: true });
         return entries
@@ -100,8 +118,8 @@ export function openFolder(given) {
         if (is(error, "ENOENT")) return [];
         throw error;
       }
-    },
-    write: async (name, data) => {
+    }),
+    write: stopping(async (name, data) => {
       const target = path(name);
       await make(dirname(target));
       const temporary = join(dirname(target), `${UNFINISHED}${process.pid}-${unfinished++}`);
@@ -119,8 +137,8 @@ export function openFolder(given) {
         throw error;
       }
       await syncFolder(dirname(target));
-    },
-    move: async (old, name) => {
+    }),
+    move: stopping(async (old, name) => {
       await make(dirname(path(name)));
       try {
         await rename(path(old), path(name));
@@ -128,12 +146,12 @@ export function openFolder(given) {
         if (!is(error, "ENOENT")) throw error;
       }
       await syncFolder(dirname(path(name)));
-    },
-    remove: async (name) => {
+    }),
+    remove: stopping(async (name) => {
       await rm(path(name), { force: true });
       if (await stat(dirname(path(name))).catch(() => null)) await syncFolder(dirname(path(name)));
-    },
-    lock: async (name, wait, action) => {
+    }),
+    lock: stopping(async (name, wait, action) => {
       await make(root);
       const ends = performance.now() + wait;
       let release = await tryLock(name);
@@ -147,15 +165,15 @@ export function openFolder(given) {
       } finally {
         await release();
       }
-    },
+    }),
     witness: async () => false, // the files themselves are witnesses
-    sweep: async () => {
+    sweep: stopping(async () => {
       for (const folder of ["", "outbox", "sent", "once"]) {
         for (const name of await readdir(path(folder)).catch(() => [])) {
           if (name.startsWith(UNFINISHED)) await rm(path(join(folder, name)), { force: true });
         }
       }
-    },
+    }),
     onStop: () => {},
     sayStop: () => {},
   };

@@ -6,7 +6,7 @@
  */
 
 import { blake2b } from "./blake2.js";
-import { fromHex, hex, same } from "./bytes.js";
+import { fromHex, hex, same, textOf } from "./bytes.js";
 import { emptyLedger } from "./charging.js";
 import { derive, randomBytes, rootOf } from "./entropy.js";
 import { newest } from "./outbox.js";
@@ -58,7 +58,7 @@ export async function loadIdentity(storage, accountSecret, create) {
       data = await storage.read("secret");
     }
     const body = await unseal("secret", data);
-    secret = body && fromHex(String.fromCharCode(...body).trim());
+    secret = body && fromHex(textOf(body).trim());
     if (!secret || secret.length < 16) throw new Stopped("secret-damaged");
   }
   const identity = await identityOf(secret);

@@ -46,47 +46,44 @@ export function openIndexedDb(name) {
   /**
    * One transaction; resolved when it is on disk.
    * @template Result
-   * @param {IDBTransactionMode} mode
    * @param {(files: IDBObjectStore) => IDBRequest<Result> | void} action
+   * @param {IDBTransactionMode} [mode]
    * @returns {Promise<Result>}
    */
-  const transact = async (mode, action) => {
+  const transact = async (action, mode = "readwrite") => {
     try {
       const database = await open();
       return await new Promise((resolve, reject) => {
         const transaction = database.transaction("files", mode, { durability: "strict" });
         const request = action(transaction.objectStore("files"));
         transaction.oncomplete = () => resolve(/** @type {Result} */ (request?.result));
-        transaction.onabort = () => reject(transaction.error ?? new DOMException("", "AbortError"));
+        transaction.onabort = () => reject(transaction.error);
       });
     } catch (error) {
-      if (!(error instanceof Stopped)) forget(); // try again next time
-      throw error instanceof DOMException ? error : new Stopped("directory-unusable");
+      if (error instanceof Stopped) throw error;
+      forget(); // try again next time
+      const { name } = Object(error);
+      throw new Stopped(name === "QuotaExceededError" ? "disk-full" : "directory-unusable");
     }
   };
 
   return {
-    read: async (file) => (await transact("readonly", (files) => files.get(file))) ?? null,
+    read: async (file) => (await transact((files) => files.get(file), "readonly")) ?? null,
     names: async (folder) =>
       /** @type {string[]} */ (
-        await transact("readonly", (files) => files.getAllKeys(IDBKeyRange.bound(`${folder}/`, `${folder}0`)))
+        await transact((files) => files.getAllKeys(IDBKeyRange.bound(`${folder}/`, `${folder}0`)), "readonly")
       ),
-    write: async (file, data) => {
-      await transact("readwrite", (files) => files.put(data, file));
-    },
-    move: async (old, file) => {
-      await transact("readwrite", (files) => {
+    write: (file, data) => transact((files) => files.put(data, file)),
+    move: (old, file) =>
+      transact((files) => {
         const request = files.get(old);
         request.onsuccess = () => {
           if (!request.result) return;
           files.put(request.result, file);
           files.delete(old);
         };
-      });
-    },
-    remove: async (file) => {
-      await transact("readwrite", (files) => files.delete(file));
-    },
+      }),
+    remove: (file) => transact((files) => files.delete(file)),
     lock: async (lock, wait, action) => {
       let held = false;
       try {

@@ -65,8 +65,8 @@ export function daysOf(period) {
 export const endOf = (period) => daysOf(period)?.[1] ?? 0;
 
 /**
- * The period that ends last; days and weeks may be mixed.
+ * Periods in the order in which they end; days and weeks may be mixed.
  * @param {string[]} periods
- * @returns {string}
+ * @returns {string[]}
  */
-export const latest = (periods) => periods.reduce((one, other) => (endOf(other) > endOf(one) ? other : one));
+export const inOrder = (periods) => [...periods].sort((one, other) => endOf(one) - endOf(other));

@@ -174,9 +174,8 @@ export function makeSender({ storage, outbox, transport, jitter, now }) {
     for (const times of [moments, postponed]) {
       for (const name of times.keys()) if (!names.includes(name)) times.delete(name);
     }
-    const order = new Map(names.map((name) => [name, uniform()]));
-    names.sort((one, other) => (order.get(one) ?? 0) - (order.get(other) ?? 0));
-    for (const name of names) {
+    const order = names.map((name) => ({ name, at: uniform() })).sort((one, other) => one.at - other.at);
+    for (const { name } of order) {
       const waiting = await outbox.read(name);
       if (!waiting) continue;
       if (acceptedUntil(waiting.batch.period) < dayOf(now())) {

@@ -17,7 +17,7 @@ import { epsilonOf } from "./epsilon.js";
 import { findLedger, loadIdentity } from "./identity.js";
 import { explain } from "./messages.js";
 import { acceptedUntil, batchState, readBatch } from "./outbox.js";
-import { dayOf, dayText, endOf, periodOf } from "./periods.js";
+import { dayOf, dayText, inOrder, periodOf } from "./periods.js";
 import { cellOf } from "./recorder.js";
 import { problemOf, readJson, Stopped } from "./storage.js";
 
@@ -115,7 +115,7 @@ export async function makeStatus({
     waiting,
     batches,
     waitingReports: Array.from(periods, ([collection, listed]) => {
-      const since = listed.reduce((one, other) => (endOf(other) < endOf(one) ? other : one));
+      const [since] = inOrder(listed);
       const until = dayText(acceptedUntil(since));
       return {
         collection,

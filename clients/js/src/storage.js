@@ -4,23 +4,24 @@
  * Names and formats are those of the Python client: `rappor client inspect` reads a folder of Node.js.
  */
 
-import { hex, join, same, sha256, utf8 } from "./bytes.js";
+import { hex, join, same, sha256, textOf, utf8 } from "./bytes.js";
 import { RapporError } from "./errors.js";
 import { explain } from "./messages.js";
 
 /**
- * Every write is durable and atomic when its promise resolves. Names have / between their parts.
+ * Every write is durable and atomic when its promise resolves; what fails rejects with Stopped. Names have
+ * / between their parts.
  * @typedef {object} Storage
  * @property {(name: string) => Promise<Uint8Array | null>} read null: there is no such file
  * @property {(folder: string) => Promise<string[]>} names the files of a folder, sorted
- * @property {(name: string, data: Uint8Array) => Promise<void>} write
- * @property {(old: string, name: string) => Promise<void>} move nothing happens if it is gone
- * @property {(name: string) => Promise<void>} remove
+ * @property {(name: string, data: Uint8Array) => Promise<unknown>} write
+ * @property {(old: string, name: string) => Promise<unknown>} move nothing happens if it is gone
+ * @property {(name: string) => Promise<unknown>} remove
  * @property {<Result>(name: string, wait: number, action: () => Promise<Result>) => Promise<Result>} lock
  *   run an action while no other tab, worker or process holds this lock; Stopped("busy") after `wait` ms
  * @property {(used?: boolean) => Promise<boolean>} witness a mark outside of the storage proper that a
  *   secret was used; with an argument, set or remove it
- * @property {() => Promise<void>} sweep remove files that crashes left unfinished
+ * @property {() => Promise<unknown>} sweep remove files that crashes left unfinished
  * @property {(stop: () => void) => void} onStop call `stop` when another tab or worker says so
  * @property {() => void} sayStop tell the other tabs and workers to stop sending
  */
@@ -36,15 +37,12 @@ export class Stopped extends RapporError {
   }
 }
 
-/** @param {unknown} error @returns {Problem} what an error of any kind means for a client */
-export function problemOf(error) {
-  if (error instanceof Stopped) return error.problem;
-  const { name, code } = /** @type {{ name?: string, code?: string }} */ (error ?? {});
-  if (code === "entropy") return "no-entropy";
-  if (name === "QuotaExceededError" || /^(ENOSPC|EDQUOT|EFBIG)$/.test(String(code))) return "disk-full";
-  // DOMExceptions of the database, and errors of the file system.
-  return error instanceof DOMException || /^E[A-Z]+$/.test(String(code)) ? "directory-unusable" : "internal";
-}
+/**
+ * What an error of any kind means for a client; a storage says itself what is wrong with it.
+ * @param {any} error
+ * @returns {Problem}
+ */
+export const problemOf = (error) => error?.problem ?? (error?.code === "entropy" ? "no-entropy" : "internal");
 
 /**
  * The body under a line that names its kind and its SHA-256.
@@ -79,7 +77,7 @@ export async function unseal(kind, data) {
  */
 export async function readJson(storage, name, fallback) {
   const body = await unseal(name, await storage.read(name));
-  return body ? JSON.parse(new TextDecoder().decode(body)) : fallback;
+  return body ? JSON.parse(textOf(body)) : fallback;
 }
 
 /**

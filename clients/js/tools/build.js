@@ -24,9 +24,10 @@ export const ENTRIES = {
 const INTERNAL = new RegExp(
   `^(${[
     "above|below|texts|ones|bytes|digits|found|root", // encoder
-    "names|move|witness|sweep|onStop|sayStop|openStorage|release", // storage and platform
+    "read|names|write|move|remove|lock|witness|sweep|onStop|sayStop|openStorage|release", // storage and platform
     "outbox|storage|trying|drop|finish|readRetry|nextMoment|interrupt|waits", // outbox and sender
-    "closed|isClosed|tick|counts|epoch|stopped|refusal|withKey|lastDay|shared", // recorder and status
+    "closed|isClosed|tick|record|counts|epoch|stopped|refusal|withKey|lastDay|shared", // recorder and status
+    "check|identity|caps|total|sender|calledIn", // identity and limits
   ].join("|")})$`,
 );
 
