@@ -218,7 +218,7 @@ BUGS = {
     ),
     "reports_repeat": PlantedBug(
         "encoder.js",
-        "const instantaneous = instantaneousResponse(params, checked(entropy));",
+        "const instantaneous = instantaneousResponse(params, entropy);",
         "const instantaneous = instantaneousResponse(params, keyedStream(root)(digest));",
         "x1 and x3: zeros, both 1",
     ),

@@ -6,7 +6,7 @@
 import { encodable, own } from "./bytes.js";
 import { RapporError, sentence } from "./errors.js";
 import { memoDigest } from "./memo.js";
-import { checkParams } from "./params.js";
+import { fitParams } from "./params.js";
 import { daysOf, periodOf } from "./periods.js";
 import { exact } from "./rational.js";
 import { checkEdges, isFieldKind, isFieldName, isView, KINDS, partOf, signalOf } from "./signal.js";
@@ -180,7 +180,7 @@ export async function checkCollection(given, dialects = {}) {
   );
   checkFields("params", table.params, "k:4096 h:16 m:1024 f:share p:share q:share");
   if (table.params.f === 1) refuse("out-of-range", "params.f", sentence`must be below 1`);
-  const params = consistent("params", () => checkParams(table.params));
+  const params = consistent("params", () => fitParams(table.params));
   const { schedule, dimensions, one_time, budget } = table;
   const edges = checkRanges("ranges", table.ranges);
   const fields = table.fields && checkTuple(table.fields, table.views ?? []);
@@ -197,7 +197,7 @@ export async function checkCollection(given, dialects = {}) {
     if (!days || periodOf(table.period, days[0]) !== phase.from) {
       refuse("out-of-range", `${path}.from`, sentence`must be a ${table.period}`);
     }
-    consistent(path, () => checkParams({ ...params, p: phase.p, q: phase.q }));
+    consistent(path, () => fitParams({ ...params, p: phase.p, q: phase.q }));
     if (number && phase.from <= schedule[number - 1].from) {
       refuse("contradiction", path, sentence`the periods must come in order`);
     }

@@ -9,7 +9,7 @@ import { checked, keyedStream, randomBytes, rootOf } from "./entropy.js";
 import { checkArgument, sentence } from "./errors.js";
 import { deriveCohort, memoDigest, memoKey } from "./memo.js";
 import { checkParams, whole } from "./params.js";
-import { signalOf } from "./signal.js";
+import { checkShape, signalOf } from "./signal.js";
 
 export { RapporError } from "./errors.js";
 
@@ -77,17 +77,16 @@ function instantaneousResponse({ k, p, q }, entropy) {
 }
 
 /**
- * An encoder from what was derived before.
+ * An encoder from what was checked and derived before.
  * @param {import("./signal.js").Shape & EncoderOptions & Roots} options
- * @returns {Encoder}
+ * @returns {Omit<Encoder, "memoDigest">}
  */
 export function makeEncoder(options) {
   const { collection, root, digest, period, entropy = randomBytes } = options;
   const { params, cohort = deriveCohort(root, collection, params.m) } = options;
-  whole("cohort", cohort, 0, params.m - 1);
   const signal = signalOf(options, cohort, options.dialects);
   const permanent = permanentResponse(params, memoKey("value", root, collection, digest, cohort, period));
-  const instantaneous = instantaneousResponse(params, checked(entropy));
+  const instantaneous = instantaneousResponse(params, entropy);
   /** @param {Uint8Array} response @returns {Report} */
   const report = (response) => ({ cohort, bits: instantaneous(response) });
   /** @param {unknown} value */
@@ -96,9 +95,8 @@ export function makeEncoder(options) {
     const response = permanent(bits, memo);
     return { signal: bits, permanent: response, report: report(response) };
   };
-  return Object.freeze({
+  return {
     cohort,
-    memoDigest: hex(digest),
     trace,
     encode: (/** @type {unknown} */ value) => trace(value).report,
     encodeNull() {
@@ -106,7 +104,7 @@ export function makeEncoder(options) {
       const nothing = new Uint8Array((params.k + 7) >> 3);
       return report(permanentResponse(params, key)(nothing, nothing.subarray(nothing.length)));
     },
-  });
+  };
 }
 
 /**
@@ -115,7 +113,7 @@ export function makeEncoder(options) {
  * @returns {Promise<Encoder>}
  */
 export async function createEncoder(options) {
-  const { secret, collection, period } = options;
+  const { secret, collection, cohort, period, entropy = randomBytes, dialects } = options;
   checkArgument(
     secret instanceof Uint8Array && secret.length,
     sentence`secret must be a non-empty Uint8Array; newSecret() makes one`,
@@ -124,13 +122,15 @@ export async function createEncoder(options) {
     [collection, period ?? "-"].every((text) => text && encodable(text)),
     sentence`collection and period must be non-empty strings of Unicode text`,
   );
-  const checkedOptions = { ...options, params: checkParams(options.params) };
-  signalOf(checkedOptions, 0, options.dialects); // refuses parts that do not fit
-  return makeEncoder({
-    ...checkedOptions,
-    root: await rootOf(secret),
-    digest: await memoDigest(checkedOptions),
-  });
+  const params = checkParams(options.params);
+  if (cohort !== undefined) whole("cohort", cohort, 0, params.m - 1);
+  checkShape(options, dialects);
+  const shape = { ...options, params };
+  signalOf(shape, 0, dialects); // refuses parts that do not fit
+  const root = await rootOf(secret);
+  const digest = await memoDigest(shape);
+  const encoder = makeEncoder({ ...shape, root, digest, entropy: checked(entropy) });
+  return Object.freeze({ ...encoder, memoDigest: hex(digest) });
 }
 
 /** A new client's secret: 32 bytes of the platform's generator. Draw it once and keep it. */

@@ -44,11 +44,12 @@ export function whole(name, value, low, high) {
 }
 
 /**
- * The same numbers, checked, or an error of code "params".
+ * The same numbers if each is of its type and range and they fit together, or an error of code "params".
  * @param {Params} given
  * @returns {Params}
  */
-export function checkParams({ k, h, m, f, p, q }) {
+export function checkParams(given) {
+  const { k, h, m, f, p, q } = given;
   whole("k", k, 1, 4096);
   whole("h", h, 1, 16);
   whole("m", m, 1, 1024);
@@ -59,6 +60,15 @@ export function checkParams({ k, h, m, f, p, q }) {
       sentence`${name} must be a number with 0 <= ${upper}, got ${show(value)}`,
     );
   }
+  return fitParams(given);
+}
+
+/**
+ * The same numbers, each within its range, if they fit together.
+ * @param {Params} given
+ * @returns {Params}
+ */
+export function fitParams({ k, h, m, f, p, q }) {
   checkArgument(h <= k, sentence`h must be at most k = ${k}, got h = ${h}`);
   checkArgument(f < 1, sentence`f must satisfy 0 <= f < 1, got 1: f = 1 carries no information`);
   checkArgument(

@@ -125,11 +125,7 @@ export function partOf({ kind, categories, edges }) {
   );
   /** @type {Part} */
   const part = { texts: [], count: 1, ones: () => [], bytes: (value) => utf8(String(part.ones(value))) };
-  if (kind === "category") {
-    checkArgument(
-      Array.isArray(categories) && categories.length && categories.every(encodable),
-      sentence`kind 'category' needs categories: a list of strings of Unicode text, a bit each`,
-    );
+  if (categories) {
     const index = new Map(categories.map((category, bit) => [category, bit]));
     part.texts = categories;
     part.count = index.size;
@@ -143,7 +139,7 @@ export function partOf({ kind, categories, edges }) {
       return [bit];
     };
     part.bytes = (value) => utf8(part.ones(value) && value);
-  } else if (kind === "ordinal") {
+  } else if (edges) {
     const points = checkEdges(edges);
     part.texts = points.map(({ above, below }) => `${above.toString(16)}/${below.toString(16)}`);
     part.count = points.length + 1;
@@ -171,20 +167,16 @@ export function partOf({ kind, categories, edges }) {
  * @returns {(value: unknown) => Uint8Array}
  */
 function viewOf({ fields, views, params: { m } }, cohort) {
-  checkArgument(Array.isArray(fields) && Array.isArray(views), sentence`kind 'tuple' needs fields and views`);
+  checkArgument(fields && views, sentence`kind 'tuple' needs fields and views`);
   const names = fields.map((field) => field.name);
   const different = new Set(views.map((view) => [...view.fields].sort().join()));
   checkArgument(
-    fields.length > 1 &&
-      fields.length < 5 &&
-      fields.every(({ name, kind }) => isFieldName(name) && isFieldKind(kind)) &&
-      new Set(names).size === names.length &&
+    new Set(names).size === names.length &&
       new Set([...names, ...views.flatMap((view) => view.fields)]).size === names.length &&
       names.every((name) => views.some((view) => view.fields.includes(name))) &&
       different.size === views.length &&
-      views.every(isView) &&
       views.reduce((total, view) => total + view.cohorts, 0) === m,
-    sentence`two to four fields of different names are each in a view; views differ, and have ${m} cohorts together`,
+    sentence`fields have different names, and each is in a view; views differ, and have ${m} cohorts together`,
   );
   const parts = fields.map(partOf);
   let left = cohort;
@@ -208,6 +200,41 @@ export const isView = ({ fields, cohorts }) =>
   fields.length > 0 && new Set(fields).size === fields.length && Number.isInteger(cohorts) && cohorts > 0;
 
 /**
+ * Refuse a shape whose parts are not of their types; definitions of collections are checked elsewhere,
+ * with a path for each error. How the parts fit together is checked by `signalOf`.
+ * @param {Shape} shape
+ * @param {Dialects} [dialects]
+ */
+export function checkShape(
+  { kind = "string", dialect = "rappor-v1", categories, fields, views },
+  dialects = {},
+) {
+  checkArgument(KINDS.includes(kind), sentence`kind must be one of ${KINDS.join(", ")}; got ${show(kind)}`);
+  checkArgument(
+    dialect === "rappor-v1" || own(dialects, dialect),
+    sentence`dialect ${show(dialect)} is not built in: pass it as dialects, from rappor/dialects`,
+  );
+  checkArgument(
+    !fields ||
+      (Array.isArray(fields) &&
+        fields.length > 1 &&
+        fields.length < 5 &&
+        fields.every((field) => isFieldName(field.name) && isFieldKind(field.kind))),
+    sentence`fields must be two to four, each with a name and a kind`,
+  );
+  for (const listed of [categories, ...(fields ?? []).map((field) => field.categories)]) {
+    checkArgument(
+      !listed || (Array.isArray(listed) && listed.length && listed.every(encodable)),
+      sentence`categories must be a list of strings of Unicode text, a bit each`,
+    );
+  }
+  checkArgument(
+    !views || (Array.isArray(views) && views.every(isView)),
+    sentence`views must be a list, each with some fields and a whole number of cohorts`,
+  );
+}
+
+/**
  * The function value -> (B, memo input) of one client; an error of code "params" if the parts do
  * not fit together.
  * @param {Shape} shape
@@ -218,12 +245,7 @@ export const isView = ({ fields, cohorts }) =>
 export function signalOf(shape, cohort, dialects = {}) {
   const { params, kind = "string", dialect = "rappor-v1", fields, views } = shape;
   const { k, h } = params;
-  checkArgument(KINDS.includes(kind), sentence`kind must be one of ${KINDS.join(", ")}; got ${show(kind)}`);
-  const place = dialect === "rappor-v1" ? rapporV1 : own(dialects, dialect);
-  checkArgument(
-    place,
-    sentence`dialect ${show(dialect)} is not built in: pass it as dialects, from rappor/dialects`,
-  );
+  const place = dialect === "rappor-v1" ? rapporV1 : dialects[dialect];
   const isTuple = kind === "tuple";
   checkArgument(
     isTuple || !(fields || views),

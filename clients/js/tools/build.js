@@ -35,7 +35,15 @@ const INTERNAL = new RegExp(
 const SMALL = {
   module: true,
   ecma: 2020,
-  compress: { passes: 4, pure_getters: true, unsafe_arrows: true, unsafe_methods: true, sequences: false },
+  compress: {
+    passes: 4,
+    inline: 1,
+    hoist_funs: true,
+    pure_getters: true,
+    unsafe_arrows: true,
+    unsafe_methods: true,
+    sequences: false,
+  },
   mangle: { properties: { regex: INTERNAL, builtins: true } },
   format: { comments: false },
 };
