@@ -8,7 +8,7 @@
 import { hex, own } from "./bytes.js";
 import { paramsFor } from "./collection.js";
 import { addUp, epsilonOf } from "./epsilon.js";
-import { daysOf, endOf, inOrder, periodOf } from "./periods.js";
+import { endOf, inOrder, periodOf, startOf } from "./periods.js";
 
 /** @typedef {import("./collection.js").Collection} Collection */
 
@@ -268,7 +268,7 @@ function termLimit(collection, day, { p, q }, devices) {
  */
 function periodsLeft({ period: kind, schedule, lastDay, expires }, day) {
   const period = periodOf(kind, day);
-  const ends = schedule.filter(({ from }) => from > period).map(({ from }) => (daysOf(from)?.[0] ?? 0) - 1);
+  const ends = schedule.filter(({ from }) => from > period).map(({ from }) => startOf(from) - 1);
   if (expires) ends.push(lastDay);
   if (!ends.length) return WITHOUT_END;
   const last = periodOf(kind, Math.min(...ends));

@@ -27,7 +27,7 @@ export function binaryDigits(probability) {
  * 1,024 draws: each word leaves a bit undecided with probability 1/2, and reading only stops early
  * after 10 + log2(k) words.
  *
- * @param {boolean[][]} thresholds binary digits of each, all of the same number
+ * @param {boolean[][]} thresholds binary digits of each; those that it lacks are 0
  * @param {number} k
  * @param {(count: number) => Uint8Array} read gives the next random bytes
  * @returns {Uint8Array[]} packed bits for each threshold
@@ -35,7 +35,7 @@ export function binaryDigits(probability) {
 export function below(thresholds, k, read) {
   const size = (k + 7) >> 3;
   const lanes = thresholds.map((digits) => ({ digits, found: new Uint8Array(size), open: allBits(k) }));
-  const all = thresholds[0].length;
+  const all = Math.max(...thresholds.map((digits) => digits.length));
   const always = Math.min(all, 10 + (32 - Math.clz32(k)));
   let words = read(always * size);
   for (let place = 0, at = 0; place < all; place++, at += size) {

@@ -7,7 +7,7 @@ import { encodable, own } from "./bytes.js";
 import { RapporError, sentence } from "./errors.js";
 import { memoDigest } from "./memo.js";
 import { fitParams } from "./params.js";
-import { daysOf, periodOf } from "./periods.js";
+import { daysOf, periodOf, startOf } from "./periods.js";
 import { exact } from "./rational.js";
 import { checkEdges, isFieldKind, isFieldName, isView, KINDS, partOf, signalOf } from "./signal.js";
 
@@ -222,7 +222,7 @@ export async function checkCollection(given, dialects = {}) {
   return {
     ...collection,
     digest: await memoDigest(collection),
-    lastDay: (daysOf(table.expires ?? "9999-12-31")?.[0] ?? 0) - 1,
+    lastDay: startOf(table.expires ?? "9999-12-31") - 1,
   };
 }
 

@@ -66,8 +66,6 @@ function permanentResponse({ k, f }, key) {
 function instantaneousResponse({ k, p, q }, entropy) {
   const low = binaryDigits(p);
   const high = q === 1 ? [] : binaryDigits(q);
-  while (low.length < high.length) low.push(false);
-  while (high.length < low.length) high.push(false);
   const everything = allBits(k);
   return (permanent) => {
     const [belowP, belowQ] = below([low, high], k, entropy);

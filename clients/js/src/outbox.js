@@ -7,7 +7,7 @@
 
 import { decodeBatch } from "./batch.js";
 import { hex } from "./bytes.js";
-import { dayOf, daysOf } from "./periods.js";
+import { dayOf, daysOf, endOf, startOf } from "./periods.js";
 import { readJson, seal, unseal, writeJson } from "./storage.js";
 
 /** @typedef {import("./storage.js").Storage} Storage */
@@ -41,12 +41,12 @@ export async function readBatch(storage, name) {
  * @param {number} now
  */
 export function isDue({ name, batch }, now) {
-  const [first, last] = daysOf(batch.period) ?? [0, 0];
-  return name.endsWith(".held") ? last < dayOf(now - HOLD) : first <= dayOf(now) + 1;
+  const { period } = batch;
+  return name.endsWith(".held") ? endOf(period) < dayOf(now - HOLD) : startOf(period) <= dayOf(now) + 1;
 }
 
 /** @param {string} period the last day on which a collector takes its reports */
-export const acceptedUntil = (period) => (daysOf(period)?.[1] ?? 0) + ACCEPTANCE_DAYS;
+export const acceptedUntil = (period) => endOf(period) + ACCEPTANCE_DAYS;
 
 /** @param {string} name @param {string} folder @param {string} end */
 const renamed = (name, folder, end) => `${folder}/${name.replace(/.*\/|\.[^.]*$/g, "")}.${end}`;

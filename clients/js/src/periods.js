@@ -65,6 +65,13 @@ export function daysOf(period) {
 export const endOf = (period) => daysOf(period)?.[1] ?? 0;
 
 /**
+ * The first day of a period.
+ * @param {string} period
+ * @returns {number}
+ */
+export const startOf = (period) => daysOf(period)?.[0] ?? 0;
+
+/**
  * Periods in the order in which they end; days and weeks may be mixed.
  * @param {string[]} periods
  * @returns {string[]}
