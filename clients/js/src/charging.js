@@ -76,9 +76,13 @@ export const emptyLedger = (secret) => ({
   floors: {},
 });
 
-/** @template Value @param {Record<string, Value>} table @returns {Record<string, Value>} */
-const sorted = (table) =>
-  Object.fromEntries(Object.entries(table).sort(([one], [other]) => (one < other ? -1 : 1)));
+/**
+ * The same table in the order of its keys, of which none begins with another one.
+ * @template Value
+ * @param {Record<string, Value>} table
+ * @returns {Record<string, Value>}
+ */
+const sorted = (table) => Object.fromEntries(Object.entries(table).sort());
 
 /** @param {Account} account @returns {number} */
 export const distinctValues = ({ values }) => Object.keys(values).length - (NULL in values ? 1 : 0);
@@ -94,22 +98,18 @@ export const findAccount = (ledger, { name, digest }) =>
  * @returns {[number, number][]}
  */
 function losses({ params, kind, terms, values }, wanted = () => true) {
-  /** @type {Map<string, number>} */
-  const counted = new Map();
+  /** @type {Record<string, number>} */
+  const counted = {}; // how many values have each history
   for (const numbers of Object.values(values)) {
     // Terms of one B' are one joint history; in budget mode each period has its own.
-    /** @type {Map<string | null, number[]>} */
-    const shared = new Map();
+    /** @type {Record<string, number[]>} */
+    const histories = {};
     for (const number of numbers) {
-      const { period } = terms[number];
-      if (wanted(terms[number])) shared.set(period, [...(shared.get(period) ?? []), number]);
+      if (wanted(terms[number])) (histories[String(terms[number].period)] ??= []).push(number);
     }
-    for (const same of shared.values()) {
-      const key = String(same);
-      counted.set(key, (counted.get(key) ?? 0) + 1);
-    }
+    for (const key of Object.values(histories).map(String)) counted[key] = (counted[key] ?? 0) + 1;
   }
-  return Array.from(counted, ([key, times]) => [
+  return Object.entries(counted).map(([key, times]) => [
     epsilonOf(
       params,
       kind,
