@@ -19,7 +19,7 @@ from rappor.client.folder import Folder
 from rappor.mechanism import Field, View
 from support.client import MONDAY, FakeClock, recorder_on
 from support.javascript import PACKAGE
-from support.javascript_host import Host, homepage, hosting
+from support.javascript_host import Host, homepage, hosting, planted
 from support.markers import MARK, traces, written
 from support.waiting import wait_for
 
@@ -236,6 +236,20 @@ def test_an_object_that_the_application_uses_again_is_reported_as_it_was(
     (again,) = host.sent()
     assert again.reports == first[0].reports
     assert host.call("status")["collections"][0]["values"] == 1
+
+
+def test_a_hash_function_that_fails_is_no_fault_of_the_storage(tmp_path: Path) -> None:
+    """Both fail with a DOMException in a browser; only the storage knows which are its own."""
+    sources = planted(
+        tmp_path / "planted",
+        "entropy.js",
+        'await crypto.subtle.sign("HMAC", key, copy)',
+        'await Promise.reject(new DOMException("", "OperationError"))',
+    )
+    with hosting(sources) as host:
+        host.open(tmp_path / "client")
+        assert host.reported() == []
+        assert host.call("status")["problem"] == "internal"
 
 
 def test_outcomes_are_codes_which_a_bundle_keeps() -> None:
