@@ -3,7 +3,7 @@
 import { openClient } from "./client.js";
 import { openIndexedDb } from "./indexed-db.js";
 
-export { newSecret } from "./encoder.js";
+export { createEncoder, newSecret } from "./encoder.js";
 export { RapporError } from "./errors.js";
 
 /** @type {import("./client.js").Platform} */

@@ -4,7 +4,7 @@ import { openClient } from "./client.js";
 import { checkArgument, sentence } from "./errors.js";
 import { openFolder } from "./folder.js";
 
-export { newSecret } from "./encoder.js";
+export { createEncoder, newSecret } from "./encoder.js";
 export { RapporError } from "./errors.js";
 
 /** @type {import("./client.js").Platform} */

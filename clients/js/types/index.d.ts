@@ -2,7 +2,7 @@
 
 import type { Dialects, Encoder, EncoderOptions, Field, Kind, Params, View } from "./encoder.js";
 
-export { newSecret, RapporError } from "./encoder.js";
+export { createEncoder, newSecret, RapporError } from "./encoder.js";
 export type { Dialects, Encoder, EncoderOptions, Field, Kind, Params, View };
 
 /** What `rappor collection export NAME.toml --format json` writes. */
