@@ -6,7 +6,7 @@ collector carries over from machine to machine. Bytes are those that the databas
 that it writes to its log. docs/scaling.md plans with these figures.
 
     make bench                                 all of it, fails if a promise is broken
-    python benchmarks/collectors.py --quick    four seconds each, for a look
+    python benchmarks/collectors.py --quick    four seconds each, one round, for a look
 """
 
 import argparse
@@ -68,44 +68,63 @@ def ready(process: subprocess.Popen[bytes], port: int, number: int) -> None:
     urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=60).close()
 
 
-def measure(seconds: float) -> dict[str, dict[str, float]]:
-    """Processor seconds and bytes per million reports, by the number of collectors."""
-    found: dict[str, dict[str, float]] = {}
+def measure(seconds: float, rounds: int) -> dict[str, dict[str, float]]:
+    """The round of each number of collectors that took the least processor time.
+
+    The rounds are taken in turns, so that a busy machine disturbs all alike: caches that others
+    have filled make the same work dearer.
+    """
+    best: dict[str, dict[str, float]] = {}
     today = datetime.datetime.now(datetime.UTC).date()
     with tempfile.TemporaryDirectory() as name, database_server() as server:
         folder = Path(name)
-        script, one = folder / "post.lua", folder / "one.bin"
-        script.write_text(ingest.SCRIPT, "ascii")
-        one.write_bytes(ingest.batch_of(1, today))
-        for number in NUMBERS:
-            url = server.new_store()
-            database = url.rpartition("/")[2]
-            with collectors(folder, number, url) as (pid, port):
-                address = f"http://127.0.0.1:{port}"
-                ingest.wrk(address, "", REPORTS_PATH, one, script, 1, CONNECTIONS)  # warms up
-                before = [ingest.processor_seconds(each) for each in (pid, server.pid)]
-                wal = int(str(server.sql("SELECT pg_current_wal_lsn() - '0/0'")[0][0]))
-                size, commits = used_bytes(server, database), commits_of(server, database)
-                done = ingest.wrk(address, "", REPORTS_PATH, one, script, seconds, CONNECTIONS)
-                after = [ingest.processor_seconds(each) for each in (pid, server.pid)]
-                wal = int(str(server.sql("SELECT pg_current_wal_lsn() - '0/0'")[0][0])) - wal
-                size = used_bytes(server, database) - size
-                commits = commits_of(server, database) - commits
-            stored = done["requests"] - done["failed"]
-            millions = stored / 1e6
-            used = [(then - now) / millions for now, then in zip(before, after, strict=True)]
-            found[str(number)] = {
-                "rate": done["rate"],
-                "failed": done["failed"],
-                "collector_seconds_per_million": used[0],
-                "server_seconds_per_million": used[1],
-                "reports_per_commit": stored / max(1, commits),
-                "log_bytes_per_report": wal / stored,
-                "stored_bytes_per_report": size / stored,
-            }
-            print(f"\r  {number} collectors: {done['rate']:,.0f}/s    ", end="", file=sys.stderr)
+        (folder / "post.lua").write_text(ingest.SCRIPT, "ascii")
+        (folder / "one.bin").write_bytes(ingest.batch_of(1, today))
+        for _ in range(rounds):
+            for number in NUMBERS:
+                found = measure_round(folder, server, number, seconds)
+                known = best.setdefault(str(number), found)
+                if total_seconds(found) < total_seconds(known):
+                    best[str(number)] = found
+                done = f"{number} collectors: {found['rate']:,.0f}/s"
+                print(f"\r  {done}    ", end="", file=sys.stderr)
     print(file=sys.stderr)
-    return found
+    return best
+
+
+def measure_round(folder: Path, server: Server, number: int, seconds: float) -> dict[str, float]:
+    """Processor seconds and bytes per million reports of so many collectors on a new database."""
+    script, one = folder / "post.lua", folder / "one.bin"
+    url = server.new_store()
+    database = url.rpartition("/")[2]
+    with collectors(folder, number, url) as (pid, port):
+        address = f"http://127.0.0.1:{port}"
+        ingest.wrk(address, "", REPORTS_PATH, one, script, 1, CONNECTIONS)  # warms up
+        before = [ingest.processor_seconds(each) for each in (pid, server.pid)]
+        wal = int(str(server.sql("SELECT pg_current_wal_lsn() - '0/0'")[0][0]))
+        size, commits = used_bytes(server, database), commits_of(server, database)
+        done = ingest.wrk(address, "", REPORTS_PATH, one, script, seconds, CONNECTIONS)
+        after = [ingest.processor_seconds(each) for each in (pid, server.pid)]
+        wal = int(str(server.sql("SELECT pg_current_wal_lsn() - '0/0'")[0][0])) - wal
+        size = used_bytes(server, database) - size
+        commits = commits_of(server, database) - commits
+    stored = done["requests"] - done["failed"]
+    millions = stored / 1e6
+    used = [(then - now) / millions for now, then in zip(before, after, strict=True)]
+    return {
+        "rate": done["rate"],
+        "failed": done["failed"],
+        "collector_seconds_per_million": used[0],
+        "server_seconds_per_million": used[1],
+        "reports_per_commit": stored / max(1, commits),
+        "log_bytes_per_report": wal / stored,
+        "stored_bytes_per_report": size / stored,
+    }
+
+
+def total_seconds(found: dict[str, float]) -> float:
+    """Of collectors and server together, per million reports."""
+    return found["collector_seconds_per_million"] + found["server_seconds_per_million"]
 
 
 def used_bytes(server: Server, database: str) -> int:
@@ -123,16 +142,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--output", type=Path, help="also write the JSON to a file")
-    parser.add_argument("--quick", action="store_true", help="four seconds each")
+    parser.add_argument("--quick", action="store_true", help="four seconds each, one round")
     args = parser.parse_args()
     if shutil.which("wrk") is None:
         print("collectors: wrk is not installed; nothing is measured", file=sys.stderr)
         return 0
-    found = measure(4 if args.quick else 15)
-    totals = {
-        number: each["collector_seconds_per_million"] + each["server_seconds_per_million"]
-        for number, each in found.items()
-    }
+    found = measure(4, 1) if args.quick else measure(6, 3)
+    totals = {number: total_seconds(each) for number, each in found.items()}
     worst = max(totals.values()) / totals["1"]
     promises = {
         f"at most {MAX_OVER_ONE} x the processor time of one collector": worst <= MAX_OVER_ONE

@@ -33,7 +33,8 @@ _GROUP_BYTES = 16 * MIB  # of reports in one commit
 _GROUP_ROWS = 8 * MIB  # of rows that one commit writes; a single batch may have more
 _QUIET_SECONDS = 1.0
 _MAX_WAIT_SECONDS = 0.5  # a batch with a longer estimated wait is refused
-_LINGER_SECONDS = 0.010  # the longest time that a commit waits for more batches
+_LINGER_SECONDS = 0.025  # the longest time that a commit waits for more batches
+_LINGER_COMMITS = 4  # it waits for as long as so many commits take: most of their cost is fixed
 _TURN_SECONDS = 0.00005  # a sender's time to read its answer and send again
 _NEVER = 2**62
 _PACE_WEIGHT = 0.2  # of the latest commit in moving averages
@@ -224,7 +225,12 @@ class Writer:
             self._do(StoreTask("settle", lambda store: store.settle()))
 
     def _gather(self) -> None:
-        """Under load, wait a moment for senders that were just answered: fewer commits."""
+        """Under load, wait a moment for senders that were just answered: fewer commits.
+
+        A small commit costs nearly as much as a large one, here and in the database. Where other
+        collectors share the machine, senders are slower to come back, and so are commits: the
+        commits of the last moment tell how long it is worth to wait.
+        """
         crowd = min(self._crowd, self._settings.group_batches)
         if crowd < 2 or self._tasks or self.stopping:
             return
@@ -235,7 +241,8 @@ class Writer:
         self._wanted = _NEVER
 
     def _linger(self, crowd: int) -> float:
-        return min(_LINGER_SECONDS, self._commit_seconds + _TURN_SECONDS * crowd)
+        turns = _TURN_SECONDS * crowd
+        return min(_LINGER_SECONDS, _LINGER_COMMITS * self._commit_seconds + turns)
 
     def _next_group(self) -> list[QueuedBatch]:
         """The batches of the next commit, those that have waited longest."""

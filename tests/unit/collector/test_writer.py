@@ -342,3 +342,27 @@ def test_when_the_others_stay_away_one_batch_waits_a_few_milliseconds_at_most() 
         assert max(lingers) <= 0.005
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("commit", "least", "most"), [(0.0, 0.0, 0.005), (0.005, 0.004, 0.009), (1.0, 0.025, 0.025)]
+)
+def test_the_longer_commits_take_the_longer_others_are_waited_for(
+    commit: float, least: float, most: float
+) -> None:
+    """A fifth of the first commit's time is the first average; four times that is waited."""
+    now = [0.0]
+
+    def take(_: Sequence[bytes]) -> None:
+        now[0] += commit
+
+    async def run() -> None:
+        bell = Bell()
+        bench = Bench(Memory(take), bell, clock=lambda: now[0])
+        assert await bench.send(range(30)) == [None] * 30
+        await until(lambda: any(wait not in (None, module._QUIET_SECONDS) for wait in bell.waits))
+        assert bench.writer.stop(SECONDS)
+        linger = next(wait for wait in bell.waits if wait not in (None, module._QUIET_SECONDS))
+        assert least <= linger <= most
+
+    asyncio.run(run())
