@@ -13,9 +13,23 @@ from support.dashboard import NEXT_YEAR, OWNER, PAGES, Dashboard, Sample, servin
 
 pytestmark = pytest.mark.long
 
-CHANNELS = ("stable", "beta", "nightly")
+CHANNELS = ("stable", "beta", "nightly", "release candidate")
 FIELDS = (Field("homepage", "string"), Field("channel", "category", categories=CHANNELS))
 PAGE = "/collections/install/associations"
+
+# Pairs of texts of the joint chart that touch, and texts that end outside of it.
+OVERLAPS = """() => {
+  const chart = document.querySelector("#joint svg").getBoundingClientRect();
+  const texts = [...document.querySelectorAll("#joint svg text")]
+    .filter((text) => text.textContent.trim() && text.getAttribute("opacity") !== "0")
+    .map((text) => [text.textContent, text.getBoundingClientRect()]);
+  const cut = texts.filter(([, box]) => box.left < chart.left - 1 || box.right > chart.right + 1);
+  const touch = texts.flatMap(([text, a], place) => texts.slice(place + 1)
+    .filter(([, b]) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+      && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3)
+    .map(([other]) => `${text} over ${other}`));
+  return [...cut.map(([text]) => `${text} is cut`), ...touch];
+}"""
 
 
 def joint() -> dict[tuple[str, str], float]:
@@ -56,6 +70,7 @@ def test_associations_look_right(open_as, look, installs):
     tab.ready(PAGE, charts=2)
     tab.screenshot(f"associations-{name}")
     assert tab.sideways() == 0
+    assert tab.page.evaluate(OVERLAPS) == []
     assert tab.violations() == []
 
 

@@ -6,44 +6,53 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rappor.charts.marks import Panel, percent_axis, whiskers
-from rappor.charts.numbers import show_percent, show_share
+from rappor.charts.marks import Panel, percent_axis, unless_phone, whiskers
+from rappor.charts.numbers import MISSING, show_percent, show_share
 from rappor.charts.theme import Spec, colours
 
 MAX_SHOWN = 20  # values of a field in a chart: its most frequent ones
 _STEP = 30  # pixels of a row
 _WIDTH = 560
+_PHONE_WIDTH = 200  # pixels that a phone has for the columns
 _SHADES = 5
+_LABEL = 44  # pixels of a share in a square
+_LETTER, _GAP = 7, 8  # pixels of a letter in a column's name, and between two names
+_MAX_NAME = 110  # pixels of a column's name that stands upright
 
 
 def association_panel(
-    found: Any, title: str, words: Sequence[str] = (), *, theme: str = "light"
+    found: Any, title: str, words: Sequence[str] = (), *, theme: str = "light", page: bool = False
 ) -> Panel:
-    """A square for each pair of values, labelled with its share; margins stand at the names.
+    """A square for each pair of values, labelled with its share where there is room.
 
     A ring marks pairs that depart from independence. Where a field has more than 20 values, the
-    most frequent ones are shown.
+    most frequent ones are shown. The intervals, and the shares of each value by itself, are in the
+    tooltips.
 
     Args:
         found: an `Association`.
         title: what it shows.
         words: further sentences.
         theme: "light" or "dark".
+        page: whether it is for a page, which may be narrow.
     """
     colour = colours(theme)
     rows, columns = (_frequent(margin) for margin in found.margins)
-    named = [{each.value: _named(each) for each in side} for side in (rows, columns)]
+    alone = [{each.value: _alone(each) for each in side} for side in (rows, columns)]
     values = []
     for cell in found.rows:
-        if cell.first not in named[0] or cell.second not in named[1] or math.isnan(cell.share):
+        if cell.first not in alone[0] or cell.second not in alone[1] or math.isnan(cell.share):
             continue
+        shown = show_share(cell.share, cell.low_95, cell.high_95)
         values.append(
             {
-                "first": named[0][cell.first],
-                "second": named[1][cell.second],
+                "first": cell.first,
+                "second": cell.second,
+                "first alone": alone[0][cell.first],
+                "second alone": alone[1][cell.second],
                 "share": max(cell.share, 0.0),
-                "text": show_percent(max(cell.share, 0.0)),
-                "interval": str(show_share(cell.share, cell.low_95, cell.high_95)),
+                "text": shown.value,
+                "interval": str(shown),
                 "expected": _expected(cell.expected),
                 "departs": cell.associated,
             }
@@ -55,20 +64,31 @@ def association_panel(
         "interpolate": "rgb",
         "clamp": True,
     }
-    orders = [
-        [names[each.value] for each in side]
-        for names, side in zip(named, (rows, columns), strict=True)
-    ]
+    orders = [[each.value for each in side] for side in (rows, columns)]
+    longest = max(map(len, orders[1]), default=0)
+    room = len(columns) * (_LETTER * longest + _GAP)  # of the names of columns side by side
+    upright = f"width < {room}"
     place = {
-        "y": _names("first", found.names[0], orders[0]),
-        "x": _names("second", found.names[1], orders[1]) | {},
+        "y": _names("first", found.names[0], orders[0], unless_phone(240, 118) if page else 240),
+        "x": _names("second", found.names[1], orders[1], _MAX_NAME),
     }
-    place["x"]["axis"] = {**place["x"]["axis"], "orient": "top", "labelAngle": -30}
+    place["x"]["axis"] |= {
+        "orient": "top",
+        "labelAngle": {"expr": f"{upright} ? -90 : 0"},
+        "labelAlign": {"expr": f"{upright} ? 'left' : 'center'"},
+        "labelBaseline": {"expr": f"{upright} ? 'middle' : 'bottom'"},
+        "labelLimit": {"expr": f"{upright} ? {_MAX_NAME} : {_LETTER * longest + _GAP}"},
+    }
     tooltip = [
-        {"field": "first", "type": "nominal", "title": found.names[0]},
-        {"field": "second", "type": "nominal", "title": found.names[1]},
-        {"field": "interval", "type": "nominal", "title": "Share of all reports"},
-        {"field": "expected", "type": "nominal", "title": "If independent"},
+        {"field": name, "type": "nominal", "title": title}
+        for name, title in (
+            ("first", found.names[0]),
+            ("second", found.names[1]),
+            ("interval", "Share of all reports"),
+            ("expected", "If independent"),
+            ("first alone", f"{found.names[0]} by itself"),
+            ("second alone", f"{found.names[1]} by itself"),
+        )
     ]
     square: Spec = {
         "mark": {"type": "rect", "stroke": colour["bg"], "strokeWidth": 1},
@@ -80,7 +100,12 @@ def association_panel(
     }
     dark = {"test": f"datum.share > {0.55 * top!r}", "value": colour["bg"]}
     label: Spec = {
-        "mark": {"type": "text", "fontSize": 11, "aria": False},
+        "mark": {
+            "type": "text",
+            "fontSize": 11,
+            "aria": False,
+            "opacity": {"expr": f"width < {_LABEL * len(columns)} ? 0 : 1"},
+        },
         "encoding": {
             **place,
             "text": {"field": "text", "type": "nominal"},
@@ -104,9 +129,10 @@ def association_panel(
         "data": {"values": values},
         "layer": [square, ring, label] if len(columns) <= MAX_SHOWN // 2 else [square, ring],
     }
-    shown = _cut(found, (len(rows), len(columns)))
-    said = ("A ring marks a pair that departs from independence.", *shown)
-    return Panel(title, (*words, *said), parts, height + 130, _WIDTH)
+    left_out = _cut(found, (len(rows), len(columns)))
+    said = ("A ring marks a pair that departs from independence.", *left_out)
+    names = min(_LETTER * longest, _MAX_NAME) if room > _PHONE_WIDTH else 0
+    return Panel(title, (*words, *said), parts, height + names + 50, _WIDTH)
 
 
 def conditional_panel(found: Any, given: str, *, theme: str = "light") -> Panel:
@@ -173,22 +199,22 @@ def _frequent(margin: Sequence[Any]) -> list[Any]:
     return sorted(margin, key=lambda each: (-each.share, each.value))[:MAX_SHOWN]
 
 
-def _named(value: Any) -> str:
+def _alone(value: Any) -> str:
     if math.isnan(value.share):
-        return str(value.value)
-    return f"{value.value} ({show_percent(max(value.share, 0.0))})"
+        return MISSING
+    return str(show_share(value.share, value.low_95, value.high_95))
 
 
 def _expected(share: float) -> str:
-    return "–" if math.isnan(share) else show_percent(max(share, 0.0))
+    return MISSING if math.isnan(share) else show_percent(max(share, 0.0))
 
 
-def _names(field: str, title: str, order: list[str]) -> Spec:
+def _names(field: str, title: str, order: list[str], limit: int | Spec) -> Spec:
     return {
         "field": field,
         "type": "nominal",
         "sort": order,
-        "axis": {"title": title, "labelLimit": 200, "ticks": False, "domain": False},
+        "axis": {"title": title, "labelLimit": limit, "ticks": False, "domain": False},
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rappor.charts.marks import Panel
-from rappor.charts.numbers import show_difference
+from rappor.charts.numbers import NO_BREAK, show_difference
 from rappor.charts.rows import (
     FIELDS,
     ROWS_WIDTH,
@@ -93,7 +93,7 @@ def comparison_panel(
         values = [row | {"open": row["low"] is None, "low": row["low"] or 0.0} for row in values]
     return Panel(
         title,
-        (f"● {names[0]}, ◇ {names[1]}.", *words),
+        (f"●{NO_BREAK}{names[0]}, ◇{NO_BREAK}{names[1]}.", *words),
         _parts(values, domain, theme, unit, scale, page),
         ROW_STEP * len(pairs) + _AROUND,
         ROWS_WIDTH,

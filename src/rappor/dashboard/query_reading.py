@@ -265,7 +265,7 @@ def _other_page(collection: Collection) -> tuple[str, str]:
     """Title and text for a page that a collection of this kind does not have."""
     name = collection.name
     if collection.kind == "tuple":
-        text = f"Open the page Associations, or run `rappor associate {name} --data DIR`."
+        text = f"Open its page Associations, or run rappor associate {name} --data DIR."
         return f"{name} is of kind tuple: its fields are associated, not decoded", text
     text = "An association needs the fields of a tuple. Open the page Results."
     return f"{name} is of kind {collection.kind}: it holds one variable", text

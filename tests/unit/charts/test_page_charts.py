@@ -228,7 +228,7 @@ def test_ticks_are_never_repeated(domain):
 def test_a_comparison_names_both_sides_and_their_difference():
     panel = compared(page=False)
     svg = to_svg(panel.in_file())
-    assert "● 2026-W28, ◇ 2026-W27." in panel.sentence
+    assert "●\u00a02026-W28, ◇\u00a02026-W27." in panel.sentence  # a sign stays with its name
     assert "+2.0 points (1.0 – 3.0)" in svg
     assert {each["side"] for each in panel.parts["data"]["values"]} == {0, 1}
 

@@ -262,9 +262,12 @@ def _given(request: Request, found: Association | None) -> str:
     return wanted if wanted in _givens(found) else _given_first(found)
 
 
-def _panels(found: Association, given: str, theme: str = "light") -> dict[str, Panel]:
+def _panels(
+    found: Association, given: str, theme: str = "light", *, page: bool = False
+) -> dict[str, Panel]:
     title, *words = sentences(found)
-    panels = {"joint": association_panel(found, title.removesuffix("."), words, theme=theme)}
+    title = title.removesuffix(".")
+    panels = {"joint": association_panel(found, title, words, theme=theme, page=page)}
     if given:
         panels["given"] = conditional_panel(found, given, theme=theme)
     return panels
@@ -272,7 +275,7 @@ def _panels(found: Association, given: str, theme: str = "light") -> dict[str, P
 
 def _drawings(found: Association, given: str) -> dict[str, Any]:
     def spec(name: str) -> dict[str, Any]:
-        return both(lambda theme: _panels(found, given, theme)[name].in_page(theme))
+        return both(lambda theme: _panels(found, given, theme, page=True)[name].in_page(theme))
 
     return {
         name: {"spec": spec(name), "sentence": panel.sentence, "height": panel.height}
