@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import rappor
+from rappor.charts.numbers import show_finding
 from rappor.cli.main import main
 from rappor.collection import Collection
 from rappor.dashboard.auth.roles import Role
@@ -347,9 +348,12 @@ def test_what_changed_by_country_is_the_same_on_the_page_in_python_and_by_comman
         assert rows == [row._asdict() for row in alone.rows]
         assert command["results"][country]["rows"] == rows
         address = f"homepage?country={country}&vs={DAYS[0]}"
-        on_page = page(sample, tmp_path / str(number), address)["compared"]["rows"]
-        for row in on_page:
+        document = page(sample, tmp_path / str(number), address)
+        for row, share in zip(document["compared"]["rows"], document["rows"], strict=True):
             mine = found.row(row["string"])
+            ends = (share["prop_low_95"] or 0.0, share["prop_high_95"])
+            on_page = str(show_finding(share["proportion"], *ends, share["detected"]))
+            assert found.shown_shares([share["string"]])[0][0] == on_page
             assert row["difference"] == mine.difference == mine.share_one - mine.share_two
             assert row["difference_low_95"] == mine.low_95
             assert row["difference_high_95"] == mine.high_95

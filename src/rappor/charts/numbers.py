@@ -119,41 +119,6 @@ def show_difference(value: float, low: float, high: float, different: bool = Fal
     return ShownNumber(f"{sign}{shown.value} points", shown.interval)
 
 
-class ShownComparison(NamedTuple):
-    """Two shares and their difference; as shown, the difference is the first minus the second."""
-
-    one: str
-    two: str
-    difference: ShownNumber
-
-
-def show_comparison(
-    one: float, two: float, low: float, high: float, different: bool = False
-) -> ShownComparison:
-    r"""Two shares and their difference, rounded to one digit so that they add up.
-
-    The last digit of the second share may be one off for that.
-
-    Args:
-        one: the share that is subtracted from.
-        two: the share that is subtracted.
-        low: the lower end of the interval of the difference.
-        high: the upper end.
-        different: whether it passed its test.
-
-    >>> shown = show_comparison(0.21342, 0.00658, 0.164, 0.249, True)
-    >>> shown.one, shown.two, str(shown.difference)
-    ('21.3\xa0%', '0.6\xa0%', '+20.7 points (16.4 – 24.9)')
-    """
-    place = _place(100 * (one - two), 100 * low, 100 * high)
-    first, gap = (round(100 * number, -place) for number in (one, one - two))
-    return ShownComparison(
-        f"{_rounded(first, place)}{NO_BREAK}%",
-        f"{_rounded(first - gap, place)}{NO_BREAK}%",
-        show_difference(one - two, low, high, different),
-    )
-
-
 def show_percent(share: float) -> str:
     r"""A share without an interval, such as a threshold or a level: three significant digits.
 

@@ -35,6 +35,11 @@ from rappor.errors import DecodeError
 from rappor.mechanism.predicates import Ranges
 from rappor.typing import FloatArray
 
+BY_ITSELF = (
+    "a share is that of its side by itself; a difference comes from fitting both sides together, "
+    "and can differ from the two shares subtracted"
+)
+
 Named = Iterable[str | bytes] | str | PathLike[str] | Candidates | Design | Ranges | None
 
 
@@ -133,7 +138,7 @@ def compare(
         untestable=tuple(untestable),
         checks=_checks(first.checks, second.checks, names),
         names=names,
-        notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
+        notes=tuple(dict.fromkeys((*first.notes, *second.notes, BY_ITSELF))),
         kind=one.kind,
         dialect=chosen,
         correction=correction,

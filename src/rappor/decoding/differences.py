@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rappor.charts import Chart
 from rappor.charts.comparison import Pair, comparison_panel, comparison_title
-from rappor.charts.numbers import show_comparison, show_p
+from rappor.charts.numbers import MISSING, show_difference, show_finding, show_p
 from rappor.charts.rows import MAX_ROWS
 from rappor.charts.rows import chosen as chosen_rows
 from rappor.checks import show
@@ -121,7 +121,7 @@ class Compared:
         checks: whether both results are good; see `Decoded.checks`.
         notes: what was done to the input, in plain English.
         title: what was compared, such as "homepage v1"; empty for counts without a name.
-        sides: the decoded table of each side, for `plot`.
+        sides: the decoded table of each side, for `plot` and for tables.
     """
 
     rows: Differences
@@ -168,6 +168,17 @@ class Compared:
             raise DecodeError(
                 f"{show(string)} is not among the candidates; add it, and compare again"
             ) from None
+
+    def shown_shares(self, strings: Sequence[str]) -> list[tuple[str, str]]:
+        """The shares of candidates on either side by itself, as decoded tables and pages show them.
+
+        With its interval if it was detected there, and an upper limit if not; dashes for a
+        comparison without the two tables.
+        """
+        if self.sides is None:
+            return [(MISSING, MISSING)] * len(strings)
+        first, second = (_shown(side, strings) for side in self.sides)
+        return list(zip(first, second, strict=True))
 
     def to_arrow(self) -> Any:
         """The rows as a pyarrow Table."""
@@ -224,7 +235,9 @@ class Compared:
             "Adjusted p-value",
         )
         cells = "".join(f'<th scope="col">{name}</th>' for name in head)
-        body = "".join(_html_row(row) for row in different[:_MAX_ROWS])
+        shown = different[:_MAX_ROWS]
+        shares = self.shown_shares([row.string for row in shown])
+        body = "".join(map(_html_row, shown, shares))
         if not different:
             body = f'<tr><td colspan="{len(head)}">No difference was found.</td></tr>'
         elif len(different) > _MAX_ROWS:
@@ -237,8 +250,17 @@ class Compared:
         )
 
 
-def _html_row(row: Difference) -> str:
-    shares = show_comparison(row.share_one, row.share_two, row.low_95, row.high_95, row.different)
-    shown = (shares.one, shares.two, *shares.difference, show_p(row.adjusted_p_value))
+def _shown(side: Decoded, strings: Sequence[str]) -> list[str]:
+    wanted = set(strings)
+    place = {text: index for index, text in enumerate(side.rows.strings) if text in wanted}
+    return [
+        str(show_finding(row.proportion, row.prop_low_95, row.prop_high_95, row.detected))
+        for row in (side.rows.row(place[string]) for string in strings)
+    ]
+
+
+def _html_row(row: Difference, shares: tuple[str, str]) -> str:
+    gap = show_difference(row.difference, row.low_95, row.high_95, row.different)
+    shown = (*shares, *gap, show_p(row.adjusted_p_value))
     name = f'<th scope="row">{escaping.escape(row.string)}</th>'
     return f"<tr>{name}{''.join(f'<td>{escaping.escape(cell)}</td>' for cell in shown)}</tr>"

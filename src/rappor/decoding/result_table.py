@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from rappor.charts.numbers import (
     MINUS,
     NO_BREAK,
-    show_comparison,
     show_count,
+    show_difference,
     show_finding,
     show_share,
 )
@@ -215,11 +215,10 @@ def difference_lines(compared: Compared, *, every: bool, others: str = COMMAND) 
     names = names if max(map(len, names)) <= _HEAD_WIDTH else ("first", "second")
     head = (one, *names, "difference", "95 % interval", "p-value", "p (adjusted)")
     cells: list[tuple[str, ...]] = [(*head, "differs") if whole else head]
-    for row in shown:
-        shares = show_comparison(
-            row.share_one, row.share_two, row.low_95, row.high_95, row.different
-        )
-        numbers = (shares.one, shares.two, *shares.difference)
+    shares = compared.shown_shares([row.string for row in shown])
+    for row, sides in zip(shown, shares, strict=True):
+        gap = show_difference(row.difference, row.low_95, row.high_95, row.different)
+        numbers = (*sides, *gap)
         cells.append(
             (
                 visible(row.string),

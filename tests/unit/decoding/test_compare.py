@@ -10,7 +10,8 @@ from scipy import stats
 
 from rappor import Params
 from rappor.aggregate import Counts
-from rappor.decoding.compare import compare
+from rappor.charts.numbers import show_finding
+from rappor.decoding.compare import BY_ITSELF, compare
 from rappor.decoding.decode import decode
 from rappor.decoding.intervals import limits
 from rappor.decoding.realised_variance import realised_variance
@@ -36,6 +37,25 @@ def share(name, population):
 @pytest.fixture(scope="module")
 def shifted():
     return compare(counts(SHIFTED), counts(seed=2, reports=2 * N), NAMES)
+
+
+@pytest.mark.slow
+def test_tables_show_each_share_as_its_side_alone_is_decoded():
+    new, old = counts(SHIFTED), counts(seed=2)
+    found = compare(new, old, [*NAMES, "nobody"])
+    strings = ["v04", "v00", "nobody"]
+    for side, alone in enumerate(decode(each, [*NAMES, "nobody"]) for each in (new, old)):
+        for string, shown in zip(strings, found.shown_shares(strings), strict=True):
+            row = alone.row(string)
+            assert shown[side] == str(
+                show_finding(row.proportion, row.prop_low_95, row.prop_high_95, row.detected)
+            )
+    assert all(shown.startswith("at most ") for shown in found.shown_shares(["nobody"])[0])
+    row = next(line for line in str(found).splitlines() if line.startswith("v04 "))
+    for shown in found.shown_shares(["v04"])[0]:
+        assert shown.replace("\u00a0", " ") in row
+        assert shown in found._repr_html_()
+    assert BY_ITSELF in found.notes
 
 
 @pytest.mark.slow
