@@ -60,7 +60,7 @@ def histogram_panel(
             "tooltip": _tooltip("Share"),
         },
     }
-    words = _median(hist)
+    words = median_in_words(hist)
     if not all(row["detected"] for row in values):
         words.append("Hollow bars may be empty: their whiskers end at an upper limit.")
     words.append("Bars are raw estimates, which keep the shape; the table allows for noise.")
@@ -119,7 +119,7 @@ def cumulative_panel(
             },
         }
     )
-    words = [*_median(hist), "Dashed lines: 50 % and 90 % of the reports."]
+    words = [*median_in_words(hist), "Dashed lines: 50 % and 90 % of the reports."]
     title = f"How {hist.reports:,} reports add up, lowest range first"
     parts = _layers(values, height, layers)
     return Panel(title, tuple(words), parts, height + _labels_room(hist))
@@ -141,7 +141,8 @@ def _values(each: Any) -> Spec:
     return {"range": each.label, "share": share, "low": low, "high": high, "text": text}
 
 
-def _median(hist: Any) -> list[str]:
+def median_in_words(hist: Any) -> list[str]:
+    """A sentence on where the median lies; nothing where ranges contain nothing."""
     try:
         median = hist.quantile(0.5)
     except ValueError:  # DecodeError: the ranges contain nothing

@@ -12,9 +12,9 @@ from datetime import date
 from types import TracebackType
 from typing import Any
 
+from rappor.charts.distribution import median_in_words
 from rappor.charts.numbers import (
     NO_BREAK,
-    show_count,
     show_epsilon,
     show_finding,
     show_odds,
@@ -277,11 +277,7 @@ def _rate(found: DemoResults) -> list[str]:
 
 
 def _median(found: DemoResults) -> list[str]:
-    middle = found.starts.quantile(0.5)
-    if middle.value is None or middle.low_95 is None or middle.high_95 is None:
-        return []
-    shown = show_count(middle.value, middle.low_95, middle.high_95)
-    return [f"  median: {shown} ms"]
+    return [f"  {sentence}" for sentence in median_in_words(found.starts)]
 
 
 def _day(period: str) -> str:
