@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -18,7 +19,7 @@ from rappor.client import Client
 from rappor.client.folder import Folder
 from rappor.mechanism import Field, View
 from support.client import MONDAY, FakeClock, recorder_on
-from support.javascript import PACKAGE
+from support.javascript import PACKAGE, node
 from support.javascript_host import Host, homepage, hosting, planted
 from support.markers import MARK, traces, written
 from support.waiting import wait_for
@@ -250,6 +251,33 @@ def test_a_hash_function_that_fails_is_no_fault_of_the_storage(tmp_path: Path) -
         host.open(tmp_path / "client")
         assert host.reported() == []
         assert host.call("status")["problem"] == "internal"
+
+
+UNCHECKED_PARTS = """
+import { createEncoder, makeEncoder, newSecret } from "./src/encoder.js";
+const params = { k: 16, h: 1, m: 4, f: 0.5, p: 0.25, q: 0.75 };
+const parts = { params, collection: "c", root: new Uint8Array(64), digest: new Uint8Array(32) };
+const codeOf = async (action) => {
+  try { await action(); return null; } catch (error) { return error.code ?? error.name; }
+};
+const create = (shape) => createEncoder({ params, secret: newSecret(), collection: "c", ...shape });
+const short = (count) => new Uint8Array(count - 1).fill(255);
+const codes = [
+  await codeOf(() => makeEncoder({ ...parts, cohort: 99 })),
+  await codeOf(() => makeEncoder({ ...parts, cohort: 1, entropy: short }).encode("x")),
+  await codeOf(() => create({ kind: "string", fields: [null, null] })),
+  await codeOf(() => create({ kind: "tuple", fields: [null, null], views: [] })),
+  await codeOf(() => create({ views: [null] })),
+];
+crypto.getRandomValues = (data) => { data.fill(7); };  // as some replacements do
+console.log(JSON.stringify([...codes, newSecret().length]));
+"""
+
+
+def test_parts_that_would_leave_bits_without_noise_are_refused() -> None:
+    command = [node(), "--input-type=module", "--eval", UNCHECKED_PARTS]
+    done = subprocess.run(command, cwd=PACKAGE, check=True, stdout=subprocess.PIPE, text=True)
+    assert json.loads(done.stdout) == ["params", "entropy", "params", "params", "params", 32]
 
 
 def test_outcomes_are_codes_which_a_bundle_keeps() -> None:

@@ -82,9 +82,10 @@ function instantaneousResponse({ k, p, q }, entropy) {
 export function makeEncoder(options) {
   const { collection, root, digest, period, entropy = randomBytes } = options;
   const { params, cohort = deriveCohort(root, collection, params.m) } = options;
+  whole("cohort", cohort, 0, params.m - 1);
   const signal = signalOf(options, cohort, options.dialects);
   const permanent = permanentResponse(params, memoKey("value", root, collection, digest, cohort, period));
-  const instantaneous = instantaneousResponse(params, entropy);
+  const instantaneous = instantaneousResponse(params, checked(entropy));
   /** @param {Uint8Array} response @returns {Report} */
   const report = (response) => ({ cohort, bits: instantaneous(response) });
   /** @param {unknown} value */
@@ -111,7 +112,7 @@ export function makeEncoder(options) {
  * @returns {Promise<Encoder>}
  */
 export async function createEncoder(options) {
-  const { secret, collection, cohort, period, entropy = randomBytes, dialects } = options;
+  const { secret, collection, period, dialects } = options;
   checkArgument(
     secret instanceof Uint8Array && secret.length,
     sentence`secret must be a non-empty Uint8Array; newSecret() makes one`,
@@ -121,13 +122,12 @@ export async function createEncoder(options) {
     sentence`collection and period must be non-empty strings of Unicode text`,
   );
   const params = checkParams(options.params);
-  if (cohort !== undefined) whole("cohort", cohort, 0, params.m - 1);
   checkShape(options, dialects);
   const shape = { ...options, params };
   signalOf(shape, 0, dialects); // refuses parts that do not fit
   const root = await rootOf(secret);
   const digest = await memoDigest(shape);
-  const encoder = makeEncoder({ ...shape, root, digest, entropy: checked(entropy) });
+  const encoder = makeEncoder({ ...shape, root, digest });
   return Object.freeze({ ...encoder, memoDigest: hex(digest) });
 }
 

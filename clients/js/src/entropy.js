@@ -11,8 +11,10 @@ import { RapporError, sentence } from "./errors.js";
 
 /** @type {Entropy} */
 export function randomBytes(count) {
+  const data = new Uint8Array(count);
   try {
-    return crypto.getRandomValues(new Uint8Array(count));
+    crypto.getRandomValues(data);
+    return data;
   } catch {
     throw new RapporError(
       "entropy",

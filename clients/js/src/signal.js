@@ -219,7 +219,7 @@ export function checkShape(
       (Array.isArray(fields) &&
         fields.length > 1 &&
         fields.length < 5 &&
-        fields.every((field) => isFieldName(field.name) && isFieldKind(field.kind))),
+        fields.every((field) => isFieldName(field?.name) && isFieldKind(field.kind))),
     sentence`fields must be two to four, each with a name and a kind`,
   );
   for (const listed of [categories, ...(fields ?? []).map((field) => field.categories)]) {
@@ -229,7 +229,7 @@ export function checkShape(
     );
   }
   checkArgument(
-    !views || (Array.isArray(views) && views.every(isView)),
+    !views || (Array.isArray(views) && views.every((view) => view && isView(view))),
     sentence`views must be a list, each with some fields and a whole number of cohorts`,
   );
 }

@@ -18,7 +18,7 @@ import { explain } from "./messages.js";
  * @property {(old: string, name: string) => Promise<unknown>} move nothing happens if it is gone
  * @property {(name: string) => Promise<unknown>} remove
  * @property {<Result>(name: string, wait: number, action: () => Promise<Result>) => Promise<Result>} lock
- *   run an action while no other tab, worker or process holds this lock; Stopped("busy") after `wait` ms
+ *   run an action while no other tab, worker or process holds this lock; Stopped("directory-busy") after `wait` ms
  * @property {(used?: boolean) => Promise<boolean>} witness a mark outside of the storage proper that a
  *   secret was used; with an argument, set or remove it
  * @property {() => Promise<unknown>} sweep remove files that crashes left unfinished

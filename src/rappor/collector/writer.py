@@ -1,10 +1,10 @@
 """The writer: a queue of limited length and one thread that commits batches in groups.
 
 A batch is acknowledged after its commit. While a commit is being written, the batches of the next
-one gather: under load a group is large, and a single batch does not wait. The size of a group is
-limited by what it writes, not by what was sent, because a report of a few bytes rewrites a row of
-counts of 8 (k + 1) bytes. The waiting time is estimated from the same number, and a batch that
-would wait too long is refused. If the writer fails, the process ends.
+one gather: under load a group is large. A single batch waits only after a commit of several. The
+size of a group is limited by what it writes, not by what was sent, because a report of a few bytes
+rewrites a row of counts of 8 (k + 1) bytes. The waiting time is estimated from the same number, and
+a batch that would wait too long is refused. If the writer fails, the process ends.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _GROUP_ROWS = 8 * MIB  # of rows that one commit writes; a single batch may have
 _QUIET_SECONDS = 1.0
 _MAX_WAIT_SECONDS = 0.5  # a batch with a longer estimated wait is refused
 _LINGER_SECONDS = 0.025  # the longest time that a commit waits for more batches
-_LINGER_COMMITS = 4  # it waits for as long as so many commits take: most of their cost is fixed
+_LINGER_COMMITS = 4  # it waits for as long as that many commits take: most of their cost is fixed
 _TURN_SECONDS = 0.00005  # a sender's time to read its answer and send again
 _NEVER = 2**62
 _PACE_WEIGHT = 0.2  # of the latest commit in moving averages
@@ -54,6 +54,7 @@ class QueuedBatch(NamedTuple):
         size: its number of bytes.
         work: its bytes and those of the rows that are written because of it.
         opens: whether it is the first batch of its group.
+        group: those that are committed together.
         done: is called in the event loop with the outcome; a second call must do nothing.
     """
 
@@ -61,6 +62,7 @@ class QueuedBatch(NamedTuple):
     size: int
     work: int
     opens: bool
+    group: _Group
     done: Callable[[Outcome], None]
 
 
@@ -178,8 +180,10 @@ class Writer:
         work = size + (rows or 0)
         self._work += work
         self._groups += opens
-        self._waiting.append(QueuedBatch(batch, size, work, opens, done))
-        if len(self._waiting) >= self._wanted:  # a thread that is at work looks for more itself
+        completes = opens and bool(self._waiting)  # the group before
+        self._waiting.append(QueuedBatch(batch, size, work, opens, self._last, done))
+        enough = completes or len(self._waiting) >= self._wanted
+        if enough and self._wanted != _NEVER:  # a thread that is at work looks for more itself
             self._wanted = _NEVER
             self._loop.call_soon(self._bell.put, None)  # after other requests that arrived together
 
@@ -229,16 +233,23 @@ class Writer:
 
         A small commit costs nearly as much as a large one, here and in the database. Where other
         collectors share the machine, senders are slower to come back, and so are commits: the
-        commits of the last moment tell how long it is worth to wait.
+        commits of the last moment tell how long waiting is worthwhile.
         """
         crowd = min(self._crowd, self._settings.group_batches)
         if crowd < 2 or self._tasks or self.stopping:
             return
         self._wanted = crowd  # set before looking again
-        if len(self._waiting) < crowd:
+        if len(self._waiting) < crowd and not self._is_complete():
             with contextlib.suppress(queue.Empty):
                 self._bell.get(timeout=self._linger(crowd))
         self._wanted = _NEVER
+
+    def _is_complete(self) -> bool:
+        """Whether the next commit has all that it may hold: a batch behind it opened another."""
+        try:
+            return self._waiting[0].group is not self._last
+        except IndexError:
+            return False
 
     def _linger(self, crowd: int) -> float:
         turns = _TURN_SECONDS * crowd

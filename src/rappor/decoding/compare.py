@@ -35,9 +35,14 @@ from rappor.errors import DecodeError
 from rappor.mechanism.predicates import Ranges
 from rappor.typing import FloatArray
 
-BY_ITSELF = (
+# Why a difference need not be that of the two shares shown.
+FITTED_TOGETHER = (
     "a share is that of its side by itself; a difference comes from fitting both sides together, "
     "and can differ from the two shares subtracted"
+)
+ALLOWS_FOR_SELECTION = (
+    "a share allows for the selection of what is detected; a difference is that of the raw "
+    "estimates, and can differ from the two shares subtracted"
 )
 
 Named = Iterable[str | bytes] | str | PathLike[str] | Candidates | Design | Ranges | None
@@ -126,6 +131,7 @@ def compare(
         if one.kind == "boolean":  # false is one minus true: no test of its own
             strings = list(_labels(candidates) or ("true",))[:1]
         sides = _closed(first.rows, strings, one), _closed(second.rows, strings, other)
+    about_shares = FITTED_TOGETHER if one.kind == "string" else ALLOWS_FOR_SELECTION
     rows = _rows(strings, *sides, correction, alpha)
     untestable = sorted(
         rows.strings[int(index)] for index in np.flatnonzero(rows.std_error == np.inf)
@@ -138,7 +144,7 @@ def compare(
         untestable=tuple(untestable),
         checks=_checks(first.checks, second.checks, names),
         names=names,
-        notes=tuple(dict.fromkeys((*first.notes, *second.notes, BY_ITSELF))),
+        notes=tuple(dict.fromkeys((*first.notes, *second.notes, about_shares))),
         kind=one.kind,
         dialect=chosen,
         correction=correction,
@@ -193,7 +199,7 @@ def _fitted(
 def _fit(decoded: Decoded, active: tuple[int, ...], counts: Counts, robust: bool) -> _Shares:
     search: Search = decoded.detail.search
     before = decoded.detail.fit if decoded.robust else None
-    fit = search.robust(active, before) if robust else search.least_squares(active)
+    fit = search.robust(active, before) if robust else search.least_squares(active).widened()
     scores = search.score(fit)
     variance = fit.scale / scores.information + _clients(scores.share, counts, 1)
     # The h bits of a string in a cohort are drawn together, which a fit does not know: exactly for

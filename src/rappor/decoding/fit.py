@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _TESTED_AT = 4.0
 _STEPS = 30  # of reweighting, at most
 _SETTLED = 1e-3  # the relative change of weights at which it ends
-_AT_ONCE = 64  # members whose part in the leverage is computed together
+_AT_ONCE = 1 << 22  # numbers that are in memory at once to compute the leverage
 _SMALL_EXCESS = 0.1  # of the variance: what χ² may exceed its expectation by and mean nothing
 
 
@@ -103,17 +103,19 @@ class Fit:
         """How much of each bit's noise the fit takes up, from 0 to 1."""
         taken = self.level * (self.covariance[0, 0] * self.level)
         taken = taken + 2 * self.level * (self.columns @ self.covariance[1:, 0])
-        for start in range(0, len(self.active), _AT_ONCE):
-            part = self.columns[:, start : start + _AT_ONCE]
-            moved = self.columns @ self.covariance[1:, start + 1 : start + _AT_ONCE + 1]
+        some = max(1, _AT_ONCE // len(self.level))
+        for start in range(0, len(self.active), some):
+            part = self.columns[:, start : start + some]
+            moved = self.columns @ self.covariance[1:, start + 1 : start + some + 1]
             taken = taken + np.asarray(part.multiply(moved).sum(axis=1)).ravel()
         return np.asarray(self.information * taken)
 
     def widened(self, added: float = 0.0) -> Fit:
-        """The same with a scale for all that bits vary beyond noise, each as much as it counts.
+        """The same fit, its scale the variance of residuals over what noise would leave.
 
-        Weights leave a small excess out. Standard errors take in what residuals show, however
-        little, or what is probably `added` to the variance of bits, where that is more.
+        Bits count as they count in an estimate. Weights leave a small excess out; standard errors
+        take in what residuals show, however little, or what is probably `added` to the variance of
+        bits, where that is more.
         """
         information = float(self.information.sum())
         left = information - float(self.information @ self.leverage)
@@ -236,7 +238,7 @@ def between_bits(
     """τ² >= 0 with Σ residual²/(variance + τ²) = freedom: what noise does not explain.
 
     0 if noise alone might leave as much: an excess that three standard deviations of χ² cover
-    and that is below a tenth: weights would follow chance, and tests with them. Standard errors
+    and that is below a tenth, or weights would follow chance, and tests with them. Standard errors
     take it in later (`Fit.widened`). Where there must be more than the noise of single
     reports (`certain`), every excess counts.
     """

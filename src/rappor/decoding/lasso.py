@@ -163,7 +163,7 @@ def lasso_search(search: Search) -> tuple[Fit, Scores]:
         p_model=np.where(dropped, 1.0, scores.p_model),
         p_design=np.where(dropped, 1.0, scores.p_design),
     )
-    return fit, search.leave_one_out(fit, scores)
+    return fit.widened(), search.leave_one_out(fit, scores)
 
 
 def choose_penalty(search: Search, problem: LassoProblem) -> float | None:

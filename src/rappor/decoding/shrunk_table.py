@@ -2,7 +2,8 @@
 
 Each cell is taken to be its share under independence times a ratio, and the ratios of all cells are
 taken to follow one law: a point at 0 (pairs that nobody holds), a point at 1 (pairs as frequent as
-under independence) and a dense row of normal pieces from 1/20 to 1000. The law is estimated from
+under independence) and a dense row of normal pieces from 1/20 to the largest ratio seen, at least
+1000. The law is estimated from
 the cells themselves, without assuming a shape; each cell becomes its posterior mean. A table of
 independent fields moves to independence, one with a few strong pairs keeps them and loses the noise
 of the others, and cells that are far above noise stay where they are. The sums over rows and over
@@ -66,18 +67,19 @@ def _margin(total: FloatArray, error: FloatArray) -> FloatArray:
 
 def _posterior_mean(seen: FloatArray, error: FloatArray, centre: FloatArray) -> FloatArray:
     """The posterior mean of each share, at least 0: seen = centre × ratio + noise, shape (n,)."""
-    ratio = np.exp(np.arange(np.log(_LOWEST), np.log(_HIGHEST), _STEP))
+    base = np.maximum(centre, _TINY)
+    highest = max(_HIGHEST, float((seen / base).max()))
+    ratio = np.exp(np.arange(np.log(_LOWEST), np.log(highest) + _STEP, _STEP))
     ratios = np.concatenate([[0.0, 1.0], ratio])
     widths = np.concatenate([[0.0, 0.0], _STEP * ratio])
-    base = np.maximum(centre, _TINY)[:, None]
     noise = (np.maximum(error, _TINY) ** 2)[:, None]
-    mean, variance = base * ratios, (base * widths) ** 2
+    mean, variance = np.outer(base, ratios), np.outer(base, widths) ** 2
     away, total = seen[:, None] - mean, variance + noise
     fit = -0.5 * (away**2 / total + np.log(total))
     fit = np.exp(fit - fit.max(axis=1, keepdims=True))
     law = np.full(len(ratios), 1.0 / len(ratios))
     for _ in range(_ROUNDS):
-        law = law * (fit / (fit @ law)[:, None]).mean(axis=0)
+        law = law * ((1.0 / (fit @ law)) @ fit) / len(fit)
     chance = fit * law
     chance /= chance.sum(axis=1, keepdims=True)
     posterior = (chance * (mean + variance / total * away)).sum(axis=1)

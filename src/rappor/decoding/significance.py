@@ -26,8 +26,8 @@ def null_share(p_values: FloatArray) -> float:
     """Storey's estimate of the share of candidates that are absent, at most 1.
 
     (1 + #{p > λ}) / (M (1 - λ)), λ = .05. The 1 keeps the false discovery rate below α in finite
-    samples. λ = α is what Blanchard and Roquain (2009) advise where tests depend on each other; so
-    low, it counts strings that are nearly absent as absent.
+    samples. λ = α is what Blanchard and Roquain (2009) advise where tests depend on each other; a
+    low λ counts nearly absent strings as absent.
 
     >>> round(null_share(np.array([0.001, 0.002, 0.3, 0.7])), 4)
     0.7895

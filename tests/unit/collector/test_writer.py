@@ -366,3 +366,21 @@ def test_the_longer_commits_take_the_longer_others_are_waited_for(
         assert least <= linger <= most
 
     asyncio.run(run())
+
+
+def test_a_group_that_can_hold_no_more_is_not_kept_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = batch(0)
+    monkeypatch.setattr(module, "_GROUP_BYTES", 3 * (len(one.reports) + len(one.cohorts)))
+
+    async def run() -> None:
+        store, bell = Memory(), Bell()
+        bench = Bench(store, bell)
+        assert await bench.send(range(30)) == [None] * 30
+        assert bench.writer.stop(SECONDS)
+        assert [len(group) for group in store.groups] == [3] * 10
+        lingers = [wait for wait in bell.waits if wait not in (None, module._QUIET_SECONDS)]
+        assert len(lingers) < 5  # after the last ones; never for all ten
+
+    asyncio.run(run())

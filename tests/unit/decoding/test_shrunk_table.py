@@ -60,6 +60,18 @@ def test_one_pair_unlike_all_others_is_kept() -> None:
         assert shrunk[4, 7] == pytest.approx(share[4, 7], abs=NOISE)
 
 
+def test_a_pair_is_kept_where_noise_leaves_nothing_of_its_row() -> None:
+    """So that its share is far more than 1000 times what independence expects."""
+    error = np.full((ROWS, COLUMNS), 0.0005)
+    for seed in range(4):
+        share = np.random.default_rng(seed).normal(1 / error.size, 0.0005, error.shape)
+        share[0] = -0.006 / (COLUMNS - 1)
+        share[0, 0] = 0.006
+        expected = np.outer(share.sum(axis=1), share.sum(axis=0))
+        margins = np.full(ROWS, 0.002), np.full(COLUMNS, 0.004)
+        assert shrunk_table(share, error, expected, margins)[0, 0] > 0.004
+
+
 def test_without_noise_nothing_moves() -> None:
     truth = decided(0.5)
     error = np.full(truth.shape, 1e-9)
