@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from rappor.client import Client, consent
+from rappor.client.problems import REFUSALS, UNTRUSTED
 from support.client import be_patient, homepage, start
 from support.waiting import LIMIT, wait_for
 from support.watched import Hold, Watched
@@ -222,6 +223,7 @@ def test_nothing_leaves_to_a_collector_whose_certificate_is_not_trusted(
         client.report("before", "a.org")
         wait_for(lambda: "SSLCertVerificationError" in str(client.status().upload))
         assert client.status().waiting == 1
+        assert f"{REFUSALS[UNTRUSTED]}." in str(client.status().upload)
     assert collector.accepted
     assert collector.mark() == 0
 

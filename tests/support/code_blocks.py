@@ -24,6 +24,7 @@ import os
 import re
 import shlex
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -202,7 +203,8 @@ class Session:
             self.server = subprocess.Popen(words, cwd=self.folder, stderr=file, stdout=file)
         until = time.monotonic() + LIMIT
         for option in SERVERS[words[1]]:
-            while not _answers(words[words.index(option) + 1]):
+            scheme = "https" if option == "--port" and "--tls-cert" in words else "http"
+            while not _answers(scheme, words[words.index(option) + 1]):
                 if self.server.poll() is not None or time.monotonic() > until:
                     raise RuntimeError(f"{shlex.join(words)}\n{log.read_text(encoding='utf-8')}")
                 time.sleep(0.05)
@@ -228,9 +230,11 @@ def _free_port() -> str:
         return str(holder.getsockname()[1])
 
 
-def _answers(port: str) -> bool:
+def _answers(scheme: str, port: str) -> bool:
+    address, trusting = f"{scheme}://127.0.0.1:{port}/healthz", ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=LIMIT):
+        with urllib.request.urlopen(address, timeout=LIMIT, context=trusting):
             return True
     except OSError:
         return False

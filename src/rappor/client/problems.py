@@ -39,8 +39,9 @@ PROBLEMS = {
 _NOT_THE_COLLECTOR = (
     "Check upload_to: this is not the answer of a collector, but of a proxy or another server"
 )
-# Codes of `rappor.wire.PROBLEMS`, and statuses without one, that a person has to correct; the
-# reports wait.
+UNTRUSTED = "no answer (SSLCertVerificationError)"
+# Codes of `rappor.wire.PROBLEMS`, statuses without one, and `UNTRUSTED`: what a person has to
+# correct; the reports wait.
 REFUSALS = {
     "unauthorized": "Pass the collector's key for this application as ingest_key, or ask the "
     "operator to add the key that it has",
@@ -48,6 +49,8 @@ REFUSALS = {
     "unknown-collection": "Ask the operator to give the collector this version of the definition",
     "not-found": "Check upload_to: no collector takes reports at this address",
     **dict.fromkeys(("401", "403", "404"), _NOT_THE_COLLECTOR),
+    UNTRUSTED: "The collector's certificate has expired, is for another name than that in "
+    "upload_to, or is not trusted here: for one of your own, name the authority's file as ca_file",
 }
 
 

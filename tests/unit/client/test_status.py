@@ -10,7 +10,7 @@ import pytest
 
 from rappor import wire
 from rappor.client import Client, WaitingReports
-from rappor.client.problems import REFUSALS
+from rappor.client.problems import REFUSALS, UNTRUSTED
 from rappor.client.status import COLLECTION_STATES, upload_text, waiting_reports
 from rappor.client.transport import Answer
 from support.client import LIMIT, FakeClock, FakeTransport, Setting, batch, homepage
@@ -58,7 +58,7 @@ def test_the_next_process_knows_why_before_it_tries(tmp_path: Path, status: int,
 def test_every_refusal_that_a_person_has_to_correct_has_advice() -> None:
     waits = {problem.code for problem in wire.PROBLEMS.values() if problem.retry}
     corrected = {code for code in waits if wire.PROBLEMS[code].status in (401, 403, 404)}
-    assert set(REFUSALS) == corrected | {"401", "403", "404"}
+    assert set(REFUSALS) == corrected | {"401", "403", "404", UNTRUSTED}
 
 
 def test_an_answer_that_no_collector_gives_points_to_the_address(tmp_path: Path) -> None:
