@@ -1,7 +1,10 @@
 """The files in deploy/ fit the program, and the tools that read them accept them."""
 
 import configparser
+import dataclasses
+import datetime
 import json
+import operator
 import re
 import shutil
 import subprocess
@@ -13,9 +16,10 @@ import pytest
 import yaml
 
 from rappor.cli.main import build_parser
+from rappor.collection import Collection
 from rappor.dashboard.forms import LIST_BYTES
 from rappor.wire.protocol import MAX_BODY, PROBLEMS, REPORTS_PATH
-from support.collecting import batch, client_of, collector
+from support.collecting import PARAMS, batch, client_of, collector, today, write_collections
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -76,6 +80,48 @@ def test_every_metric_and_label_of_an_alert_is_on_the_page_of_a_collector(
         assert check_expression(rule["expr"], metrics_page) or rule["alert"] == "RapporDown"
     with pytest.raises(ValueError, match="bracket"):
         promql_parser.parse("rate(rappor_reports_total[5m)")
+
+
+COMPARISONS = {">": operator.gt, "<": operator.lt, "==": operator.eq}
+
+
+def firing(page: str) -> dict[str, bool]:
+    """Whether each alert that compares one metric with a number is true of a page of metrics."""
+    found = {}
+    for rule in RULES:
+        parsed = promql_parser.parse(rule["expr"])
+        if (
+            isinstance(parsed, promql_parser.BinaryExpr)
+            and isinstance(parsed.lhs, promql_parser.VectorSelector)
+            and isinstance(parsed.rhs, promql_parser.NumberLiteral)
+        ):
+            labels = [f'{one.name}="{one.value}"' for one in parsed.lhs.matchers.matchers]
+            values = [
+                float(line.rpartition(" ")[2])
+                for line in page.splitlines()
+                if re.match(rf"{parsed.lhs.name}[{{ ]", line) and all(one in line for one in labels)
+            ]
+            holds = COMPARISONS[str(parsed.op)]
+            found[rule["alert"]] = any(holds(value, parsed.rhs.val) for value in values)
+    return found
+
+
+def test_an_alert_fires_on_the_page_of_a_collector_in_that_state(
+    metrics_page: str, tmp_path: Path
+) -> None:
+    """Prometheus itself adds `up`: whether the collector answered."""
+    answered, silent = (f'up{{job="rappor"}} {number}\n' for number in (1, 0))
+    quiet = firing(metrics_page + answered)
+    assert quiet == dict.fromkeys(
+        ("RapporDown", "RapporUnhealthy", "RapporCollectionExpires"), False
+    )
+    assert firing(silent) == quiet | {"RapporDown": True}
+    ends = today() + datetime.timedelta(days=2)  # not tomorrow: midnight may pass
+    homepage = dataclasses.replace(Collection("homepage", 1, PARAMS), expires=ends)
+    write_collections(tmp_path, homepage)
+    with collector(tmp_path) as process, client_of(process) as client:
+        page = client.get("/metrics").body.decode()
+    assert firing(page + answered) == quiet | {"RapporCollectionExpires": True}
 
 
 def test_every_query_of_the_grafana_dashboard_can_be_answered(metrics_page: str) -> None:
