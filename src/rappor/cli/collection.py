@@ -25,6 +25,7 @@ from rappor.collection.findings import errors
 from rappor.collection.lint import lint_text
 from rappor.collection.registry import definition_files
 from rappor.errors import ParamsError
+from rappor.privacy.rounding import up
 
 
 def register(verbs: Any) -> argparse.ArgumentParser:
@@ -184,7 +185,9 @@ def difference_lines(difference: DefinitionDifference) -> list[str]:
     lines = []
     for change in difference.changes:
         lines += wrapped(f"{change.field}: {change.needs}: {change.why}", "")
-        lines += wrapped(f"{_brief(change.before)} → {_brief(change.after)}")
+        lines += wrapped(
+            f"{_brief(change.field, change.before)} → {_brief(change.field, change.after)}"
+        )
     if not difference.changes:
         lines.append("nothing changed, except perhaps the version")
     lines += wrapped(f"cost: {difference.cost}", "")
@@ -194,7 +197,9 @@ def difference_lines(difference: DefinitionDifference) -> list[str]:
     return lines
 
 
-def _brief(value: Any) -> str:
+def _brief(field: str, value: Any) -> str:
+    if field == "max_epsilon":
+        return up(value)
     text = str(value) if value not in (None, "", (), {}) else "(none)"
     return text if len(text) <= 200 else text[:197] + "..."
 

@@ -155,6 +155,11 @@ def diff(old: Collection, new: Collection) -> DefinitionDifference:
     refusal = _refusal(old, new, changes)
     same_memo = old.memo_digest == new.memo_digest and old.account_secret == new.account_secret
     cost, before, after = _cost(old, new, same_memo)
+    if new.max_epsilon > old.max_epsilon:
+        cost += (
+            f" Over all values a client may spend ε = {up(new.max_epsilon)} instead of "
+            f"{up(old.max_epsilon)}."
+        )
     return DefinitionDifference(changes, not refusal, refusal, cost, same_memo, before, after)
 
 
@@ -197,7 +202,7 @@ def _cost(old: Collection, new: Collection, same_memo: bool) -> tuple[str, float
             after,
         )
     if _noise(old) == _noise(new):
-        return "B', p and q stay the same: no ε.", before, before
+        return "B', p and q stay the same: one value costs no more ε than before.", before, before
     steps = [_costliest(definition) for definition in (old, new)]
     both = epsilon_history(old.params, steps, old.kind)
     return (

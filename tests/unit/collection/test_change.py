@@ -90,7 +90,7 @@ def test_other_changes_are_free_or_need_a_review(given: dict[str, Any], needs: s
     found = to(**given)
     assert found.allowed
     assert [(each.field, each.needs) for each in found.changes] == [(next(iter(given)), needs)]
-    assert found.cost == "B', p and q stay the same: no ε."
+    assert found.cost == "B', p and q stay the same: one value costs no more ε than before."
     assert found.epsilon_after == found.epsilon_before
 
 

@@ -116,7 +116,7 @@ def test_shares_that_leave_the_cohorts_alone_keep_the_permanent_response() -> No
     found = diff(INSTALL, changed)
     assert found.same_memo
     assert found.allowed
-    assert found.cost == "B', p and q stay the same: no ε."
+    assert found.cost == "B', p and q stay the same: one value costs no more ε than before."
 
 
 def test_a_draft_of_a_tuple_lints_clean() -> None:
