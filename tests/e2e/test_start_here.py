@@ -43,8 +43,12 @@ def run(words: list[str], folder: Path) -> str:
     if words[0] == "mkdir":
         (folder / words[1]).mkdir()
         return ""
+    return python("-m", *words, folder=folder)
+
+
+def python(*words: str, folder: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", *words],
+        [sys.executable, *words],
         cwd=folder,
         env=environment({}),
         capture_output=True,
@@ -66,6 +70,9 @@ def test_the_first_commands_of_a_role_work(role: str, tmp_path: Path) -> None:
     for words in commands(role):
         assert run(words, tmp_path).strip() or "--output" in words, words
     drawn = [words[words.index("--plot") + 1] for words in commands(role) if "--plot" in words]
+    for program in blocks(role, "python"):
+        assert python("-W", "error", "-c", program, folder=tmp_path).strip()
+        drawn += re.findall(r'\.save\("(.+)"\)', program)
     assert all((tmp_path / name).stat().st_size > 1000 for name in drawn)
 
 
