@@ -94,6 +94,16 @@ def test_what_was_done_to_the_list_is_said_on_standard_error(tmp_path):
     assert found["groups"]
 
 
+def test_a_dash_is_standard_output(tmp_path):
+    file = tmp_path / "list.txt"
+    file.write_text("a.org\nb.org\n")
+    printed = rappor("candidates", file, *SIX, "--output", "-", cwd=tmp_path)
+    assert printed.stdout == rappor("candidates", file, *SIX).stdout
+    refused = rappor("candidates", file, *SIX, "--output", "-", "--json", cwd=tmp_path)
+    assert (refused.returncode, "both print" in refused.stderr) == (2, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["list.txt"]
+
+
 def test_strings_outside_the_terminals_letters_are_written_as_utf8(tmp_path):
     file = tmp_path / "list.txt"
     file.write_text("Zürich\n日本, 語\n", encoding="utf-8")

@@ -70,6 +70,14 @@ def test_a_new_definition_on_standard_output_is_the_same_file(tmp_path: Path) ->
     assert done.stdout == (tmp_path / "thing.toml").read_text()
 
 
+def test_a_dash_is_standard_output(tmp_path: Path) -> None:
+    new(tmp_path / "thing.toml")
+    for words in (("new", "thing"), ("export", "thing.toml")):
+        printed = rappor("collection", *words, "--output", "-", cwd=tmp_path)
+        assert printed.stdout == rappor("collection", *words, cwd=tmp_path).stdout != ""
+    assert [path.name for path in tmp_path.iterdir()] == ["thing.toml"]
+
+
 def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     file = tmp_path / "thing.toml"
     new(file, "--owner", "first")
@@ -131,6 +139,19 @@ def test_lint_goes_on_after_a_file_that_cannot_be_read(tmp_path: Path) -> None:
             "number",
         ),
     ]
+
+
+def test_diff_says_how_much_more_a_client_may_spend(tmp_path: Path) -> None:
+    old, more = tmp_path / "old.toml", tmp_path / "more.toml"
+    new(old, "--max-values", "2", "--values", "slow")
+    text = old.read_text().replace("max_values = 2", "max_values = 5")
+    lines = [line for line in text.splitlines() if not line.startswith("max_epsilon")]
+    more.write_text("\n".join(lines).replace("version = 1", "version = 2") + "\n")
+    done = rappor("collection", "diff", old, more)
+    assert done.returncode == 0, done.stderr
+    before, after = (up(Collection.read(file).max_epsilon) for file in (old, more))
+    assert f"{before} → {after}" in done.stdout
+    assert f"may spend ε = {after} instead of {before}." in " ".join(done.stdout.split())
 
 
 def test_diff_refuses_a_change_of_parameters_without_a_version(tmp_path: Path) -> None:

@@ -495,6 +495,16 @@ def test_a_lost_log_is_refused_by_every_verb_until_the_loss_is_accepted(tmp_path
 
 
 @pytest.mark.parametrize("verb", [("export", "homepage"), ("backup",)], ids=lambda words: words[0])
+def test_no_file_is_named_like_standard_output(
+    verb: tuple[str, ...], data: Path, tmp_path: Path
+) -> None:
+    done = rappor(*verb, "--data", data, "--output", "-", cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stderr.endswith("-: this is not written to standard output; name a file\n")
+    assert list(tmp_path.glob("-")) == []
+
+
+@pytest.mark.parametrize("verb", [("export", "homepage"), ("backup",)], ids=lambda words: words[0])
 def test_a_file_of_before_is_replaced_only_on_request(
     verb: tuple[str, ...], data: Path, tmp_path: Path
 ) -> None:

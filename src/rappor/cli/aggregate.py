@@ -70,7 +70,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--output",
         metavar="FILE",
-        help="file for the counts: .csv, .parquet or .npz (default: CSV to standard output)",
+        help="file for the counts: .csv, .parquet or .npz (default, or -: CSV to standard output)",
     )
     parser.add_argument("--strict", action="store_true", help="stop at the first malformed line")
     add_engine(parser)

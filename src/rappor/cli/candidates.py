@@ -49,7 +49,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
         help=f"how clients map strings to bits: {', '.join(DIALECTS)} (default: %(default)s)",
     )
     parser.add_argument(
-        "--output", metavar="FILE", help="file for the map (default: standard output)"
+        "--output", metavar="FILE", help="file for the map (default, or -: standard output)"
     )
     parser.add_argument(
         "--json", action="store_true", help="print a summary as JSON; the map goes only to --output"
@@ -70,6 +70,10 @@ def run(args: argparse.Namespace) -> int:
     from rappor.decoding.mapfile import map_lines, write_map
     from rappor.errors import DecodeError
 
+    if args.output == "-":
+        if args.json:
+            raise UsageError("--json and --output - both print: give one of them")
+        args.output = None
     if args.output is not None:  # before the work
         target_of(args.output)
     name = "standard input" if args.file == STANDARD_INPUT else args.file

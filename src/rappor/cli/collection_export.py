@@ -33,7 +33,9 @@ def add_export(actions: Any) -> Any:
     parser.add_argument(
         "--format", choices=FORMATS, default="json", help="the format (default: json)"
     )
-    parser.add_argument("--output", metavar="FILE", help="file to write (default: standard output)")
+    parser.add_argument(
+        "--output", metavar="FILE", help="file to write (default, or -: standard output)"
+    )
     parser.add_argument("--force", action="store_true", help="replace an existing file")
     parser.set_defaults(run=run_export)
     return parser
@@ -43,7 +45,7 @@ def run_export(args: argparse.Namespace) -> int:
     """Write a definition for clients; findings of lint that forbid collecting are named."""
     collection = Collection.read(args.file)
     data = collection.to_client_json().encode() + b"\n"
-    if args.output is None:
+    if args.output in (None, "-"):
         sys.stdout.flush()
         sys.stdout.buffer.write(data)  # UTF-8, whatever the terminal's encoding
     else:

@@ -47,7 +47,9 @@ def add_new(actions: Any) -> Any:
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="NAME", help="name of the collection: a-z, 0-9, _ and -")
-    parser.add_argument("--output", metavar="FILE", help="file to write (default: standard output)")
+    parser.add_argument(
+        "--output", metavar="FILE", help="file to write (default, or -: standard output)"
+    )
     parser.add_argument("--force", action="store_true", help="replace an existing file")
     words = parser.add_argument_group("who, and what for")
     words.add_argument(
@@ -126,6 +128,8 @@ def run_new(args: argparse.Namespace) -> int:
     """Write a new definition, and print the findings of lint."""
     collection = _drafted(args)
     text = commented(collection)
+    if args.output == "-":
+        args.output = None
     if args.output is not None:
         new_target(args.output, force=args.force)
         with replacing(args.output) as path:

@@ -25,7 +25,7 @@ def register(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verb(
         verbs,
         "lake",
-        "keep reports as Parquet files: seal, list, verify, compact",
+        "keep reports as Parquet files: seal, ls, verify, compact",
         "A lake holds the reports that collections keep, sealed into Parquet files in a folder or "
         "an object store, with a manifest of checksums. Spark and `rappor aggregate` count it. See "
         "docs/lake.md.",

@@ -17,6 +17,8 @@ def path_of(name: str) -> Path:
 
 def target_of(name: str) -> Path:
     """The file to write, which need not exist; its folder must, or ParamsError."""
+    if name == "-":
+        raise ParamsError("-: this is not written to standard output; name a file")
     target = path_of(name).resolve()
     if target.is_dir():
         raise ParamsError(f"{name}: this is a folder; name a file")
