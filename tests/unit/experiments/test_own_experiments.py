@@ -66,6 +66,26 @@ def test_a_dropped_folder_is_found_and_written_like_the_others(folder: Path) -> 
     }
 
 
+@pytest.mark.slow
+def test_the_population_of_a_file_takes_the_place_of_the_templates(folder: Path) -> None:
+    """As the guide prints it, from any working directory."""
+    programs = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
+    (shown,) = (program for program in programs if "read_population" in program)
+    file = new_folder("two-peaks", folder)
+    before, _, rest = file.read_text(encoding="utf-8").partition("FREQUENT = ")
+    after = rest[rest.index("class SeedResult") :]
+    file.write_text(f"{before}{shown}\n\n{after}", encoding="utf-8")
+    lines = ["string,frequency", "b.example,30", "a.example,50", "c.example,15", "d.example,5"]
+    file.with_name("population.csv").write_text("\n".join(lines), encoding="utf-8")
+    outcome = load("two-peaks", folder).run(2, silent)
+    (comparison,) = outcome.comparisons
+    assert (comparison.what, comparison.ours) == (
+        "strings of 5 % that are found, of 2",
+        "2 ± 0 (2 seeds)",
+    )
+    assert "2 ± 0 (2 seeds) of 2" in comparison.why  # 15 % and 5 % are found too
+
+
 @pytest.mark.parametrize(
     ("text", "lacks"),
     [
