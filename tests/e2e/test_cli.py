@@ -329,6 +329,29 @@ def test_a_reader_that_closes_the_pipe_is_told_so_in_one_sentence(secret: Path) 
     assert process.wait(300) == 1
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--help",
+        "decode --help",
+        "privacy --preset windows",
+        "explain example.com",
+        "collection new theme",
+        "reproduce --list",
+        "completion bash",
+    ],
+)
+def test_a_pipe_without_a_reader_ends_every_verb_alike(line: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as output:
+        command = [*COMMAND, *line.split()]
+        done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, env=environment())
+    verb = "" if "--help" in line else f" {line.split()[0]}"
+    assert done.stderr == f"rappor{verb}: standard output: ".encode() + CLOSED_PIPE
+    assert done.returncode == 1
+
+
 # explain, demo, completion
 
 
