@@ -134,8 +134,8 @@ BUGS = {
     ),
     "math_random": PlantedBug(
         "entropy.js",
-        "return crypto.getRandomValues(new Uint8Array(count));",
-        "return Uint8Array.from({ length: count }, () => Math.random() * 256);",
+        "crypto.getRandomValues(data);",
+        "data.set(data.map(() => Math.random() * 256));",
         "x1: zeros report p*",
     ),
     "random_below_p": PlantedBug(
@@ -218,7 +218,7 @@ BUGS = {
     ),
     "reports_repeat": PlantedBug(
         "encoder.js",
-        "const instantaneous = instantaneousResponse(params, entropy);",
+        "const instantaneous = instantaneousResponse(params, checked(entropy));",
         "const instantaneous = instantaneousResponse(params, keyedStream(root)(digest));",
         "x1 and x3: zeros, both 1",
     ),
