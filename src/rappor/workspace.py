@@ -35,23 +35,25 @@ from rappor.store import CellKey, Store, StoredCounts, open_store
 from rappor.store.url import is_url, public_url
 from rappor.stored_view import (
     ALL,
+    StoredSource,
+    StoredView,
+    compared_with,
+    days_in,
+    in_order,
+    sides_by,
+)
+from rappor.view_results import (
     ComparedParts,
     DecodedParts,
     DecodeOptions,
     Listed,
     LookedFor,
     Progress,
-    StoredSource,
-    StoredView,
     associate_view,
     compare_views,
-    compared_with,
-    days_in,
     decode_view,
-    in_order,
     list_size,
     read_candidates,
-    sides_by,
 )
 
 __all__ = ["ComparedParts", "DecodedParts", "Workspace", "open"]

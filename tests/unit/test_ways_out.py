@@ -18,7 +18,8 @@ FILES = [
         for folder in (*FOLDERS, "simulate")
         for file in sorted((PACKAGE / folder).rglob("*.py"))
     ),
-    *(PACKAGE / name for name in ("formats.py", "params.py", "stored_view.py", "workspace.py")),
+    *(PACKAGE / f"{name}.py" for name in ("formats", "params", "stored_view", "workspace")),
+    PACKAGE / "view_results.py",
 ]
 ERRORS = ("ParamsError", "DecodeError", "EncodeError", "UsageError")
 # "must", "expected" and "needs" say what is right; the others say what to do.

@@ -167,7 +167,8 @@ def _from_store(args: argparse.Namespace) -> bool:
 
 def _compare_stored(args: argparse.Namespace) -> dict[str, tuple[Compared, dict[str, Any]]]:
     """The comparison of each value of --by, with what was compared; without it, one named ""."""
-    from rappor.stored_view import ALL, compare_views, list_size, sides_by
+    from rappor.stored_view import ALL, sides_by
+    from rappor.view_results import compare_views, list_size
     from rappor.workspace import Workspace
 
     dimensions = _dimensions(args.dimension or ())

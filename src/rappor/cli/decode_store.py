@@ -97,7 +97,8 @@ def run(args: argparse.Namespace) -> int:
 
 def read_view(args: argparse.Namespace) -> tuple[StoredView, Candidates | None]:
     """The stored counts that were asked for, and the list of candidates, if it is not a map."""
-    from rappor.stored_view import ALL, list_size
+    from rappor.stored_view import ALL
+    from rappor.view_results import list_size
     from rappor.workspace import Workspace
 
     period = args.period
@@ -159,7 +160,7 @@ def _decode(
     args: argparse.Namespace, view: StoredView, listed: Candidates | None, name: str
 ) -> Decoded:
     from rappor.cli.decode_inputs import design_from
-    from rappor.stored_view import decode_view
+    from rappor.view_results import decode_view
 
     with Ticker() as tick:
         design = None

@@ -16,7 +16,7 @@ def random_bytes(count: int) -> bytes:
     """Random bytes; EntropyError if the operating system gives none."""
     try:
         return os.urandom(count)
-    except (OSError, NotImplementedError) as error:
+    except (OSError, NotImplementedError) as error:  # no source of randomness here
         raise EntropyError(NO_ENTROPY) from error
 
 

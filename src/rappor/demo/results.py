@@ -20,7 +20,8 @@ from rappor.demo.definitions import HOMEPAGE, INSTALL, START, THEME
 from rappor.demo.population import HIJACKER, candidates, known_sites, pair_named
 from rappor.demo.truth import Truth
 from rappor.simulate.judge import Judgement, judge
-from rappor.stored_view import ALL, StoredView, associate_view, decode_view
+from rappor.stored_view import ALL, StoredView
+from rappor.view_results import associate_view, decode_view
 from rappor.workspace import Workspace
 
 

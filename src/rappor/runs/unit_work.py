@@ -17,7 +17,8 @@ from rappor.decoding.exports import columns, csv_lines, document, write_parquet
 from rappor.decoding.result import Decoded
 from rappor.runs.journal import UnitResult, digest_of, write_entry
 from rappor.runs.units import DecodeUnit, OutputOptions, unit_key
-from rappor.stored_view import StoredSource, StoredView, decode_view
+from rappor.stored_view import StoredSource, StoredView
+from rappor.view_results import decode_view
 from rappor.workspace import Workspace
 
 if TYPE_CHECKING:
