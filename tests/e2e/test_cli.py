@@ -352,6 +352,20 @@ def test_a_pipe_without_a_reader_ends_every_verb_alike(line: str) -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "simulate --preset exponential --reports 1e3 --population zipf",
+        "reproduce life-of-a-report",
+    ],
+)
+def test_no_folder_is_named_like_standard_output(line: str, tmp_path: Path) -> None:
+    done = rappor(*line.split(), "--output", "-", cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stderr.endswith("-: files are not written to standard output; name a folder\n")
+    assert list(tmp_path.glob("-")) == []
+
+
 # explain, demo, completion
 
 

@@ -1,12 +1,14 @@
 """`rappor keys new|list|revoke`: a key is shown once, and no file, list or log has it."""
 
 import json
+import os
 import signal
 import stat
+import subprocess
 from pathlib import Path
 
 from support.collecting import batch, client_of, collector
-from support.command import rappor
+from support.command import COMMAND, environment, rappor
 
 
 def test_a_key_is_shown_once_and_the_file_has_its_digest_only(tmp_path: Path) -> None:
@@ -38,6 +40,18 @@ def test_a_gateway_key_goes_to_a_new_file_of_its_owner(tmp_path: Path) -> None:
     taken = rappor("keys", "new", "importer", "--keys", keys, "--output", tmp_path / "second.key")
     assert taken.returncode == 3
     assert not (tmp_path / "second.key").exists()
+
+
+def test_a_key_that_nobody_could_read_is_not_registered(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.json"
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as output:
+        command = [*COMMAND, "keys", "new", "app", "--keys", str(keys)]
+        done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, env=environment())
+    assert done.returncode == 1
+    assert b"standard output" in done.stderr
+    assert rappor("keys", "new", "app", "--keys", keys).stdout.startswith("rpk_")
 
 
 def test_a_revoked_key_is_refused_after_a_reload(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,23 +100,25 @@ def run_new(args: argparse.Namespace) -> int:
     output = None if args.output is None else _new_secret_file(args.output)
 
     def save(secret: str) -> None:
+        """Show the key; one that nobody could read is not registered."""
         if output is not None:
             write_text(output, f"{secret}\n", private=True)
+        if args.json:
+            shown = {"key": secret} if output is None else {"output": str(output)}
+            say_json({"name": args.name, "role": role, **shown})
+        elif output is None:
+            say(secret)
+        sys.stdout.flush()
 
     try:
-        secret = new_key(
-            keys, args.name, tuple(args.collection), float(args.rate or 0), role, save=save
-        )
+        new_key(keys, args.name, tuple(args.collection), float(args.rate or 0), role, save=save)
     except BaseException:
         if output is not None:
             output.unlink(missing_ok=True)
         raise
     if args.json:
-        shown = {"key": secret} if output is None else {"output": str(output)}
-        say_json({"name": args.name, "role": role, **shown})
         return 0
     if output is None:
-        say(secret)
         note(f"save it now: it is not shown again, {args.keys} stores only its digest")
     else:
         note(f"wrote the key to {output}, which only you can read")

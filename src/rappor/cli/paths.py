@@ -61,6 +61,8 @@ def existing_folder(name: str, what: str) -> Path:
 
 def output_folder(name: str) -> Path:
     """A folder to write files to, which need not exist; ParamsError if a file has its name."""
+    if name == "-":
+        raise ParamsError("-: files are not written to standard output; name a folder")
     folder = path_of(name)
     for place in (folder, *folder.parents):
         if place.exists():
