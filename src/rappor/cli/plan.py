@@ -207,7 +207,7 @@ def _associate(args: argparse.Namespace) -> int:
         raise UsageError("--one-time does not go with --associate: leave it out")
     need_analysis("plan")
     from rappor.planning import plan
-    from rappor.planning.association_plan import DEFAULT_STRENGTH, table_of
+    from rappor.planning.association_request import DEFAULT_STRENGTH, table_of
     from rappor.planning.plan_text import describe_association
 
     try:

@@ -21,7 +21,8 @@ from rappor.charts.plans import plans as draw
 from rappor.checks import called_with
 from rappor.errors import ParamsError
 from rappor.params import Params
-from rappor.planning.association_plan import AssociationPlan, AssociationRequest, plan_association
+from rappor.planning.association_plan import AssociationPlan, plan_association
+from rappor.planning.association_request import AssociationRequest
 from rappor.planning.cautions import Caution, cautions, refuse_unsound
 from rappor.planning.expected_detections import ExpectedCrowd, ExpectedDetections, expected
 from rappor.planning.layouts import Layout, best_first, rank_layouts
