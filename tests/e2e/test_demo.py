@@ -353,7 +353,8 @@ def test_nothing_outlives_a_demo_that_was_killed(tmp_path: Path) -> None:
 def test_a_server_that_dies_is_said_in_one_line(tmp_path: Path) -> None:
     with started(tmp_path / "tmp", "--reports", "1e7") as process:
         pids = family(process.pid)
-        os.kill(children(process.pid, "serve")[0], signal.SIGKILL)
+        (serve,) = wait_for(lambda: children(process.pid, "serve"))
+        os.kill(serve, signal.SIGKILL)
         _, error = process.communicate(timeout=300)
         assert (process.returncode, error.count("\n")) == (1, 1)
         assert error.startswith("rappor demo: ")
@@ -374,8 +375,8 @@ def test_a_collector_that_dies_is_started_again_and_nothing_is_lost(tmp_path: Pa
             os.kill(each, signal.SIGSTOP)
         # Then only the crowd reports: a client of its own would wait half a minute, as it should.
         wait_for(lambda: len(list(kept.glob("clients/*/sent/*"))) == 4 * DEVICES)
-        (serve,) = children(process.pid, "serve")
-        (collector,) = children(serve, "collect")
+        (serve,) = wait_for(lambda: children(process.pid, "serve"))
+        (collector,) = wait_for(lambda: children(serve, "collect"))
         for each in crowd:
             os.kill(each, signal.SIGCONT)
         os.kill(collector, signal.SIGKILL)

@@ -128,12 +128,6 @@ def test_the_blocks_of_a_page_run_as_they_are_printed(page: Path, tmp_path: Path
         assert re.search(r"^site[1-9]\.example \d", printed, re.MULTILINE)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("page", [README, *RUN], ids=name)
-def test_the_blocks_of_a_page_run_twice_in_a_row(page: Path, tmp_path: Path) -> None:
-    run(page, tmp_path / "reader", "--times", "2", "--long")
-
-
 def read_only(folder: Path) -> list[str]:
     """The start of a command for which a folder is read-only; skips where none is possible."""
     script = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
@@ -163,7 +157,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.long
 @pytest.mark.parametrize("page", [README, *RUN], ids=name)
-def test_the_blocks_of_a_page_run_from_a_read_only_copy_under_do_not_track(
+def test_the_blocks_of_a_page_run_twice_from_a_read_only_copy_under_do_not_track(
     page: Path, copy: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "reader"
@@ -177,6 +171,7 @@ def test_the_blocks_of_a_page_run_from_a_read_only_copy_under_do_not_track(
     assert str(copy) in written.stderr
     assert "Error: " in written.stderr.splitlines()[-1]
     command = [*start, copy / RUNNER, copy / name(page), "--folder", folder]
+    command += ["--times", "2", "--long", "--forked"]
     done = subprocess.run(command, **given, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -109,7 +109,6 @@ def test_blake2_passes_the_self_test_of_the_rfc(javascript: Node) -> None:
 
 SIZES = [
     10_000,
-    pytest.param(30_000, marks=pytest.mark.long),
     pytest.param(100_000, marks=pytest.mark.soak),
 ]
 

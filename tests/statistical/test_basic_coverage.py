@@ -171,8 +171,8 @@ QUANTILES = (0.1, 0.5, 0.9)
     ("f", "reports", "n", "least"),
     [
         # In `make test` that of the mean: tests/unit/experiments/test_normal.py.
-        pytest.param(0.5, 10**4, 300, 0.913, marks=pytest.mark.long),
-        *(pytest.param(*case, 1000, 0.93, marks=pytest.mark.long) for case in NORMAL),
+        *(pytest.param(*case, 300, 0.913, marks=pytest.mark.long) for case in NORMAL),
+        *(pytest.param(*case, 1000, 0.93, marks=pytest.mark.soak) for case in NORMAL),
     ],
 )
 def test_means_and_quantiles_of_normal_numbers_are_covered(f, reports, n, least):

@@ -91,7 +91,14 @@ def test_measured_epsilon_is_within_the_promise_and_near_it(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("clients", "times"), [(500, 20), pytest.param(20_000, 40, marks=long)])
+@pytest.mark.parametrize(
+    ("clients", "times"),
+    [
+        (500, 20),
+        pytest.param(8000, 40, marks=long),
+        pytest.param(20_000, 40, marks=pytest.mark.soak),
+    ],
+)
 def test_rates_are_exact_and_bits_are_alike(javascript: Auditor, clients: int, times: int) -> None:
     """A3: each bit's rate of ones over clients, and χ² over bits, at a family-wise 1e-6."""
     packed = np.frombuffer(javascript.reports(PAPER, "value", clients, times), np.uint8)
@@ -131,7 +138,7 @@ def guessed(javascript: Auditor, clients: int, times: int) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("clients", "times"), [(600, 60), pytest.param(6000, 200, marks=long)])
+@pytest.mark.parametrize(("clients", "times"), [(600, 60), pytest.param(2500, 200, marks=long)])
 def test_averaging_tells_no_more_than_the_memo(
     javascript: Auditor, clients: int, times: int
 ) -> None:

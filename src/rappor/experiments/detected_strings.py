@@ -54,6 +54,6 @@ def errors_in_words(
         f"decoder prints it, {mean_sd(printed, '.0f')}",
         f"A fit adds {more:.1f} % to the formula, because strings share bits with each other and "
         "with the intercept that stands for unlisted strings. The printed errors also allow for "
-        "strings that are too rare to detect, in the seeds whose χ² shows them: "
+        "what residuals show beyond that noise, be it rare strings or chance: "
         f"{shown:.1f} % above the formula on average. The verdict is on the mechanism's own noise.",
     )
