@@ -128,6 +128,19 @@ def test_the_blocks_of_a_page_run_as_they_are_printed(page: Path, tmp_path: Path
         assert re.search(r"^site[1-9]\.example \d", printed, re.MULTILINE)
 
 
+NOT_UNDER_DO_NOT_TRACK = [
+    page
+    for page in (README, *RUN)
+    if any("not under DO_NOT_TRACK" in block.marks for block in blocks(page))
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", NOT_UNDER_DO_NOT_TRACK, ids=name)
+def test_pages_that_need_reports_run_twice_in_a_row(page: Path, tmp_path: Path) -> None:
+    run(page, tmp_path / "reader", "--times", "2", "--long")
+
+
 def read_only(folder: Path) -> list[str]:
     """The start of a command for which a folder is read-only; skips where none is possible."""
     script = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'

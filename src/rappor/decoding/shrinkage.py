@@ -142,6 +142,8 @@ class _WithoutOne:
         promising[list(self.fit.active)] = True
         promising[column] = False
         near = np.flatnonzero(promising)
+        if not len(near):
+            return ()
         others = [other for other in self.fit.active if other != column]
         part = replace(
             self.search,

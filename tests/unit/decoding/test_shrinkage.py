@@ -64,6 +64,17 @@ def p_value_by(part: Search, search: Search, column: int, fit, scores) -> float:
     return float(ndtr(-null.deviate(null.centre + above)))
 
 
+@pytest.mark.parametrize("seed", [2, 6])
+def test_the_only_promising_candidate_is_tested_by_a_table_without_any(seed: int) -> None:
+    """No other is searched then: what is left is an empty fit, not the mean of nothing."""
+    strings = [f"s{number}" for number in range(40)]
+    population = dict.fromkeys(strings, 1.0) | {strings[0]: 20.0}
+    params = Params(64, 1, 16, 0.2, 0.2239, 0.5307)
+    counts = simulate.counts(population, params, reports=600, seed=seed)
+    p_values = [row.p_value for row in decode(counts, strings).rows]
+    assert all(0 < p_value < 1 for p_value in p_values)
+
+
 def test_what_nobody_holds_shrinks_to_nothing_and_what_many_hold_stays() -> None:
     rng = np.random.default_rng(7)
     law = learn_shares(np.concatenate([rng.normal(0, 1, 1900), rng.normal(5, 1, 100)]))
