@@ -38,6 +38,7 @@ _LINGER_COMMITS = 4  # it waits for as long as that many commits take: most of t
 _TURN_SECONDS = 0.00005  # a sender's time to read its answer and send again
 _NEVER = 2**62
 _PACE_WEIGHT = 0.2  # of the latest commit in moving averages
+_FIRST_COMMIT_SECONDS = 0.1  # of a commit, until some are measured: a slow disk is not yet known
 _SMALL_WORK = MIB  # bytes; the time of a smaller commit does not depend on its size
 _BYTE_SECONDS = 30e-9  # to fold and write a byte, until it is measured: 33 MB a second
 _MAX_COMMIT_SECONDS = 1.0  # longer times are cut: the machine may have slept
@@ -104,7 +105,7 @@ class Writer:
         self._work = 0  # the sum of their `work`
         self._groups = 0  # the number of their commits
         self._last = _Group()  # the group that the next batch joins
-        self._commit_seconds = 0.0  # average time of a recent small commit
+        self._commit_seconds = _FIRST_COMMIT_SECONDS  # average time of a recent small commit
         self._byte_seconds = _BYTE_SECONDS  # average time of a byte in recent large commits
         self._crowd = 0  # batches that were waiting or being written at the last commit
         self.full = self.failed = self.stopping = self.unreachable = False
@@ -326,6 +327,7 @@ class Writer:
             sample = min(seconds, _MAX_COMMIT_SECONDS)
             self._commit_seconds += _PACE_WEIGHT * (sample - self._commit_seconds)
         else:
+            self._commit_seconds = min(self._commit_seconds, seconds)  # a small one takes no longer
             sample = min(max(seconds - self._commit_seconds, 0.0) / work, _MAX_BYTE_SECONDS)
             self._byte_seconds += _PACE_WEIGHT * (sample - self._byte_seconds)
 

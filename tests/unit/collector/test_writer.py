@@ -1,6 +1,7 @@
 """The writer: groups, refusals, and that nobody is left waiting whatever happens to the store."""
 
 import asyncio
+import contextlib
 import datetime
 import queue
 import threading
@@ -79,7 +80,7 @@ class Bell(queue.SimpleQueue[None]):
 
 
 class Bench:
-    """A writer with its store, inside a running loop.
+    """A writer with its store, inside a running loop; it expects commits of `commit_seconds`.
 
     Its clock stands still unless a test brings one: on a busy machine half a second may pass
     between two batches of a test, after which a writer refuses more.
@@ -90,12 +91,14 @@ class Bench:
         store: Memory,
         bell: Bell | None = None,
         clock: Callable[[], float] = float,
+        commit_seconds: float = 0.0,
         **settings: int,
     ) -> None:
         self.failed = asyncio.Event()
         self.metrics = Metrics()
         made = CollectorSettings(data="d", collections="c", **settings)
         self.writer = Writer(store, made, self.metrics, lambda: DAY, self.failed.set, clock)  # type: ignore[arg-type]
+        self.writer._commit_seconds = commit_seconds
         if bell is not None:
             self.writer._bell = bell
         self.writer.start(asyncio.get_running_loop())
@@ -176,6 +179,55 @@ def test_a_stalled_disk_sends_newcomers_away() -> None:
         store.open.set()
         assert await sent == [None]
         assert not bench.writer.busy
+        assert bench.writer.stop(SECONDS)
+
+    asyncio.run(run())
+
+
+def admitted(bench: Bench, numbers: Iterable[int]) -> list[asyncio.Future[Outcome]]:
+    """The answers to come of the batches that are not refused at once."""
+    waiting = []
+    for number in numbers:
+        with contextlib.suppress(Refusal):
+            waiting.append(bench.writer.submit(batch(number)))
+    return waiting
+
+
+def test_before_it_knows_the_disk_it_lets_in_no_more_than_a_slow_one_can_take() -> None:
+    """The first burst arrives before a commit is measured, and each of these takes .1 s."""
+    now = [0.0]
+
+    def take(_: Sequence[bytes]) -> None:
+        now[0] += 0.1
+
+    async def run() -> None:
+        store = Memory(take)
+        store.open.clear()
+        bench = Bench(
+            store,
+            clock=lambda: now[0],
+            commit_seconds=module._FIRST_COMMIT_SECONDS,
+            group_batches=4,
+        )
+        waiting = admitted(bench, range(96))
+        assert 4 <= len(waiting) < 48
+        store.open.set()
+        assert await asyncio.wait_for(asyncio.gather(*waiting), SECONDS) == [None] * len(waiting)
+        assert now[0] <= 0.75  # the last answer
+        assert bench.writer.stop(SECONDS)
+
+    asyncio.run(run())
+
+
+def test_a_new_collector_takes_a_burst_that_fits_into_few_commits() -> None:
+    async def run() -> None:
+        store = Memory()
+        store.open.clear()
+        bench = Bench(store, commit_seconds=module._FIRST_COMMIT_SECONDS)
+        waiting = admitted(bench, range(4096))
+        assert len(waiting) == 4096
+        store.open.set()
+        assert await asyncio.wait_for(asyncio.gather(*waiting), SECONDS) == [None] * 4096
         assert bench.writer.stop(SECONDS)
 
     asyncio.run(run())

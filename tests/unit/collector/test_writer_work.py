@@ -73,7 +73,7 @@ def test_a_commit_writes_a_bounded_number_of_bytes_whatever_was_sent() -> None:
     async def run() -> None:
         store = CostlyStore(0.0, 0.0)
         writer = started(store)
-        writer._byte_seconds = 0.0  # nobody is sent away here
+        writer._byte_seconds = writer._commit_seconds = 0.0  # nobody is sent away here
         writer._loop = asyncio.get_running_loop()
         numbers = iter(range(10**6))
         batches = [
@@ -173,6 +173,20 @@ def test_a_machine_that_slept_during_a_commit_is_not_thought_slow_for_long() -> 
         await asyncio.wait_for(asyncio.gather(*taken), SECONDS)
         assert writer.wait_seconds == 0
         assert writer.stop(SECONDS)
+
+    asyncio.run(run())
+
+
+def test_a_collector_that_gets_only_large_batches_learns_what_a_commit_costs() -> None:
+    async def run() -> None:
+        store = CostlyStore(0.001, 1e-9)
+        writer = started(store)
+        writer.start(asyncio.get_running_loop())
+        assert writer._commit_seconds == module._FIRST_COMMIT_SECONDS
+        for number in range(3):
+            await asyncio.wait_for(writer.submit(hostile(number, LARGE[0])), SECONDS)
+        assert writer.stop(SECONDS)
+        assert writer._commit_seconds < 0.05  # 33 MB take .034 s
 
     asyncio.run(run())
 
