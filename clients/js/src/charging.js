@@ -64,9 +64,9 @@ export const NULL = "null";
 const WITHOUT_END = 10 ** 6; // reports if a collection never expires; ε_n is almost ε∞
 const KEPT_PERIODS = 128;
 
-/** @param {string} secret @returns {Ledger} */
-export const emptyLedger = (secret) => ({
-  secret,
+/** @returns {Ledger} */
+export const emptyLedger = () => ({
+  secret: "",
   since: null,
   batches: 0,
   carried: {},
@@ -320,7 +320,7 @@ function settle(ledger, name) {
     const kept = terms.flatMap((term, number) => (closed(term) ? [] : [number]));
     account.terms = kept.map((number) => terms[number]);
     for (const [value, numbers] of Object.entries(values)) {
-      values[value] = numbers.filter((number) => kept.includes(number)).map((number) => kept.indexOf(number));
+      values[value] = numbers.map((number) => kept.indexOf(number)).filter((number) => number >= 0);
     }
   }
 }

@@ -11,9 +11,10 @@ import { checkCollection } from "./collection.js";
 import { clearOutbox, epochOf, LOCK, mark, marked, PATIENCE, SENDING_LOCK } from "./consent.js";
 import { addUp } from "./epsilon.js";
 import { checkArgument, sentence } from "./errors.js";
-import { findLedger, wasUsed } from "./identity.js";
+import { findLedger, REPORTS, wasUsed } from "./identity.js";
 import { explainForgotten } from "./messages.js";
 import { makeOutbox } from "./outbox.js";
+import { inRange } from "./params.js";
 import { dayOf, periodOf } from "./periods.js";
 import { makeRecorder } from "./recorder.js";
 import { httpTransport, makeSender } from "./sender.js";
@@ -61,39 +62,35 @@ function checkAddress(given) {
   return url.href;
 }
 
-/** @param {string} name @param {unknown} value @param {number} low @param {number} high @returns {number} */
-function number(name, value, low, high) {
-  checkArgument(
-    typeof value === "number" && value >= low && value <= high,
-    sentence`${name} must be a number from ${low} to ${high}`,
-  );
-  return value;
+/** @param {number} value @param {number} low @param {number} high @param {string} name */
+function checkNumber(value, low, high, name) {
+  checkArgument(inRange(value, low, high), sentence`${name} must be a number from ${low} to ${high}`);
 }
 
-/** @param {any} given @param {import("./signal.js").Dialects} [dialects] @returns {Promise<Map<string, Collection>>} */
+/** @param {any} given @param {import("./signal.js").Dialects} [dialects] @returns {Promise<Collection[]>} */
 async function gather(given, dialects) {
   checkArgument(
     Array.isArray(given) && given.length,
     sentence`collections must be a list of at least one definition`,
   );
-  const found = new Map();
+  /** @type {Collection[]} */
+  const collections = [];
   for (const definition of given) {
     const collection = await checkCollection(definition, dialects);
     checkArgument(
-      !found.has(collection.name),
+      collections.every(({ name }) => name !== collection.name),
       sentence`collections must have distinct names: ${collection.name} twice`,
     );
-    found.set(collection.name, collection);
+    collections.push(collection);
   }
-  return found;
+  return collections;
 }
 
-/** @param {any} given @param {Map<string, Collection>} collections @returns {Record<string, string>} */
+/** @param {any} given @param {Collection[]} collections @returns {Record<string, string>} */
 function checkDimensions(given, collections) {
-  const declared = [...collections.values()].flatMap(({ dimensions }) => Object.keys(dimensions));
   for (const [name, value] of Object.entries(given)) {
     checkArgument(
-      declared.includes(name) && typeof value === "string",
+      typeof value === "string" && collections.some(({ dimensions }) => Object.hasOwn(dimensions, name)),
       sentence`dimensions must be texts that a collection declares, got ${name}`,
     );
   }
@@ -136,30 +133,33 @@ export async function openClient(options, platform) {
     sentence`ingestKey must be a text of visible ASCII characters`,
   );
   // An insecure context has no hash functions to check a definition with.
-  const collections = platform.problem ? new Map() : await gather(options.collections, dialects);
+  const collections = platform.problem ? [] : await gather(options.collections, dialects);
   const dimensions = platform.problem ? {} : checkDimensions(options.dimensions ?? {}, collections);
   const uploadTo = options.uploadTo === undefined ? null : checkAddress(options.uploadTo);
-  const total = number("maxEpsilon", maxEpsilon, 0, Infinity);
-  const jitter = number("jitter", options.jitter ?? 300, 0, 86400);
-  const limit = number("outboxLimit", options.outboxLimit ?? 100, 1, 1e5);
+  const jitter = options.jitter ?? 300;
+  const outboxLimit = options.outboxLimit ?? 100;
+  checkNumber(maxEpsilon, 0, Infinity, sentence`maxEpsilon`);
+  checkNumber(jitter, 0, 86400, sentence`jitter`);
+  checkNumber(outboxLimit, 1, 1e5, sentence`outboxLimit`);
   const storage = await platform.openStorage(options);
-  const outbox = makeOutbox(storage, limit);
-  const caps = { total, shared: !!accountSecret, groups: groupLimits(collections.values()) };
-  const recorder = makeRecorder({
+  /** @type {import("./recorder.js").Context} */
+  const context = {
     storage,
-    outbox,
+    outbox: makeOutbox(storage, outboxLimit),
     collections,
     dimensions,
     accountSecret,
-    caps,
+    caps: { total: maxEpsilon, shared: !!accountSecret, groups: groupLimits(collections) },
     dialects,
     now,
-  });
-  const transport = options.transport ?? (uploadTo && httpTransport(uploadTo, ingestKey));
-  const sender = transport ? makeSender({ storage, outbox, transport, jitter, now }) : null;
+    refusal: null,
+  };
+  const { outbox } = context;
+  const recorder = makeRecorder(context);
+  recorder.problem = platform.problem;
+  const transport = options.transport ?? (uploadTo ? httpTransport(uploadTo, ingestKey) : null);
+  const sender = makeSender(context, transport, jitter);
 
-  /** @type {import("./status.js").State | null} */
-  let refusal = null;
   /** @type {[string, unknown, number, number][]} */
   let queue = [];
   /** @type {Promise<void>} */
@@ -180,7 +180,7 @@ export async function openClient(options, platform) {
   /** Work after a while, or earlier if that is planned: calls in a row do not put it off. @param {number} wait ms */
   const schedule = (wait) => {
     const moment = performance.now() + wait;
-    if (refusal || moment >= due) return;
+    if (context.refusal || moment >= due) return;
     clearTimeout(timer);
     due = moment;
     timer = setTimeout(work, wait);
@@ -194,30 +194,26 @@ export async function openClient(options, platform) {
         ticked = performance.now();
         await recorder.tick();
       }
-      if (!refusal) await sender?.send(false, 60000);
+      if (!context.refusal) await sender.send(false, 60000);
     } catch (error) {
       console.warn(`rappor: ${/** @type {Error} */ (error).name}`);
     }
-    schedule(Math.min((await sender?.nextMoment()) ?? TICK, TICK));
+    schedule(Math.min(await sender.nextMoment(), TICK));
   };
   const interrupt = () => {
     queue = [];
-    sender?.interrupt();
+    sender.interrupt();
   };
-  const halt = (/** @type {import("./status.js").State} */ state) => {
-    refusal = state;
-    recorder.stopped = true;
+  const halt = (/** @type {import("./messages.js").State} */ state) => {
+    context.refusal = state;
     interrupt();
-    if (sender) sender.stopped = true;
     recorder.closed.clear();
     clearTimeout(timer);
     due = Infinity;
   };
   const resume = async () => {
     recorder.epoch = await epochOf(storage).catch(() => recorder.epoch);
-    recorder.stopped = false;
-    if (sender) sender.stopped = false;
-    refusal = null;
+    context.refusal = null;
     schedule(0);
   };
   /** Wait until nothing is being sent any more. */
@@ -226,7 +222,7 @@ export async function openClient(options, platform) {
   const client = {
     report(/** @type {string} */ name, /** @type {unknown} */ value) {
       try {
-        if (refusal) return;
+        if (context.refusal) return;
         const day = dayOf(now());
         if (recorder.isClosed(name, day)) return recorder.count(FULL);
         const copy = snapshot(value);
@@ -241,32 +237,15 @@ export async function openClient(options, platform) {
         recorder.count("not made");
       }
     },
-    status: () =>
-      makeStatus({
-        storage,
-        collections: [...collections.values()],
-        refusal,
-        problem: platform.problem ?? recorder.problem,
-        calls: { ...recorder.counts },
-        sender,
-        accountSecret,
-        now: now(),
-      }),
-    preview: () =>
-      makePreview({
-        storage,
-        collections: [...collections.values()],
-        dimensions,
-        uploadTo,
-        withKey: !!ingestKey,
-      }),
+    status: () => makeStatus(context, recorder, sender),
+    preview: () => makePreview(context, uploadTo, !!ingestKey),
     async flush(timeout = 2000) {
-      if (refusal) return false;
+      if (context.refusal) return false;
       const ends = performance.now() + timeout;
       const late = new Promise((resolve) => platform.release(setTimeout(resolve, timeout, false)));
       const sent = recording.then(async () => {
         await recorder.tick();
-        const done = (await sender?.send(true, Math.max(0, ends - performance.now()))) ?? true;
+        const done = await sender.send(true, Math.max(0, ends - performance.now()));
         return done && !recorder.problem;
       });
       return Promise.race([sent, late]);
@@ -285,7 +264,7 @@ export async function openClient(options, platform) {
       }
     },
     async optIn() {
-      if (refusal && refusal !== "opted out" && refusal !== "no consent") return false;
+      if (!["opted out", "no consent", null].includes(context.refusal)) return false;
       if (platform.problem || platform.doNotTrack()) return false;
       try {
         // First: nothing that was recorded before the opt-out is ever sent.
@@ -307,8 +286,8 @@ export async function openClient(options, platform) {
       );
     },
     async close(timeout = 1000) {
-      if (refusal === "closed") return true;
-      const done = refusal ? true : await client.flush(timeout);
+      if (context.refusal === "closed") return true;
+      const done = !!context.refusal || (await client.flush(timeout));
       halt("closed");
       return done;
     },
@@ -331,7 +310,7 @@ export async function openClient(options, platform) {
  * Delete everything but the ε that it cost, and the last reported period of each collection: a new
  * secret gives a second look at the same values. Call it while holding the lock.
  * @param {Storage} storage
- * @param {Map<string, Collection>} collections
+ * @param {Collection[]} collections
  * @param {number} today
  * @returns {Promise<import("../types/index.js").Forgotten>}
  */
@@ -343,7 +322,7 @@ async function forget(storage, collections, today) {
   } catch {
     complete = false; // lost or too old: assume that every limit was reached
     const found = await readJson(storage, "ledger", await readJson(storage, "forgotten", {}));
-    ledger = { ...emptyLedger(""), ...found };
+    ledger = { ...emptyLedger(), ...found };
   }
   /** @type {Record<string, number>} */
   const carried = {};
@@ -351,13 +330,14 @@ async function forget(storage, collections, today) {
   const names = [...accounts.map(({ collection }) => collection), ...Object.keys(ledger.carried)];
   for (const name of new Set(names)) carried[name] = spent(ledger, (other) => other === name);
   for (const [name, periods] of Object.entries(used)) raiseFloor(ledger, name, Object.keys(periods));
-  for (const [name, collection] of complete ? [] : collections) {
+  for (const collection of complete ? [] : collections) {
+    const { name } = collection;
     carried[name] = Math.max(own(carried, name) ?? 0, collection.max_epsilon);
     if (collection.group) groups[name] = collection.group;
     raiseFloor(ledger, name, [periodOf(collection.period, today)]);
   }
   await writeJson(storage, "forgotten", { carried, groups, floors });
-  for (const folder of ["outbox", "sent", "once"]) {
+  for (const folder of REPORTS) {
     for (const name of await storage.names(folder)) await storage.remove(name);
   }
   // The ledger goes last: until then, forget() can be repeated.

@@ -8,7 +8,7 @@ import { allBits, below, binaryDigits } from "./coins.js";
 import { checked, keyedStream, randomBytes, rootOf } from "./entropy.js";
 import { checkArgument, sentence } from "./errors.js";
 import { deriveCohort, memoDigest, memoKey } from "./memo.js";
-import { checkParams, whole } from "./params.js";
+import { checkParams, checkWhole } from "./params.js";
 import { checkShape, signalOf } from "./signal.js";
 
 export { RapporError } from "./errors.js";
@@ -82,7 +82,7 @@ function instantaneousResponse({ k, p, q }, entropy) {
 export function makeEncoder(options) {
   const { collection, root, digest, period, entropy = randomBytes } = options;
   const { params, cohort = deriveCohort(root, collection, params.m) } = options;
-  whole("cohort", cohort, 0, params.m - 1);
+  checkWhole(cohort, 0, params.m - 1, sentence`cohort`);
   const signal = signalOf(options, cohort, options.dialects);
   const permanent = permanentResponse(params, memoKey("value", root, collection, digest, cohort, period));
   const instantaneous = instantaneousResponse(params, checked(entropy));

@@ -29,24 +29,28 @@ const bits = (value) => BigInt(value.toString(2).length);
  */
 function ln(above, below) {
   const shift = bits(above) - bits(below);
-  const [top, bottom] = shift > 0n ? [above, below << shift] : [above << -shift, below];
-  // 2 artanh((r - 1) / (r + 1)) of r in (1/2, 2)
-  const y = ((top - bottom) * ONE) / (top + bottom);
+  const near = shift > 0n ? nearLn(above, below << shift) : nearLn(above << -shift, below);
+  return near + shift * LN2;
+}
+
+/**
+ * ln(above / below) of a ratio from 1/2 to 2: 2 artanh((above - below) / (above + below)).
+ * @param {bigint} above
+ * @param {bigint} below
+ * @returns {bigint}
+ */
+function nearLn(above, below) {
+  const y = ((above - below) * ONE) / (above + below);
   const square = (y * y) >> P;
   let sum = 0n;
   for (let power = y, odd = 1n; power; power = (power * square) >> P, odd += 2n) {
     sum += power / odd;
     if (power === -1n) break; // -1 >> P stays -1
   }
-  return 2n * sum + (shift ? shift * LN2 : 0n);
+  return 2n * sum;
 }
 
-/** @type {bigint} */
-const LN2 = (() => {
-  let sum = 0n;
-  for (let power = ONE / 3n, odd = 1n; power; power /= 9n, odd += 2n) sum += power / odd;
-  return 2n * sum;
-})();
+const LN2 = nearLn(2n, 1n);
 
 /**
  * g(t) from -ln t.
@@ -75,8 +79,7 @@ function gain(flipped, kept, minusLnT) {
 function roundUp(above, places) {
   const surplus = bits(above) - 53n; // a double holds 53 bits
   const shift = surplus > 0n ? surplus : 0n;
-  const cut = above >> shift;
-  return Number(cut << shift === above ? cut : cut + 1n) * 2 ** (Number(shift) - places);
+  return Number(-(-above >> shift)) * 2 ** (Number(shift) - places); // >> rounds down, below 0 too
 }
 
 /** @type {Map<string, number>} */
@@ -96,7 +99,7 @@ export function epsilonOf({ k, h, f }, kind, steps) {
   let ones = 0n; // -ln t1
   let zeros = 0n; // -ln t0
   for (const { p, q, charged } of steps) {
-    const [low, high] = [p, q].map((number) => /** @type {Rational} */ (exact(number)));
+    const [low, high] = /** @type {Rational[]} */ ([p, q].map(exact));
     const [a, b] = [low.above * high.below, high.above * low.below]; // over one denominator
     const all = low.below * high.below;
     ones += BigInt(charged) * (a ? ln(b, a) : INFINITE);

@@ -16,13 +16,15 @@ import { readJson, Stopped, seal, unseal, writeJson } from "./storage.js";
 /** @typedef {import("./charging.js").Ledger} Ledger */
 /** @typedef {{ root: Uint8Array, check: string }} Identity what is derived from the secret */
 
+export const REPORTS = ["outbox", "sent", "once"]; // the folders that hold reports
+
 /**
  * Whether a report was ever made here: something exists that only reports leave.
  * @param {Storage} storage
  */
 export async function wasUsed(storage) {
   if ((await storage.witness()) || (await storage.read("used"))) return true;
-  for (const folder of ["outbox", "sent", "once"]) {
+  for (const folder of REPORTS) {
     if ((await storage.names(folder)).length) return true;
   }
   return false;
@@ -75,15 +77,14 @@ export async function loadIdentity(storage, accountSecret, create) {
  * @returns {Promise<Ledger>}
  */
 export async function findLedger(storage) {
-  const data = await storage.read("ledger");
-  if (!data) {
-    if (await wasUsed(storage)) throw new Stopped("ledger-missing");
-    const kept = await readJson(storage, "forgotten", /** @type {Partial<Ledger> | null} */ (null));
-    if (!kept && (await storage.read("forgotten"))) throw new Stopped("ledger-damaged");
-    return { ...emptyLedger(""), ...kept };
-  }
-  const ledger = await readJson(storage, "ledger", /** @type {Ledger | null} */ (null));
-  if (!ledger) throw new Stopped("ledger-damaged");
+  const load = async (/** @type {string} */ name) => {
+    const found = await readJson(storage, name, /** @type {Partial<Ledger> | null} */ (null));
+    if (!found && (await storage.read(name))) throw new Stopped("ledger-damaged");
+    return found;
+  };
+  const stored = await load("ledger");
+  if (!stored && (await wasUsed(storage))) throw new Stopped("ledger-missing");
+  const ledger = { ...emptyLedger(), ...(stored ?? (await load("forgotten"))) };
   // Restored from a backup: later charges are not in it.
   if (ledger.batches < (await newest(storage))) throw new Stopped("ledger-outdated");
   return ledger;

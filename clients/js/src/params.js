@@ -29,19 +29,35 @@ export function show(value) {
 }
 
 /**
- * @param {string} name
+ * Whether a value is a number within limits.
  * @param {unknown} value
  * @param {number} low
  * @param {number} high
- * @returns {number}
+ * @returns {value is number}
  */
-export function whole(name, value, low, high) {
+export const inRange = (value, low, high) => typeof value === "number" && value >= low && value <= high;
+
+/**
+ * @param {unknown} value
+ * @param {number} low
+ * @param {number} high
+ * @param {string} name
+ */
+export const checkWhole = (value, low, high, name) =>
   checkArgument(
-    Number.isInteger(value) && /** @type {number} */ (value) >= low && /** @type {number} */ (value) <= high,
+    inRange(value, low, high) && Number.isInteger(value),
     sentence`${name} must be a whole number from ${low} to ${high}, got ${show(value)}`,
   );
-  return /** @type {number} */ (value);
-}
+
+/**
+ * @param {unknown} value
+ * @param {string} limit
+ */
+const checkShare = (value, limit) =>
+  checkArgument(
+    inRange(value, 0, 1),
+    sentence`${limit[0]} must be a number with 0 <= ${limit}, got ${show(value)}`,
+  );
 
 /**
  * The same numbers if each is of its type and range and they fit together, or an error of code "params".
@@ -50,16 +66,12 @@ export function whole(name, value, low, high) {
  */
 export function checkParams(given) {
   const { k, h, m, f, p, q } = given;
-  whole("k", k, 1, 4096);
-  whole("h", h, 1, 16);
-  whole("m", m, 1, 1024);
-  for (const [name, value] of Object.entries({ f, p, q })) {
-    const upper = name === "f" ? "f < 1" : `${name} <= 1`;
-    checkArgument(
-      typeof value === "number" && value >= 0 && value <= 1,
-      sentence`${name} must be a number with 0 <= ${upper}, got ${show(value)}`,
-    );
-  }
+  checkWhole(k, 1, 4096, sentence`k`);
+  checkWhole(h, 1, 16, sentence`h`);
+  checkWhole(m, 1, 1024, sentence`m`);
+  checkShare(f, sentence`f < 1`);
+  checkShare(p, sentence`p <= 1`);
+  checkShare(q, sentence`q <= 1`);
   return fitParams(given);
 }
 

@@ -25,15 +25,17 @@ import { problemOf, Stopped, seal } from "./storage.js";
 const WAIT = 10000; // ms for the lock
 
 /**
- * @typedef {object} RecorderParts
+ * What the parts of a client share.
+ * @typedef {object} Context
  * @property {import("./storage.js").Storage} storage
  * @property {import("./outbox.js").Outbox} outbox
- * @property {Map<string, Collection>} collections
+ * @property {Collection[]} collections with distinct names
  * @property {Record<string, unknown>} dimensions
  * @property {Uint8Array} [accountSecret]
  * @property {import("./charging.js").Caps} caps
  * @property {import("./signal.js").Dialects} [dialects]
  * @property {() => number} now
+ * @property {import("./messages.js").State | null} refusal why nothing is recorded or sent; null: it is
  */
 
 /**
@@ -50,14 +52,14 @@ export const cellOf = ({ dimensions }, given) =>
       return [name, typeof value === "string" && dimensions[name].includes(value) ? value : "other"];
     });
 
-/** @param {RecorderParts} parts */
-export function makeRecorder(parts) {
-  const { storage, outbox, collections, caps, dialects } = parts;
+/** @param {Context} context */
+export function makeRecorder(context) {
+  const { storage, outbox, collections, caps, dialects } = context;
   /** @type {{ check: string, batches: number } | null} */
   let known = null; // what this process has seen: neither may go back
 
   const open = async () => {
-    const identity = await loadIdentity(storage, parts.accountSecret, !known);
+    const identity = await loadIdentity(storage, context.accountSecret, !known);
     if (!identity) throw new Stopped("secret-missing");
     const ledger = await loadLedger(storage, identity);
     if (known && known.check !== identity.check) throw new Stopped("secret-changed");
@@ -90,7 +92,7 @@ export function makeRecorder(parts) {
       collection: collection.name,
       version: collection.version,
       period,
-      dimensions: cellOf(collection, parts.dimensions),
+      dimensions: cellOf(collection, context.dimensions),
       k: collection.params.k,
       reports: [report],
     });
@@ -114,7 +116,7 @@ export function makeRecorder(parts) {
   /** @param {Collection} collection @param {any} value @param {number} day @param {number} calledIn */
   const make = async (collection, value, day, calledIn) => {
     if (await marked(storage, "opted-out")) return "opted out";
-    if (recorder.stopped) return "not made";
+    if (context.refusal) return "not made";
     await finishClearing(storage, outbox);
     recorder.epoch = await epochOf(storage);
     if (calledIn !== recorder.epoch) return "opted out"; // the person may have opted out since the call
@@ -190,7 +192,6 @@ export function makeRecorder(parts) {
   };
 
   const recorder = {
-    stopped: false,
     epoch: 0,
     /** @type {import("./storage.js").Problem | null} */
     problem: null,
@@ -215,7 +216,7 @@ export function makeRecorder(parts) {
      * @param {number} calledIn the epoch of consent at the time of the call
      */
     async record(name, value, day, calledIn) {
-      const collection = collections.get(name);
+      const collection = collections.find((one) => one.name === name);
       if (!collection) return recorder.count("unknown collection");
       if (recorder.isClosed(name, day)) return recorder.count(FULL);
       await guarded(async () => recorder.count(await make(collection, value, day, calledIn)));
@@ -223,16 +224,15 @@ export function makeRecorder(parts) {
     },
     /** Make null reports for past periods, and queue one-time reports that a crash held up. */
     async tick() {
-      const all = [...collections.values()];
-      const filling = all.filter((collection) => collection.null_reports);
-      const once = all.filter((collection) => collection.one_time);
+      const filling = collections.filter((collection) => collection.null_reports);
+      const once = collections.filter((collection) => collection.one_time);
       const clearing = await marked(storage, "clearing").catch(() => false);
       if (!filling.length && !once.length && !clearing) return;
       await guarded(async () => {
-        if (recorder.stopped || (await marked(storage, "opted-out"))) return;
+        if (context.refusal || (await marked(storage, "opted-out"))) return;
         await finishClearing(storage, outbox);
         recorder.epoch = await epochOf(storage);
-        const today = dayOf(parts.now());
+        const today = dayOf(context.now());
         if (filling.length) {
           let { identity, ledger } = await open();
           if (ledger.since === null || (await marked(storage, "paused"))) {

@@ -46,8 +46,8 @@ export const httpTransport = (address, key) => async (body, signal) => {
     keepalive: true,
     signal,
   });
-  const wait = response.headers.get("Retry-After");
-  const seconds = wait === null ? NaN : /^\d+$/.test(wait) ? +wait : (Date.parse(wait) - Date.now()) / 1000;
+  const wait = String(response.headers.get("Retry-After"));
+  const seconds = /^\d+$/.test(wait) ? +wait : (Date.parse(wait) - Date.now()) / 1000; // NaN if there is none
   const after = seconds >= 0 ? Math.min(seconds, LONGEST_WAIT) : undefined;
   const { type, code, retry } = Object(await response.json().catch(() => null));
   const ours =
@@ -56,14 +56,12 @@ export const httpTransport = (address, key) => async (body, signal) => {
 };
 
 /**
- * @param {object} parts
- * @param {import("./storage.js").Storage} parts.storage
- * @param {import("./outbox.js").Outbox} parts.outbox
- * @param {Transport} parts.transport
- * @param {number} parts.jitter seconds
- * @param {() => number} parts.now
+ * @param {import("./recorder.js").Context} context
+ * @param {Transport | null} transport null: batches stay in the outbox
+ * @param {number} jitter seconds
  */
-export function makeSender({ storage, outbox, transport, jitter, now }) {
+export function makeSender(context, transport, jitter) {
+  const { storage, outbox, now } = context;
   /** @type {Map<string, number>} */
   const moments = new Map();
   /** @type {Map<string, number>} */
@@ -75,6 +73,7 @@ export function makeSender({ storage, outbox, transport, jitter, now }) {
   const monotonic = () => performance.now();
 
   const readRetry = async () => {
+    if (!transport) return failed;
     const stored = await readJson(storage, "retry", failed).catch(() => failed);
     return stored.after >= failed.after ? stored : failed;
   };
@@ -107,7 +106,7 @@ export function makeSender({ storage, outbox, transport, jitter, now }) {
   };
 
   const forbidden = async () =>
-    sender.stopped || (await marked(storage, "opted-out")) || (await marked(storage, "clearing"));
+    context.refusal || (await marked(storage, "opted-out")) || (await marked(storage, "clearing"));
 
   /**
    * Act on an answer; whether the batch is finished.
@@ -151,7 +150,7 @@ export function makeSender({ storage, outbox, transport, jitter, now }) {
         const still = (await forbidden()) ? null : await outbox.read(waiting.name);
         return still && same(still.body, waiting.body) ? outbox.trying(waiting.name) : null;
       });
-      if (!tried || sender.stopped) return false;
+      if (!tried || !transport || context.refusal) return false;
       const controller = (sending = new AbortController());
       const timer = setTimeout(() => controller.abort(), TIMEOUT);
       try {
@@ -193,7 +192,6 @@ export function makeSender({ storage, outbox, transport, jitter, now }) {
   };
 
   const sender = {
-    stopped: false,
     /** @type {string | null} the code, status or error of the last failed upload */
     error: null,
     /** @type {import("./storage.js").Problem | null} */
@@ -208,7 +206,7 @@ export function makeSender({ storage, outbox, transport, jitter, now }) {
     async send(atOnce, within) {
       const until = monotonic() + within;
       try {
-        if (!(await outbox.names()).length) return true;
+        if (!transport || !(await outbox.names()).length) return true;
         const done = await storage.lock(UPLOAD_LOCK, atOnce ? within : 0, () => sendAll(atOnce, until));
         sender.problem = null;
         return done;

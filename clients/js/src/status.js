@@ -21,39 +21,23 @@ import { dayOf, dayText, inOrder, periodOf } from "./periods.js";
 import { cellOf } from "./recorder.js";
 import { problemOf, readJson, Stopped } from "./storage.js";
 
-/** @typedef {import("./storage.js").Storage} Storage */
-/** @typedef {import("./collection.js").Collection} Collection */
 /** @typedef {import("../types/index.js").Status} Status */
 /** @typedef {import("../types/index.js").Preview} Preview */
 /** @typedef {import("../types/index.js").PreviewedReport} PreviewedReport */
 
-/** @typedef {import("./messages.js").State} State */
-
 /**
- * @param {object} parts
- * @param {Storage} parts.storage
- * @param {Collection[]} parts.collections
- * @param {State | null} parts.refusal
- * @param {import("./storage.js").Problem | null} parts.problem
- * @param {Record<string, number>} parts.calls
- * @param {import("./sender.js").Sender | null} parts.sender
- * @param {Uint8Array} [parts.accountSecret]
- * @param {number} parts.now
+ * @param {import("./recorder.js").Context} context
+ * @param {import("./recorder.js").Recorder} recorder
+ * @param {import("./sender.js").Sender} sender
  * @returns {Promise<Status>}
  */
-export async function makeStatus({
-  storage,
-  collections,
-  refusal,
-  calls,
-  sender,
-  accountSecret,
-  now,
-  ...parts
-}) {
-  let problem = parts.problem ?? sender?.problem ?? null;
+export async function makeStatus(context, recorder, sender) {
+  const { storage, collections, refusal } = context;
+  const calls = { ...recorder.counts };
+  const day = dayOf(context.now());
+  let problem = recorder.problem ?? sender.problem;
   let out = false;
-  let ledger = emptyLedger("");
+  let ledger = emptyLedger();
   /** @type {Record<string, number>} */
   let batches = {};
   /** @type {Map<string, string[]>} */
@@ -71,15 +55,14 @@ export async function makeStatus({
         periods.set(collection, [...(periods.get(collection) ?? []), period]);
       }
     }
-    await loadIdentity(storage, accountSecret, false);
+    await loadIdentity(storage, context.accountSecret, false);
     ledger = await findLedger(storage);
   } catch (error) {
     problem = problemOf(error);
   }
   const state = refusal ?? (out ? "opted out" : problem ? "stopped" : "on");
-  const reasons = (await sender?.readRetry())?.reasons ?? {};
+  const { reasons } = await sender.readRetry();
   const limits = groupLimits(collections);
-  const day = dayOf(now);
   return {
     state,
     problem,
@@ -125,26 +108,25 @@ export async function makeStatus({
         reason: own(reasons, collection) ?? reasons[""] ?? null,
       };
     }),
-    upload: sender?.error ?? reasons[""] ?? null,
-    nextAttempt: (await sender?.waits()) ?? 0,
+    upload: sender.error ?? reasons[""] ?? null,
+    nextAttempt: await sender.waits(),
   };
 }
 
 /** @param {Uint8Array} packed @param {number} k */
 const bitText = (packed, k) =>
-  Array.from({ length: k }, (_, at) => (packed[(k - 1 - at) >> 3] >> ((k - 1 - at) & 7)) & 1).join("");
+  Array.from({ length: k }, (_, at) => (packed[at >> 3] >> (at & 7)) & 1)
+    .reverse()
+    .join("");
 
 /**
  * Exactly what was sent and what will be sent, to show to the person.
- * @param {object} parts
- * @param {Storage} parts.storage
- * @param {Collection[]} parts.collections
- * @param {Record<string, unknown>} parts.dimensions
- * @param {string | null} parts.uploadTo
- * @param {boolean} parts.withKey
+ * @param {import("./recorder.js").Context} context
+ * @param {string | null} uploadTo
+ * @param {boolean} withKey
  * @returns {Promise<Preview>}
  */
-export async function makePreview({ storage, collections, dimensions, uploadTo, withKey }) {
+export async function makePreview({ storage, collections, dimensions }, uploadTo, withKey) {
   /** @param {string} folder @returns {Promise<PreviewedReport[]>} */
   const all = async (folder) => {
     const names = await storage.names(folder).catch(() => []);

@@ -26,7 +26,7 @@ const INTERNAL = new RegExp(
     "above|below|texts|ones|bytes|digits|found|root", // encoder
     "read|names|write|move|remove|lock|witness|sweep|onStop|sayStop|openStorage|release", // storage and platform
     "outbox|storage|trying|drop|finish|readRetry|nextMoment|interrupt|waits", // outbox and sender
-    "closed|isClosed|tick|record|counts|epoch|stopped|refusal|withKey|lastDay|shared", // recorder and status
+    "closed|isClosed|tick|record|counts|epoch|refusal|lastDay|shared", // recorder and status
     "check|identity|caps|total|sender", // identity and limits
   ].join("|")})$`,
 );
