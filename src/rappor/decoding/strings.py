@@ -239,7 +239,7 @@ def _undetected_mass(
     others[list(fit.active)] = False
     variance += float((fit.scale / scores.information[others]).sum())
     plain = error / wider
-    absent = null_share(scores.p_value) * scores.testable
+    absent = np.where(scores.testable, null_share(scores.p_value), 0.0)
     excess, noise = selection_excess(scores.share / plain, passing * wider, absent)
     variance += float((noise * error**2).sum())
     added = max(float((excess * plain).sum()), 0.0)
