@@ -25,6 +25,7 @@ _NODES = 400
 _NEWTON = 4  # steps, which leave less than 1e-9
 _SMALLEST = 3.0  # mean, in standard errors, up to which regions are moved by 1/μ
 _BANDWIDTH = 0.8  # standard errors around the threshold in which `selection_excess` counts
+_KERNEL_NODES = 8  # of the integral over it, which leave less than 1e-9
 
 
 class Limits(NamedTuple):
@@ -174,16 +175,37 @@ def selected_mean(z: FloatArray, threshold: FloatArray) -> FloatArray:
     return found
 
 
-def selection_excess(z: FloatArray, threshold: FloatArray) -> tuple[FloatArray, FloatArray]:
+def selection_excess(
+    z: FloatArray, threshold: FloatArray, absent: FloatArray | float
+) -> tuple[FloatArray, FloatArray]:
     """What selection adds to Σ z over those above the threshold c, and its variance, for each z.
 
     E[(Z - μ) 1(Z > c)] = φ(c - μ), which is the density of Z at c: so all z near c, on either
     side, say together how much the sum is too large, and nothing has to be known of any μ. The
-    density is estimated by Epanechnikov's kernel. The number of z near c varies by itself, and c
-    with it: one more variance for each of them.
+    density is estimated by Epanechnikov's kernel. A kernel smears, and the density of absent
+    strings falls so steeply that it doubles their part (c = 3.9); but theirs is known, φ, and what
+    the kernel adds to it is taken off. The number of z near c varies by itself, and c with it: one
+    more variance for each of them.
+
+    Args:
+        z: estimates in standard errors.
+        threshold: what each had to pass.
+        absent: the chance of each that nobody holds it, such as the share of those.
 
     Returns:
-        Each z's part of the estimate, and of the estimate's variance; both are 0 away from c.
+        Each z's part of the estimate, and of the estimate's variance. Only sums mean something.
     """
-    kernel = np.maximum(1.0 - ((z - threshold) / _BANDWIDTH) ** 2, 0.0) * (0.75 / _BANDWIDTH)
-    return kernel, kernel**2 + kernel
+    kernel = _kernel(z - threshold)
+    smeared = np.zeros_like(threshold)
+    for place, weight in zip(*np.polynomial.legendre.leggauss(_KERNEL_NODES), strict=True):
+        step = _BANDWIDTH * float(place)
+        smeared += _BANDWIDTH * weight * _kernel(np.float64(step)) * _density(threshold + step)
+    return kernel - absent * (smeared - _density(threshold)), kernel**2 + kernel
+
+
+def _kernel(distance: FloatArray | np.float64) -> FloatArray:
+    return np.asarray(np.maximum(1.0 - (distance / _BANDWIDTH) ** 2, 0.0) * (0.75 / _BANDWIDTH))
+
+
+def _density(z: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi))

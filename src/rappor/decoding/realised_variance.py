@@ -2,7 +2,8 @@
 
 The noise of a fit assumes a new draw of reports. The estimand is the realised count: who holds a
 string is fixed; only its spread over cohorts and the noise of the mechanism are random. The
-difference shows if strings are frequent and noise is low.
+difference shows if strings are frequent and noise is low. Reports of no fitted string are no part
+of the estimand: on which bits they fall stays random.
 """
 
 from __future__ import annotations
@@ -30,13 +31,18 @@ def realised_variance(seen: Observed, fit: Fit) -> FloatArray:
     dense = fit.columns.toarray()
     both = np.column_stack([fit.level, dense])
     weights = (fit.covariance[1:] @ both.T) * fit.information  # a: (active, m * k)
-    fitted = (fit.intercept * fit.level + dense @ fit.share).reshape(m, k)
-    live = np.repeat(seen.live, k)
-    drawn = np.where(live, fit.variance - seen.noise(fitted).ravel(), 0.0)
-    fixed = plain - weights**2 @ drawn
+    others = (fit.intercept * fit.level).reshape(m, k)
+    drawn = _drawn(seen, others + (dense @ fit.share).reshape(m, k)) - _drawn(seen, others)
+    fixed = plain - weights**2 @ np.maximum(drawn, 0.0).ravel()
     by_cohort = np.einsum("cmk,mks->cms", weights.reshape(size, m, k), dense.reshape(m, k, size))
     own = seen.totals / seen.totals.sum()
     by_cohort[np.arange(size), :, np.arange(size)] -= own
     spread = np.where(seen.live, 1.0 / np.maximum(seen.totals, 1.0), 0.0)
     uneven = np.einsum("cms,m,s->c", by_cohort**2, spread, np.maximum(fit.share, 0.0))
     return np.asarray(np.clip(fixed + uneven, 0.1 * plain, None))
+
+
+def _drawn(seen: Observed, shares: FloatArray) -> FloatArray:
+    """The variance of each bit that comes from who is in the cohort, shape (m, k)."""
+    drawn = seen.variance(shares) - seen.noise(shares)
+    return np.where(seen.live[:, None], drawn, 0.0)

@@ -25,7 +25,7 @@ from rappor.decoding.repeats import design_effect, total_repeats
 from rappor.decoding.result import Decoded, Mass, Picked, Rows, mass
 from rappor.decoding.search import Detail, Scores, Search
 from rappor.decoding.shrinkage import score_without_others
-from rappor.decoding.significance import adjust, cut_off
+from rappor.decoding.significance import adjust, cut_off, null_share
 from rappor.mechanism.channel import channel
 from rappor.typing import FloatArray
 
@@ -239,9 +239,11 @@ def _undetected_mass(
     others[list(fit.active)] = False
     variance += float((fit.scale / scores.information[others]).sum())
     plain = error / wider
-    excess, noise = selection_excess(scores.share / plain, passing * wider)
+    absent = np.where(scores.testable, null_share(scores.p_value), 0.0)
+    excess, noise = selection_excess(scores.share / plain, passing * wider, absent)
     variance += float((noise * error**2).sum())
-    share = 1.0 - float(scores.share[detected].sum() - (excess * plain).sum())
+    added = max(float((excess * plain).sum()), 0.0)
+    share = 1.0 - (float(scores.share[detected].sum()) - added)
     error_of_sum = float(np.sqrt(variance))
     return mass(share * reports, error_of_sum * reports, reports)
 
