@@ -214,5 +214,8 @@ def _iterative(
     near = None if start is None else start[:, None]
     share = equations.solve(right, _PRECISE, near)[:, 0]
     live = float((precision > 0).sum())
-    leverage = np.full(len(seen), min(matrix.shape[1] / live, 1.0 - 1.0 / live))
+    # What it would be if columns did not overlap, made to sum to the number of columns.
+    leverage = precision * (matrix.power(2) @ (1.0 / equations.diagonal))
+    leverage = leverage * (matrix.shape[1] / float(leverage.sum()))
+    leverage = np.minimum(leverage, 1.0 - 1.0 / live)
     return Iterative(share, leverage, equations)

@@ -100,7 +100,7 @@ def _check_missing(fit: TupleFit, design: TupleDesign) -> list[Check]:
     if fit.lifted > design.matrix.shape[0] // 1_000 + 2:
         bits = plural(fit.lifted, "bit is", "bits are")
         text = (
-            f"{bits} far above what listed values explain, and set aside. A frequent value is "
+            f"{bits} far above what listed values explain, and hardly count. A frequent value is "
             "probably missing from a list."
         )
         return [Check("missing", False, text)]

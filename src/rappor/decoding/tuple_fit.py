@@ -20,6 +20,7 @@ from scipy.special import chdtrc
 from rappor.aggregate.counts import Counts
 from rappor.decoding.joint_fit import ChiSquare, JointFit
 from rappor.decoding.least_squares import Dense, FittedShares, Iterative, solve
+from rappor.decoding.lift_law import LiftLaw
 from rappor.decoding.observe import Observed, observe
 from rappor.decoding.quality import LEVEL
 from rappor.decoding.repeats import shared_noise, total_repeats
@@ -28,10 +29,12 @@ from rappor.errors import DecodeError
 from rappor.params import Params
 from rappor.typing import BoolArray, FloatArray, IntArray
 
-_MAX_ROUNDS = 12  # of weights from shares, and shares from weights
+_MAX_ROUNDS = 30  # of weights from shares, and shares from weights
 _MIN_ROUNDS = 3
-_FAR = 4.0  # standard deviations above the fit from which on a bit is set aside
-_NORMAL_MEDIAN = 0.6745  # of the absolute value of a standard normal number
+_FAR = 4.0  # standard deviations above the fit from which on a bit is called lifted
+_LEAST_FREE = 1e-3  # of a bit's noise that is left in its residual
+_LEARNING = 20  # rounds in which the law of lifts is learnt, each time
+_STILL = 1e-3  # standard errors of a bit: shares that move less have settled
 _CLEAR = 4.0  # standard errors above noise that a table needs to be tested
 _NULL_ROUNDS = 3
 _NOTHING = 1e-9  # of a variance: a departure that cannot be other than 0
@@ -69,7 +72,7 @@ class TupleFit(JointFit):
     """A `JointFit`, and what its bits say about values that are not listed.
 
     Attributes:
-        lifted: bits far above the fit, which were set aside.
+        lifted: bits far above the fit, which hardly count.
         odd_cohorts: cohorts that do not fit while the others do.
         testable: whether the listed pairs hold enough to be tested.
     """
@@ -161,63 +164,70 @@ def _rows(parts: Sequence[Counts], design: TupleDesign) -> _Rows:
 
 class _Fitted(NamedTuple):
     solution: FittedShares
-    level: FloatArray  # the true share of each bit
-    kept: BoolArray  # bits that are not set aside
-    noise: FloatArray  # variance of a bit without the excess
-    excess: FloatArray  # variance that frequent unlisted values add, for each sight
-    factor: FloatArray  # 1 + excess over noise, for each sight
+    level: FloatArray  # the true share of each bit, without lifts
+    total: FloatArray  # effective variance of each bit: 1 over its information
+    score: FloatArray  # residual over variance; less where a bit is lifted
+    lifted: BoolArray  # bits far above the fit
+    factor: FloatArray  # variance of lifts and noise over that of noise, for each sight
 
 
 def _fitted(rows: _Rows) -> _Fitted:
-    """Shares from weights, and weights from shares; bits that unlisted values lift are set aside.
+    """Shares from weights, and weights from shares; bits that unlisted values lift count less.
 
-    A frequent unlisted pair lifts a few bits of each cohort far above the fit. They would distort
-    the listed pairs that share these bits, so they are left out; the level λ, which is free, then
-    stands for what the other unlisted values put on a bit.
+    A frequent unlisted pair lifts a few bits of each cohort far above the fit, and would distort
+    the listed pairs that share these bits. So lifts have a law, learnt for each sight from the
+    residuals that bits have around a fit without them, and shares maximise the likelihood of all
+    bits (Fisher scoring). The level λ, which is free, stands for what is put on every bit alike.
     """
     params = rows.params
-    kept = np.ones(len(rows.seen), bool)
     level: FloatArray = np.full(len(rows.seen), params.h / params.k)
-    excess, factor = np.zeros(len(SIGHTS)), np.ones(len(SIGHTS))
+    laws: dict[int, LiftLaw] = {}
+    noise = rows.variance(level)
+    total, target = noise, rows.seen
     share: FloatArray | None = None
     for number in range(_MAX_ROUNDS):
+        solution = solve(rows.matrix, target, 1.0 / total, share)
+        before, share = share, solution.share
+        level = rows.matrix @ share
+        if number >= _MIN_ROUNDS - 1 and before is not None:
+            moved = np.abs(share - before).max()
+            if moved < _STILL * np.sqrt(float(np.median(noise))):
+                break
         noise = rows.variance(level)
-        total = noise + excess[rows.sight]
-        solution = solve(rows.matrix, rows.seen, np.where(kept, 1.0 / total, 0.0), share)
-        share = solution.share
-        level = rows.matrix @ solution.share
-        residual = rows.seen - level
-        free = np.where(kept, np.maximum(1.0 - solution.leverage, 1e-3), 1.0)
-        still = kept.copy()
+        free = np.maximum(1.0 - solution.leverage, _LEAST_FREE)
+        residual, total = rows.seen - level, noise.copy()
+        score = residual / noise
         for place in range(len(SIGHTS)):
             here = (rows.sight == place) & rows.open
             if not here.any():
                 continue
-            z = residual[here] / np.sqrt(noise[here] * free[here])
-            scale = max(float(np.median(np.abs(z[kept[here]]))) / _NORMAL_MEDIAN, 1.0)
-            still[here] = z < _FAR * scale
-            inner = still[here]
-            weight = (1.0 / noise[here])[inner]
-            surplus = float(weight @ residual[here][inner] ** 2 - free[here][inner].sum())
-            excess[place] = max(surplus / float(weight @ free[here][inner]), 0.0)
-            factor[place] = 1.0 + excess[place] * float(weight.mean())
-        stable = bool((still == kept).all())
-        if stable and number >= _MIN_ROUNDS - 1:
-            break
-        if int(still.sum()) <= rows.matrix.shape[1]:
-            break
-        kept = still
-    return _Fitted(solution, level, kept, noise, excess, factor)
+            law = laws.get(place) or LiftLaw.start(noise[here])
+            # What a bit's residual would be around a fit without it.
+            law = law.learnt(residual[here] / free[here], noise[here] / free[here], _LEARNING)
+            laws[place] = law
+            total[here] = 1.0 / law.information(noise[here])
+            score[here] = law.score(residual[here], noise[here])
+        target = level + score * total
+    residual = rows.seen - level
+    free = np.maximum(1.0 - solution.leverage, _LEAST_FREE)
+    lifted = rows.open & (residual > _FAR * np.sqrt(noise * free))
+    factor = np.ones(len(SIGHTS))
+    for place, law in laws.items():
+        here = rows.sight == place
+        factor[place] += law.variance() * float((1.0 / noise[here]).mean())
+        # Scores are not quite linear in shares, which information does not know. Counting a bit by
+        # half the noise that it has around a fit without it makes up for that (measured).
+        total[here] = 1.0 / law.information(noise[here] / np.sqrt(free[here]))
+    if laws:
+        solution = solve(rows.matrix, level + score * total, 1.0 / total, share)
+    return _Fitted(solution, level, total, score, lifted, factor)
 
 
 def _odd_cohorts(rows: _Rows, fit: _Fitted) -> tuple[int, ...]:
-    """Cohorts whose residuals are far larger than the excess of all of them explains."""
+    """Cohorts whose residuals are far larger than noise and lifts of all of them explain."""
     k = rows.params.k
-    total = fit.noise + fit.excess[rows.sight]
-    free = np.where(fit.kept, np.maximum(1.0 - fit.solution.leverage, 1e-3), 0.0)
-    square = (
-        np.where(fit.kept, (rows.seen - fit.level) ** 2 / total, 0.0).reshape(-1, k).sum(axis=1)
-    )
+    free = np.maximum(1.0 - fit.solution.leverage, _LEAST_FREE)
+    square = (fit.score**2 * fit.total).reshape(-1, k).sum(axis=1)
     freedom = np.maximum(free.reshape(-1, k).sum(axis=1), 1.0)
     level = LEVEL / len(rows.cohorts)
     odd = chdtrc(freedom, square) < level
@@ -250,8 +260,7 @@ def _errors(design: TupleDesign, rows: _Rows, fit: _Fitted) -> _Errors:
     share = share / max(float(share.sum()), 1.0)
     rest = 1.0 - float(share.sum())
     true = np.clip(fit.level, 0.0, 1.0)
-    total = fit.noise + fit.excess[rows.sight]
-    total = total - repeats * true * (1.0 - true) / rows.sent
+    total = fit.total - repeats * true * (1.0 - true) / rows.sent
     total = total + np.where(rows.open, repeats * rest * chance * (1.0 - chance) / rows.sent, 0.0)
     operator = solution.operator
     spread = (operator * total) @ operator.T
@@ -410,7 +419,7 @@ def _described(
         independence=ChiSquare(statistic, float(freedom), float(chdtrc(freedom, statistic))),
         listed=(listed, uncertain),
         excess=(float(fit.factor[0]), float(fit.factor[1:].max())),
-        lifted=int((~fit.kept).sum()),
+        lifted=int(fit.lifted.sum()),
         odd_cohorts=_odd_cohorts(rows, fit),
         testable=departed is not None,
     )
