@@ -24,7 +24,7 @@ _START = 0.9  # weight of the point at 0 that learning starts from
 _PRIOR = 1.0  # bits that this start counts for
 _TINY = 1e-300
 _MAX_BITS = 8_192  # that a law is learnt from
-_NODES = 8  # of the rule that integrates over a piece
+_NODES = 12  # of the rule that integrates over a piece
 _LEVELS = 3  # of noise at which information is computed; between them it is interpolated
 
 
