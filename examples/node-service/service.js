@@ -13,6 +13,7 @@ import { Client } from "../../clients/js/src/node.js"; // in an application: fro
 
 const [directory, uploadTo, definition] = process.argv.slice(2);
 const KNOWN = ["20", "22", "24"];
+const HOUR = 3600_000; // ms
 
 /** The operator's decision about their own installation: off unless it was switched on. */
 const consent = process.env.SERVICE_STATISTICS === "on";
@@ -24,7 +25,10 @@ const client = await Client.open({
   consent,
 });
 const major = process.versions.node.split(".")[0];
-client.report("runtime", KNOWN.includes(major) ? major : "other");
+/** Asked every hour: the client makes one report a day of it, whenever the service was started. */
+const report = () => client.report("runtime", KNOWN.includes(major) ? major : "other");
+report();
+setInterval(report, HOUR).unref();
 
 const server = createServer((request, response) => {
   const name = new URL(request.url ?? "/", "http://localhost").searchParams.get("name") ?? "you";

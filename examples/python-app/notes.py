@@ -67,12 +67,21 @@ def report(client: rappor.Client, notes: Notes) -> None:
 
 def privacy(client: rappor.Client, notes: Notes, choice: str | None) -> None:
     if choice == "forget":
-        print(client.forget())
         notes.data["consent"] = False
-    elif choice is not None:
-        notes.data["consent"] = choice == "on"
-        done = client.opt_in() if choice == "on" else client.opt_out()
-        print(f"statistics are {choice}" if done else "that did not work; please try again")
+        notes.save()
+        try:
+            print(client.forget())
+        except OSError as error:
+            print(f"not everything could be deleted ({error}); please try again")
+    elif choice == "off":
+        notes.data["consent"] = False
+        done = client.opt_out()
+        print("statistics are off" if done else "off from now on; a report may be on its way")
+    elif choice == "on" and client.opt_in():
+        notes.data["consent"] = True
+        print("statistics are on")
+    elif choice == "on":
+        print(f"statistics stay off: {client.status().explanation}")
     else:
         print(client.preview())
         print(client.status())

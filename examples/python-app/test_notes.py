@@ -55,6 +55,15 @@ def test_nothing_is_sent_after_opting_out(tmp_path, collector, capsys):
     assert "statistics are off" in capsys.readouterr().out
 
 
+def test_a_person_who_is_not_tracked_is_told_why(tmp_path, collector, capsys, monkeypatch):
+    monkeypatch.setenv("DO_NOT_TRACK", "1")
+    run(tmp_path, "privacy", "--on")
+    assert "statistics stay off: " in capsys.readouterr().out
+    monkeypatch.delenv("DO_NOT_TRACK")
+    run(tmp_path, "list")
+    assert collector.batches == ()
+
+
 def test_forgetting_says_what_it_costs(tmp_path, collector, capsys):
     run(tmp_path, "privacy", "--on")
     run(tmp_path, "list")

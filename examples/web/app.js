@@ -35,6 +35,8 @@ const answered = !!globalPrivacyControl || doNotTrack === "1";
 
 /** @type {import("../../clients/js/types/index.js").Client | null} */
 let client = null;
+/** What did not work, until the next choice. */
+let trouble = "";
 
 /** Reporting at every start and change is right: the client sends each at most once a day. */
 function report() {
@@ -78,7 +80,8 @@ function showFacts() {
     ["Questions", collections.map((/** @type {any} */ each) => each.description).join(" ")],
     ["How often", "at most one report a day for each question"],
     ["Sent", `random bits, the day, and which of ${groups} groups your browser drew once`],
-    ["Never sent", "your theme, your link, a name, a number of your own, cookies, the time of day"],
+    ["Never sent", "your theme, your link, a name, a number of your own, cookies"],
+    ["Not kept", "what every request shows on its way: your network address, your kind of browser, the moment"],
     ["At most", `ε = ${(Math.ceil(limit * 1000) / 1000).toFixed(3)}, the measure of what can be learnt about you; then your browser falls silent`],
     ["Until", collections.map((/** @type {any} */ each) => each.expires).sort()[0] ?? "we end it"],
   ];
@@ -87,6 +90,9 @@ function showFacts() {
   );
 }
 
+const BROWSER_SAYS_NO =
+  "Your browser says no for you (Global Privacy Control or Do Not Track), and nothing is recorded.";
+const STOPPED = "You stopped. Nothing is recorded or sent.";
 const WORDS = { waiting: "waits for a random moment", held: "waits for the end of the period", sent: "sent" };
 
 /** Show what left, what waits and what it cost. */
@@ -95,8 +101,8 @@ async function refresh() {
   find("actions").hidden = find("cost").hidden = !client;
   if (!client) {
     const said = settings.get("consent") === "no" ? "You said no" : "You have not answered yet";
-    const says = answered ? "Your browser says no for you (Global Privacy Control or Do Not Track)" : said;
-    find("summary").textContent = `Nothing. ${says}, and nothing is recorded.`;
+    const says = answered ? BROWSER_SAYS_NO : `${said}, and nothing is recorded.`;
+    find("summary").textContent = `Nothing. ${says} ${trouble}`;
     find("reports").replaceChildren();
     return;
   }
@@ -106,13 +112,16 @@ async function refresh() {
   const on = status.state === "on";
   const states = {
     on: `${preview.sent.length} sent, ${preview.waiting.length} waiting.`,
-    "opted out": "You stopped. Nothing is recorded or sent.",
+    "opted out": STOPPED,
+    "no consent": STOPPED,
+    "do not track": `Nothing. ${BROWSER_SAYS_NO}`,
     forgotten: "Everything here is deleted.",
   };
   const said = states[/** @type {keyof states} */ (status.state)] ?? `Nothing is reported: ${status.explanation}`;
-  find("summary").textContent = on && status.upload ? `${said} The last upload failed and is tried again.` : said;
+  const failed = on && status.upload ? "The last upload failed and is tried again." : "";
+  find("summary").textContent = [said, failed, trouble].filter(Boolean).join(" ");
   find("stop").textContent = on ? "Stop" : "Take part again";
-  find("stop").hidden = !["on", "opted out"].includes(status.state);
+  find("stop").hidden = !["on", "opted out", "no consent"].includes(status.state);
   find("send").hidden = !on || !preview.waiting.length;
   find("forget").hidden = status.state === "forgotten";
   const open = new Set([...document.querySelectorAll(".report:has([open])")].map((item) => /** @type {any} */ (item).dataset.token));
@@ -138,9 +147,10 @@ async function refresh() {
   );
 }
 
-/** Open the client of this browser, for a person who agreed. */
-async function takePart() {
-  client = await Client.open({ collections, uploadTo, consent: true });
+/** Open the client of this browser: for a person who agreed, or to show what left before they stopped. */
+async function takePart(consent = true) {
+  trouble = "";
+  client = await Client.open({ collections, uploadTo, consent });
   await reportAndShow();
 }
 
@@ -173,22 +183,40 @@ find("send").addEventListener("click", async (/** @type {any} */ event) => {
 });
 find("stop").addEventListener("click", async () => {
   const on = (await client?.status())?.state === "on";
-  await (on ? client?.optOut() : client?.optIn());
+  // First of all: should the client fail to note it, the page still does not ask it to report again.
+  if (on) settings.set("consent", "stopped");
+  const done = await (on ? client?.optOut() : client?.optIn());
+  if (!on && done) settings.set("consent", "yes");
+  const stopping = "A report that was already on its way may still arrive.";
+  trouble = done ? "" : on ? stopping : "That did not work: please try again.";
   await (on ? refresh() : reportAndShow());
+});
+// The choice holds in every tab, also in those that were open when it was made.
+addEventListener("storage", async ({ key, newValue }) => {
+  if (key !== "consent" || newValue === "yes" || !client) return;
+  await client.optOut();
+  await refresh();
 });
 find("forget").addEventListener("click", () => find("sure").showModal());
 find("sure").addEventListener("close", async () => {
   if (find("sure").returnValue !== "forget") return;
-  const done = await client?.forget();
-  client = null;
-  settings.set("consent", "no");
-  await refresh();
-  find("summary").textContent = done?.text ?? "";
+  settings.set("consent", "stopped");
+  try {
+    const done = await client?.forget();
+    client = null;
+    settings.set("consent", "no");
+    await refresh();
+    find("summary").textContent = done?.text ?? "";
+  } catch {
+    trouble = "Not everything could be deleted. Nothing is recorded any more: please try again.";
+    await refresh();
+  }
 });
 
 showFacts();
 showSettings();
-if (settings.get("consent") === "yes" && !answered) await takePart();
+const consent = settings.get("consent");
+if (consent === "yes" || consent === "stopped") await takePart(consent === "yes");
 await refresh();
 document.documentElement.dataset.ready = "";
 setInterval(async () => {

@@ -173,6 +173,27 @@ def test_nothing_is_sent_after_stop_and_forgetting_says_what_it_costs(visit) -> 
 
 
 @pytest.mark.long
+def test_a_choice_to_stop_holds_in_every_tab_and_after_a_reload(visit) -> None:
+    person = visit()
+    page = person.start()
+    person.agree()
+    page.locator(".report").wait_for()
+    other = person.context.new_page()
+    other.goto(person.example.url)
+    other.wait_for_selector("html[data-ready]")
+    # A storage that fails: the client cannot note the choice, so the page alone has to remember it.
+    other.evaluate("""() => {
+        IDBDatabase.prototype.transaction = () => { throw new DOMException("", "UnknownError"); };
+    }""")
+    other.click("#stop")
+    other.get_by_text("may still arrive").wait_for()
+    page.get_by_text("You stopped").wait_for()
+    page = person.start()
+    assert "You stopped" in page.locator("#summary").inner_text()
+    assert person.uploads == []
+
+
+@pytest.mark.long
 def test_global_privacy_control_is_an_answer(visit) -> None:
     person = visit()
     person.context.add_init_script(

@@ -36,7 +36,7 @@ def test_the_python_application_passes_its_own_tests(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "5 passed" in done.stdout
+    assert "6 passed" in done.stdout
 
 
 def test_the_service_reports_itself_and_none_of_its_visitors(tmp_path: Path) -> None:
