@@ -107,7 +107,8 @@ async function refresh() {
     return;
   }
   const asked = client;
-  const [status, preview] = [await asked.status(), await asked.preview()];
+  const nothing = () => ({ sent: [], waiting: [] }); // a storage that cannot be read, as the status says
+  const [status, preview] = [await asked.status(), await asked.preview().catch(nothing)];
   if (asked !== client) return; // forgotten while this waited: there is nothing left to show
   const on = status.state === "on";
   const states = {

@@ -181,9 +181,13 @@ def test_a_choice_to_stop_holds_in_every_tab_and_after_a_reload(visit) -> None:
     other = person.context.new_page()
     other.goto(person.example.url)
     other.wait_for_selector("html[data-ready]")
-    # A storage that fails: the client cannot note the choice, so the page alone has to remember it.
+    # A full storage: the client cannot note the choice, so the page alone has to remember it.
     other.evaluate("""() => {
-        IDBDatabase.prototype.transaction = () => { throw new DOMException("", "UnknownError"); };
+        const { transaction } = IDBDatabase.prototype;
+        IDBDatabase.prototype.transaction = function (store, mode, options) {
+            if (mode === "readwrite") throw new DOMException("", "QuotaExceededError");
+            return transaction.call(this, store, mode, options);
+        };
     }""")
     other.click("#stop")
     other.get_by_text("may still arrive").wait_for()
