@@ -70,7 +70,8 @@ def compare(
 ) -> Compared:
     """Which candidates have another share in one collection of reports than in another.
 
-    A difference is the share in `one` minus the share in `other`. Give the newer counts first, as
+    A difference is the share in `one` minus the share in `other`. That of a row that differs allows
+    for having been chosen by its size; `raw_difference` does not. Give the newer counts first, as
     the command and the pages do: then a string that became more frequent has a difference above 0.
 
     The two must not share reports. Where the same clients reported in both (two periods), their
@@ -100,9 +101,9 @@ def compare(
     >>> may = Counts(params, [10_000], [[5_000, 5_000]], kind="category")
     >>> june = Counts(params, [10_000], [[5_300, 4_700]], kind="category")
     >>> for row in compare(june, may, ["x", "y"]).different:
-    ...     print(row.string, round(row.difference, 3), round(row.std_error, 4))
-    x 0.06 0.0141
-    y -0.06 0.0141
+    ...     print(row.string, round(row.raw_difference, 3), round(row.difference, 3))
+    x 0.06 0.058
+    y -0.06 -0.058
     """
     check_correction(correction)
     between_0_and_1("alpha", alpha)
