@@ -104,7 +104,7 @@ def test_free_bits_agree_with_their_verdicts(counts):
     tables("category"),
     st.sampled_from(["fdr", "bh", "holm", "bonferroni", "none"]),
 )
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_differences_agree_with_their_verdicts(one, other, correction):
     found = compare(one, other, NAMES, correction=correction)
     table = difference_columns(found, every=True)
