@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from html import escape
 
 import rappor
+from rappor.charts.numbers import show_finding, show_part
 from rappor.charts.theme import FONT, MONO, colours
 from rappor.mechanism import Trace
 from rappor.privacy.rounding import up
@@ -102,18 +103,18 @@ def _server(shown: Trace, colour: dict[str, str]) -> Iterator[str]:
         row, top = decoded.row(string), 520 + 24 * place
         yield _text(20, top + 14, string, colour, mono=True)
         if row.detected:
-            low, middle, high = (
-                100 * share for share in (row.prop_low_95, row.proportion, row.prop_high_95)
-            )
-            yield _box(BAR, top + 2, SCALE * middle, 14, colour["bar"])
+            ends = row.prop_low_95, row.prop_high_95
+            middle, low, high = (100 * share for share in (row.proportion, *ends))
+            if not row.presence_only:
+                yield _box(BAR, top + 2, SCALE * middle, 14, colour["bar"])
             yield _box(BAR + SCALE * low, top + 8, SCALE * (high - low), 2, colour["text"])
-            said = f"{middle:.1f} % ({low:.1f} – {high:.1f})"
+            said = str(show_finding(row.proportion, *ends, row.detected))
         else:
             said = "not detected"
         yield _text(360, top + 14, said, colour)
     mass = decoded.undetected_mass
-    low, high = round(100 * mass.prop_low_95), round(100 * mass.prop_high_95)
-    said = f"undetected, not on the list or too rare: {low} – {high} %"
+    shown = show_part(mass.proportion, mass.prop_low_95, mass.prop_high_95)
+    said = f"undetected, not on the list or too rare: {shown}"
     yield _text(20, 520 + 24 * len(CANDIDATES) + 18, said, colour, muted=True)
 
 

@@ -82,6 +82,7 @@ def digest(name: str) -> str:
 def _sources(name: str) -> Iterator[Path]:
     if name == "flow":
         yield from (ROOT / "tools" / "flow.py", PACKAGE / "charts" / "theme.py")
+        yield PACKAGE / "charts" / "numbers.py"
     elif name in FIGURES:
         folder = PACKAGE / "experiments" / name.replace("-", "_")
         yield from _imported(folder.glob("*.py"))

@@ -14,6 +14,7 @@ from calibration.scenarios import exponential
 from calibration.tallies import Tallies
 from rappor import Params, simulate
 from rappor.decoding.compare import compare
+from rappor.decoding.differences import Differences
 from rappor.typing import Kind
 
 
@@ -51,9 +52,22 @@ def measure_comparison(name: str, seed: int, same_names: bool = False) -> Record
     )
     rows = compare(one, two, names, correction="holm", alpha=ALPHA).rows
     found.add("family-wise error", bool(rows.different.any()))
-    excludes_0 = (rows.low > 0) | (rows.high < 0)
-    found.add("contradictions", excludes_0 & ~rows.different)
+    found.add("contradictions", contradicting(rows))
     return {"scenario": name, "seed": seed, "method": "auto", "tallies": found.to_json()}
+
+
+def contradicting(rows: Differences) -> np.ndarray:
+    """Which rows do not tell one story, in a file as in a table.
+
+    The interval of a row that differs lies on one side of 0, or has no end there; that of another
+    one holds 0; a difference lies within its interval.
+    """
+    table = rows.columns()
+    low, high, difference = table["low_95"], table["high_95"], table["difference"]
+    holds_0 = (low <= 0) & (high >= 0)  # false where an end is not known
+    outside = (difference < low) | (difference > high)
+    wrong: np.ndarray = (holds_0 == rows.different) | outside | (rows.low > rows.high)
+    return wrong
 
 
 def _with_absent(values: int) -> np.ndarray:

@@ -11,6 +11,7 @@ import rappor as package
 from rappor.collection import Collection
 from support.command import rappor
 from support.dashboard import TODAY, Sample
+from support.difference_rows import file_row
 
 PARAMS = package.Params(k=32, h=2, m=4, f=0.25, p=0.35, q=0.65)
 NAMES = ["a.org", "b.org", "c.org", "nobody.org"]
@@ -57,7 +58,7 @@ def test_two_files_are_compared_as_the_library_compares_them(place: Path) -> Non
     new, old = (package.Counts.from_npz(place / f"{name}.npz") for name in ("new", "old"))
     wanted = package.compare(new, old, NAMES)
     assert found["names"] == ["new.npz", "old.npz"]
-    assert found["rows"] == [row._asdict() for row in wanted.rows]
+    assert found["rows"] == [file_row(row) for row in wanted.rows]
     changes = {row["string"]: row["difference"] for row in found["rows"]}
     assert changes["b.org"] > 0.1 > -0.1 > changes["a.org"]  # new minus old
     about = ("--params", place / "params.csv", "--dialect", "rappor-v1")
@@ -79,7 +80,7 @@ def test_a_data_folder_is_compared_as_rappor_open_does_it(place: Path) -> None:
     ):
         found = json.loads(rappor(*stored(place, *options), "--json", "--all").stdout)
         wanted = data.compare("homepage", place / "candidates.txt", **asked)
-        assert found["rows"] == [row._asdict() for row in wanted.rows]
+        assert found["rows"] == [file_row(row) for row in wanted.rows]
         assert found["names"] == list(wanted.names)
         is_periods = "--dimension" not in options
         assert (found["new"]["periods"] > found["old"]["periods"]) == is_periods

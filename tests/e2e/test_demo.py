@@ -25,9 +25,11 @@ from rappor.cli import demo_output
 from rappor.cli.demo import REPORTS
 from rappor.cli.faults import INTERRUPTION
 from rappor.cli.main import build_parser, main
+from rappor.decoding.result import Row
 from rappor.demo.devices import DEVICES
 from rappor.demo.folder import DemoFolder
 from rappor.demo.population import HIJACKER, candidates
+from rappor.demo.results import EstimateAndTruth
 from rappor.demo.run import PROCESSES
 from rappor.host import free_port
 from rappor.store import open_store
@@ -127,6 +129,15 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     )
     assert done.returncode == 0, done.stderr
     return Whole(request.param, json.loads(done.stdout), folder)
+
+
+def test_json_has_no_lower_end_where_only_the_presence_is_known() -> None:
+    about = (1.0, 1.0, 0.037, 0.01, 0.0, 0.055, 1e-4, 1e-3, 3.6)
+    row = Row("there", *about, detected=True, interval=(0.0, 55.0), raw_estimate=40.0)
+    facts = demo_output._facts(EstimateAndTruth("there", row, 0.04, "found"))
+    assert (facts["low_95"], facts["high_95"]) == (None, 0.055)
+    absent = row._replace(detected=False)
+    assert demo_output._facts(EstimateAndTruth("not there", absent, 0.0, "absent"))["low_95"] == 0
 
 
 @pytest.mark.long

@@ -1,6 +1,7 @@
 """What every decoded row says, whatever was counted."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ from hypothesis import strategies as st
 
 from rappor import Params, Ranges
 from rappor.aggregate import Counts
+from rappor.charts.numbers import show_difference
 from rappor.decoding.categories import decode_basic
-from rappor.decoding.exports import columns
+from rappor.decoding.compare import compare
+from rappor.decoding.exports import columns, difference_columns
 from rappor.decoding.ordinal import decode_ordinal
 
 NAMES = ["a", "b", "c", "d"]
@@ -93,3 +96,27 @@ def test_ranges_of_a_histogram_agree_with_their_verdicts(counts):
 @settings(max_examples=10)
 def test_free_bits_agree_with_their_verdicts(counts):
     honest(decode_basic(counts))
+
+
+@pytest.mark.slow
+@given(
+    tables("category"),
+    tables("category"),
+    st.sampled_from(["fdr", "bh", "holm", "bonferroni", "none"]),
+)
+@settings(max_examples=10)
+def test_differences_agree_with_their_verdicts(one, other, correction):
+    found = compare(one, other, NAMES, correction=correction)
+    table = difference_columns(found, every=True)
+    for place, row in enumerate(found.rows):
+        assert -1 <= row.low_95 <= row.difference <= row.high_95 <= 1
+        excludes_0 = row.low_95 > 0 or row.high_95 < 0
+        assert (excludes_0 or row.side_only) == row.different
+        assert not (excludes_0 and row.side_only)
+        assert row.difference * row.raw_difference >= 0
+        unknown = [math.isnan(table[end][place]) for end in ("low_95", "high_95")]
+        assert any(unknown) == row.side_only == table["side_only"][place]
+        if row.different:
+            shown = show_difference(row.difference, row.low_95, row.high_95, different=True)
+            ends = shown.interval.split(" – ")
+            assert shown.is_limit or all(re.search("[1-9<>]", end) for end in ends)

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 from calibration.closed_forms import CLOSED_FORMS, draw_runs, measure_closed_form
-from calibration.comparisons import measure_comparison
+from calibration.comparisons import contradicting, measure_comparison
 from calibration.draw import draw
 from calibration.measure import ALPHA, CORRECTIONS, NULL_LEVELS, compare
 from calibration.rules import judge, judge_tallies
@@ -29,6 +29,7 @@ from calibration.summary import Share, pooled, summarise
 from calibration.tallies import total
 
 from rappor.decoding.decode import decode
+from rappor.decoding.differences import Differences
 from rappor.decoding.significance import adjust
 from rappor.mechanism import channel
 
@@ -209,3 +210,14 @@ def test_a_seed_of_a_counted_scenario_is_the_same_again_and_adds_up():
     assert both["contradictions"] == Share(0, 80)  # 2 seeds x 10 runs x 2 corrections x 2 rows
     assert both["detected rows covered, FDR"].of == 20
     assert total([measure_comparison("C3", 1)])["contradictions"] == Share(0, 200)
+
+
+def test_a_comparison_contradicts_itself_where_interval_and_verdict_disagree():
+    """Rows that differ (the first four) and rows that do not, each with a difference of .2."""
+    low = np.array([0.1, 0.0, -0.1, 0.3, -0.1, 0.0, 0.1, -0.1])
+    high = np.array([0.3, 0.3, 0.3, 0.4, 0.3, 0.3, 0.3, 0.1])
+    two, zero = np.full(8, 0.2), np.zeros(8)
+    rows = Differences(
+        list("abcdefgh"), two, zero, two, two, zero, zero, low, high, np.arange(8) < 4
+    )
+    assert contradicting(rows).tolist() == [False, False, True, True, False, False, True, True]

@@ -35,6 +35,17 @@ def test_the_flow_is_what_the_code_makes_of_a_value_today(tmp_path: Path) -> Non
         assert path.read_bytes() == (PICTURES / path.name).read_bytes(), "make pictures"
 
 
+@pytest.mark.slow
+def test_the_flow_shows_no_lower_end_where_only_the_presence_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    draw = runpy.run_path(str(ROOT / "tools" / "flow.py"))["draw"]
+    monkeypatch.setitem(draw.__globals__, "REPORTS", 4_000)
+    picture = draw("light")
+    assert "present, at most 21\u00a0%" in picture
+    assert "(0.0 –" not in picture
+
+
 @pytest.mark.parametrize(
     ("name", "source", "other"),
     [

@@ -32,6 +32,7 @@ from rappor.store.released import FILE_NAME, STEP, ReleasedCounts
 from rappor.workspace import Workspace
 from support.dashboard import TODAY, Sample, folds
 from support.dashboard_context import Browser, made_context
+from support.difference_rows import file_row
 from support.waiting import wait_for
 
 LISTED = candidates()
@@ -344,9 +345,8 @@ def test_what_changed_by_country_is_the_same_on_the_page_in_python_and_by_comman
     assert shown == text.getvalue().splitlines()
     for number, (country, found) in enumerate(parts.items()):
         alone = data.compare("homepage", dimensions={"country": country}, against=DAYS[0])
-        rows = [row._asdict() for row in found.rows]
-        assert rows == [row._asdict() for row in alone.rows]
-        assert command["results"][country]["rows"] == rows
+        assert list(found.rows) == list(alone.rows)
+        assert command["results"][country]["rows"] == [file_row(row) for row in found.rows]
         address = f"homepage?country={country}&vs={DAYS[0]}"
         document = page(sample, tmp_path / str(number), address)
         for row, share in zip(document["compared"]["rows"], document["rows"], strict=True):
@@ -354,11 +354,12 @@ def test_what_changed_by_country_is_the_same_on_the_page_in_python_and_by_comman
             ends = (share["prop_low_95"] or 0.0, share["prop_high_95"])
             on_page = str(show_finding(share["proportion"], *ends, share["detected"]))
             assert found.shown_shares([share["string"]])[0][0] == on_page
-            assert row["difference"] == mine.difference == mine.share_one - mine.share_two
-            assert row["difference_low_95"] == mine.low_95
-            assert row["difference_high_95"] == mine.high_95
-            assert row["difference_p_value"] == mine.p_value
-            assert row["different"] == mine.different
+            file = file_row(mine)
+            assert mine.raw_difference == mine.share_one - mine.share_two
+            for name in ("difference", "raw_difference", "side_only", "different"):
+                assert row[name] == file[name]
+            for name in ("low_95", "high_95", "p_value"):
+                assert row[f"difference_{name}"] == file[name]
 
 
 def test_changes_by_country_are_written_to_a_file_each(sample: Sample, tmp_path: Path) -> None:

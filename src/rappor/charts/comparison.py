@@ -30,11 +30,12 @@ _APART = 5  # pixels of each side from the middle of its row
 
 
 class Pair(NamedTuple):
-    """One row of both sides, and their difference."""
+    """One row of both sides, their difference, and N of both if it is known."""
 
     one: Any
     other: Any
     difference: Any
+    reports: tuple[int | None, int | None] = (None, None)
 
 
 def comparison_title(different: int, tested: int, kind: str, names: tuple[str, str]) -> str:
@@ -80,7 +81,7 @@ def comparison_panel(
         gap = pair.difference
         shown = str(show_difference(gap.difference, gap.low_95, gap.high_95, gap.different))
         for side, row in enumerate((pair.one, pair.other)):
-            each = row_values(row, unit)
+            each = row_values(row, unit, pair.reports[side])
             more = {"side": side, "name": names[side], "gap": shown, "different": gap.different}
             values.append(each | more)
     ends = ends_of(values)

@@ -43,7 +43,7 @@ def histogram_panel(
     colour = colours(theme)
     factor = 1 if unit == "share" else hist.reports
     values = [
-        _range_values(row, factor * raw, unit)
+        _range_values(row, factor * raw, unit, hist.reports)
         for row, raw in zip(hist.rows, hist.share.tolist(), strict=True)
     ]
     hollow = "!datum.detected"
@@ -125,11 +125,11 @@ def cumulative_panel(
     return Panel(title, tuple(words), parts, height + _labels_room(hist))
 
 
-def _range_values(row: Any, raw: float, unit: str) -> Spec:
+def _range_values(row: Any, raw: float, unit: str, reports: int) -> Spec:
     """A range as data: its bar has the raw height, its words and its interval are the row's."""
     in_shares = (row.proportion, row.prop_low_95, row.prop_high_95)
     value, low, high = in_shares if unit == "share" else (row.estimate, *row.interval)
-    text = str(show_finding(value, low, high, row.detected, unit))
+    text = str(show_finding(value, low, high, row.detected, unit, reports))
     ends = {"low": low, "high": high, "detected": row.detected}
     return {"range": row.string, "share": raw, **ends, "text": text}
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rappor.charts.marks import Panel, percent_axis, whiskers, wrapped
-from rappor.charts.numbers import ShownNumber, show_rest, show_share
+from rappor.charts.numbers import ShownNumber, show_part, show_rest
 from rappor.charts.rows import MAX_ROWS, ROWS_WIDTH, bars, chosen, either, said
 from rappor.charts.theme import Spec, colours, message, whole_chart
 
@@ -103,7 +103,7 @@ def split_of(decoded: Any) -> Split | None:
     return Split(
         show_rest(mass.proportion, mass.prop_low_95, mass.prop_high_95),
         inside,
-        show_share(mass.proportion, mass.prop_low_95, mass.prop_high_95),
+        show_part(mass.proportion, mass.prop_low_95, mass.prop_high_95),
         outside,
         low,
         high,

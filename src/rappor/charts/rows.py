@@ -58,15 +58,20 @@ def by_size(row: Any) -> tuple[float, str]:
     return -row.raw_estimate, row.string
 
 
-def row_values(row: Any, unit: str = "share") -> Spec:
+def row_values(row: Any, unit: str = "share", reports: int | None = None) -> Spec:
     """The data of a row; `low` and `high` are in the unit.
 
     Without an interval on both sides there is no estimate either, and no `low`: the row is known to
     be at most `high`.
+
+    Args:
+        row: a Row, or anything with its attributes.
+        unit: "share" or "count".
+        reports: N, if it is known.
     """
     low, high = row.interval
     share = show_finding(row.proportion, row.prop_low_95, row.prop_high_95, row.detected)
-    count = show_finding(row.estimate, low, high, row.detected, "count")
+    count = show_finding(row.estimate, low, high, row.detected, "count", reports)
     drawn = (
         {"share": row.proportion, "low": row.prop_low_95, "high": row.prop_high_95}
         if unit == "share"
@@ -158,7 +163,7 @@ def bars(
     """
     colour = colours(theme)
     rows = chosen(decoded) if shown is None else shown
-    values = [row_values(row, unit) for row in rows]
+    values = [row_values(row, unit, decoded.reports) for row in rows]
     ends = ends_of(values)
     threshold = detection(decoded, unit, ends)
     domain = [0.0, max(*ends, threshold.high if threshold else 0.0, 1e-9)]
@@ -270,7 +275,7 @@ def dots_panel(decoded: Any, *, theme: str = "light", unit: str = "share", page:
     shown = chosen(decoded, PAGE_ROWS)
     title, words = said(decoded, shown)
     words = [line.replace("Hollow bars end at", "Without a dot:") for line in words]
-    values = [row_values(row, unit) for row in shown]
+    values = [row_values(row, unit, decoded.reports) for row in shown]
     field = FIELDS[unit]
     domain = log_domain(ends_of(values))
     for row in values:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rappor.charts.marks import Panel, percent_axis, reports_up
-from rappor.charts.numbers import show_finding, show_share
+from rappor.charts.numbers import show_finding, show_part
 from rappor.charts.theme import SCHEMA, Spec, colours, config, message, whole_chart
 from rappor.checks import plural
 
@@ -225,10 +225,11 @@ def all_values(points: Sequence[TrendPoint]) -> list[Spec]:
 def values_of(point: TrendPoint) -> Spec:
     """One point as data, with its words; without a size its dot stands at the upper limit."""
     text = "–"
-    sized = point.is_mass or (point.detected and point.low is not None and point.low > 0)
+    exact = point.is_mass and point.low == point.high
+    sized = exact or (point.detected and point.low is not None and point.low > 0)
     if point.share is not None and point.low is not None and point.high is not None:
         ends = (point.share, point.low, point.high)
-        text = str(show_share(*ends) if point.is_mass else show_finding(*ends, point.detected))
+        text = str(show_part(*ends) if point.is_mass else show_finding(*ends, point.detected))
     return {
         "period": point.period,
         "share": point.share,

@@ -18,6 +18,7 @@ from rappor.charts.numbers import (
     show_epsilon,
     show_finding,
     show_odds,
+    show_part,
     show_percent,
     show_share,
 )
@@ -204,7 +205,7 @@ def _not_shown(found: DemoResults) -> list[str]:
     if rest:
         notes.append(f"  … and {len(rest)} more missed, each {_percent(rest[0].truth)} or less")
     mass = found.homepages.undetected_mass
-    share = show_share(mass.proportion, mass.prop_low_95, mass.prop_high_95)
+    share = show_part(mass.proportion, mass.prop_low_95, mass.prop_high_95)
     held = sum(result.truth for result in found.rows if result.row.detected)
     notes.append(
         f"  undetected mass, not on the list or too rare: {_plain(str(share))}; "
@@ -379,7 +380,7 @@ def _facts(result: EstimateAndTruth) -> dict[str, Any]:
     row = result.row
     return {
         "estimate": row.proportion,
-        "low_95": row.prop_low_95,
+        "low_95": None if row.presence_only else row.prop_low_95,
         "high_95": row.prop_high_95,
         "truth": result.truth,
         "detected": row.detected,

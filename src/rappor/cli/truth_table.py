@@ -44,7 +44,9 @@ def next_to_truth(
         shown = [*detected[:MAX_ROWS], *map(decoded.row, named)]
     cells: list[tuple[str, ...]] = [(NOUNS[decoded.kind][0], *_HEAD)]
     for row in shown:
-        value, interval = show_finding(row.estimate, *row.interval, row.detected, "count")
+        value, interval = show_finding(
+            row.estimate, *row.interval, row.detected, "count", decoded.reports
+        )
         cells.append(
             (
                 visible(row.string),

@@ -23,6 +23,7 @@ from rappor.charts.numbers import (
     show_epsilon_sum,
     show_finding,
     show_p,
+    show_part,
     show_percent,
     show_share,
 )
@@ -77,6 +78,7 @@ def environment() -> jinja2.Environment:
         "show_share": show_share,
         "show_count": show_count,
         "show_finding": show_finding,
+        "show_part": show_part,
         "rhythm": rhythm,
         "infinity": math.inf,
     }

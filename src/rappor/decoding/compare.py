@@ -24,7 +24,7 @@ from rappor.decoding.candidates import Candidates
 from rappor.decoding.decode import Progress, _labels, decode
 from rappor.decoding.design import Design
 from rappor.decoding.differences import Compared, Differences
-from rappor.decoding.intervals import Z_95, limits
+from rappor.decoding.intervals import Z_95, Limits, limits
 from rappor.decoding.options import Correction
 from rappor.decoding.quality import Check
 from rappor.decoding.realised_variance import realised_variance
@@ -41,8 +41,8 @@ FITTED_TOGETHER = (
     "and can differ from the two shares subtracted"
 )
 ALLOWS_FOR_SELECTION = (
-    "a share allows for the selection of what is detected; a difference is that of the raw "
-    "estimates, and can differ from the two shares subtracted"
+    "a share allows for the selection of what is detected, a difference for that of what differs; "
+    "it can differ from the two shares subtracted"
 )
 
 Named = Iterable[str | bytes] | str | PathLike[str] | Candidates | Design | Ranges | None
@@ -70,7 +70,8 @@ def compare(
 ) -> Compared:
     """Which candidates have another share in one collection of reports than in another.
 
-    A difference is the share in `one` minus the share in `other`. Give the newer counts first, as
+    A difference is the share in `one` minus the share in `other`. That of a row that differs allows
+    for having been chosen by its size; `raw_difference` does not. Give the newer counts first, as
     the command and the pages do: then a string that became more frequent has a difference above 0.
 
     The two must not share reports. Where the same clients reported in both (two periods), their
@@ -100,9 +101,9 @@ def compare(
     >>> may = Counts(params, [10_000], [[5_000, 5_000]], kind="category")
     >>> june = Counts(params, [10_000], [[5_300, 4_700]], kind="category")
     >>> for row in compare(june, may, ["x", "y"]).different:
-    ...     print(row.string, round(row.difference, 3), round(row.std_error, 4))
-    x 0.06 0.0141
-    y -0.06 0.0141
+    ...     print(row.string, round(row.raw_difference, 3), round(row.difference, 3))
+    x 0.06 0.058
+    y -0.06 -0.058
     """
     check_correction(correction)
     between_0_and_1("alpha", alpha)
@@ -242,29 +243,31 @@ def _rows(
     adjusted = adjust(p_value, correction)
     different = adjusted <= alpha
     cut = cut_off(p_value, int(different.sum()), correction, alpha)
-    low, high = _intervals(difference, error, different, float(-ndtri(cut / 2)))
+    found = _limits(difference, error, different, float(-ndtri(cut / 2)))
     order = np.lexsort((np.arange(len(names)), -np.abs(z)))
     return Differences(
         [names[index] for index in order],
         one.share[order],
         other.share[order],
+        found.estimate[order],
         error[order],
         p_value[order],
         adjusted[order],
-        low[order],
-        high[order],
+        found.low[order],
+        found.high[order],
         different[order],
     )
 
 
-def _intervals(
+def _limits(
     difference: FloatArray, error: FloatArray, different: NDArray[np.bool_], threshold: float
-) -> tuple[FloatArray, FloatArray]:
-    """95 % limits, within -1 and 1.
+) -> Limits:
+    """Estimates with 95 % limits around them, all within -1 and 1.
 
-    A row that differs has its side from the test, and the interval of a size that had to pass the
-    threshold: it ends at 0 where nothing but the side is known. The others are not said to differ,
-    and their ordinary intervals hold 0.
+    A row that differs has its side from the test, and the estimate and the interval of a size that
+    had to pass the threshold: it ends at 0 where nothing but the side is known. The others are not
+    said to differ: their ordinary intervals hold 0, and their estimates are the raw ones moved
+    between -1 and 1.
     """
     reach = np.full(len(error), np.inf)
     np.multiply(Z_95, error, out=reach, where=np.isfinite(error))
@@ -272,9 +275,13 @@ def _intervals(
     chosen = np.flatnonzero(different)
     size, side = np.abs(difference[chosen]), np.sign(difference[chosen])
     found = limits(size, error[chosen], np.ones(len(chosen), bool), threshold, 1.0)
+    estimate = difference.copy()
+    estimate[chosen] = side * found.estimate
     low[chosen] = np.where(side > 0, found.low, -found.high)
     high[chosen] = np.where(side > 0, found.high, -found.low)
-    return np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
+    for column in (low, high):
+        np.clip(column, -1.0, 1.0, out=column)
+    return Limits(np.clip(estimate, low, high), low, high)
 
 
 def _checks(

@@ -29,9 +29,10 @@ _MAX_ROWS = 50  # in a notebook
 class Difference(NamedTuple):
     """One candidate: its share in either collection, and what separates them.
 
-    `difference` is share_one - share_two. Where `different` is true its interval allows for having
-    been chosen by its size, and lies on its side of 0; where not, it holds 0. `std_error` is
-    infinite for a candidate that cannot be tested.
+    `difference` lies within its interval. Where `different` is true both allow for the fact that
+    the row was chosen by its size, and lie on its side of 0; where not, the interval holds 0.
+    `raw_difference` is share_one - share_two. `std_error` is infinite for a candidate that cannot
+    be tested.
     """
 
     string: str
@@ -43,7 +44,13 @@ class Difference(NamedTuple):
     adjusted_p_value: float
     low_95: float
     high_95: float
+    raw_difference: float
     different: bool
+
+    @property
+    def side_only(self) -> bool:
+        """Whether the shares differ, but by how much is known as an upper limit only."""
+        return self.different and 0 in (self.low_95, self.high_95)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +60,7 @@ class Differences(Sequence[Difference]):
     strings: Sequence[str]
     share_one: FloatArray = field(repr=False)
     share_two: FloatArray = field(repr=False)
+    difference: FloatArray = field(repr=False)
     std_error: FloatArray = field(repr=False)
     p_value: FloatArray = field(repr=False)
     adjusted_p_value: FloatArray = field(repr=False)
@@ -69,27 +77,41 @@ class Differences(Sequence[Difference]):
             string=self.strings[index],
             share_one=float(self.share_one[index]),
             share_two=float(self.share_two[index]),
-            difference=float(self.share_one[index] - self.share_two[index]),
+            difference=float(self.difference[index]),
             std_error=float(self.std_error[index]),
             p_value=float(self.p_value[index]),
             adjusted_p_value=float(self.adjusted_p_value[index]),
             low_95=float(self.low[index]),
             high_95=float(self.high[index]),
+            raw_difference=float(self.raw_difference[index]),
             different=bool(self.different[index]),
         )
 
+    @property
+    def raw_difference(self) -> FloatArray:
+        """What the shares differ by, whatever was chosen."""
+        found: FloatArray = self.share_one - self.share_two
+        return found
+
     def columns(self) -> dict[str, Any]:
-        """The columns by name, as arrays (the strings as a list)."""
+        """The columns by name, as arrays (the strings as a list), for any table library.
+
+        An end of an interval is nan where a row differs and only its side is known: the difference
+        is not 0, and how far from 0 nobody can say.
+        """
+        from_0, to_0 = (self.different & (end == 0) for end in (self.low, self.high))
         return {
             "string": list(self.strings),
             "share_one": self.share_one,
             "share_two": self.share_two,
-            "difference": self.share_one - self.share_two,
+            "difference": self.difference,
             "std_error": self.std_error,
             "p_value": self.p_value,
             "adjusted_p_value": self.adjusted_p_value,
-            "low_95": self.low,
-            "high_95": self.high,
+            "low_95": np.where(from_0, np.nan, self.low),
+            "high_95": np.where(to_0, np.nan, self.high),
+            "raw_difference": self.raw_difference,
+            "side_only": from_0 | to_0,
             "different": self.different,
         }
 
@@ -208,7 +230,12 @@ class Compared:
         strings = [row.string for row in self.different]
         strings += [row.string for row in chosen_rows(self.sides[0]) if row.string in tested]
         pairs = [
-            Pair(first.row(one[string]), second.row(two[string]), self.rows.row(tested[string]))
+            Pair(
+                first.row(one[string]),
+                second.row(two[string]),
+                self.rows.row(tested[string]),
+                self.reports,
+            )
             for string in list(dict.fromkeys(strings))[:MAX_ROWS]
         ]
         title = comparison_title(len(self.different), self.candidates, self.kind, self.names)

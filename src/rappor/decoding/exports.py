@@ -182,6 +182,7 @@ def write_parquet(table: dict[str, list[Any]], path: str | PathLike[str] | Binar
         "detected": pa.bool_(),
         "different": pa.bool_(),
         "presence_only": pa.bool_(),
+        "side_only": pa.bool_(),
     }
     arrays = {
         name: pa.array(values, types.get(name, pa.float64())) for name, values in table.items()

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rappor.charts.numbers import show_finding, show_p, show_percent, show_share
+from rappor.charts.numbers import show_finding, show_p, show_part, show_percent
 from rappor.decoding.options import CORRECTIONS, Correction
 from rappor.decoding.result import Mass, Row, Rows
 from rappor.errors import RapporError, tested_releases
@@ -133,7 +133,7 @@ def html(decoded: TableSource) -> str:
     head = ("String", "Reports", "95 % interval", "Share", "95 % interval", "Adjusted p-value")
     cells = "".join(f'<th scope="col">{name}</th>' for name in head)
     lines.append(f"<thead><tr>{cells}</tr></thead>")
-    body = "".join(_row(row) for row in detected[:_MAX_ROWS])
+    body = "".join(_row(row, decoded.reports) for row in detected[:_MAX_ROWS])
     if not detected:
         body = f'<tr><td colspan="{len(head)}">Nothing was detected.</td></tr>'
     lines.append(f"<tbody>{body}</tbody>")
@@ -153,15 +153,15 @@ def _caption(decoded: TableSource, detected: int) -> str:
     ]
     mass = decoded.undetected_mass
     if np.isfinite(mass.count) and decoded.reports:
-        share = show_share(mass.proportion, mass.prop_low_95, mass.prop_high_95)
+        share = show_part(mass.proportion, mass.prop_low_95, mass.prop_high_95)
         lines.append(f"Undetected mass: {share}.")
     lines += (*decoded.notes, *decoded.warnings)
     return "<caption>" + "<br>".join(escaping.escape(line) for line in lines) + "</caption>"
 
 
-def _row(row: Row) -> str:
+def _row(row: Row, reports: int) -> str:
     shown = (
-        *show_finding(row.estimate, *row.interval, row.detected, "count"),
+        *show_finding(row.estimate, *row.interval, row.detected, "count", reports),
         *show_finding(row.proportion, row.prop_low_95, row.prop_high_95, row.detected),
         show_p(row.adjusted_p_value),
     )

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from rappor.errors import DecodeError
 
 # Raised when the decoder's numbers change: results that were saved with another are made again.
-DECODER_VERSION = 4
+DECODER_VERSION = 5
 
 USEFUL = 0.05  # reports that cannot show strings of this share are too few
 

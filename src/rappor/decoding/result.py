@@ -14,7 +14,7 @@ from rappor import charts
 from rappor.charts import Chart
 from rappor.checks import show
 from rappor.decoding.forgery import Forgery
-from rappor.decoding.intervals import Z_95
+from rappor.decoding.intervals import above_undetected
 from rappor.errors import DecodeError
 from rappor.typing import FloatArray
 
@@ -73,12 +73,23 @@ class Mass:
 def mass(count: float, std_error: float, reports: int) -> Mass:
     """A count with its 95 % interval, both moved into [0, N], and the same as shares.
 
+    The limits are those of a number that cannot be below 0 or above N (`above_undetected`): where
+    noise carries the count beyond, they do not end at 0 or at N, as if that were certain.
+
     >>> mass(50.0, 10.0, 100).prop_std_error
     0.1
+    >>> [round(mass(count, 10.0, 1000).high_95, 1) for count in (0.0, -20.0)]
+    [22.4, 12.5]
     """
-    low, high = (min(max(count + side * Z_95 * std_error, 0.0), float(reports)) for side in (-1, 1))
-    count = min(max(count, low), high)
     n = reports or 1
+    if std_error > 0:
+        z = np.array([reports - count, count]) / std_error
+        below, above = (std_error * above_undetected(z)).tolist()
+        ends = (count - below, count + above)
+    else:
+        ends = (count, count)
+    low, high = (min(max(end, 0.0), float(reports)) for end in ends)
+    count = min(max(count, low), high)
     return Mass(count, std_error, low, high, count / n, std_error / n, low / n, high / n)
 
 

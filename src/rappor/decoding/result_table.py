@@ -17,7 +17,7 @@ from rappor.charts.numbers import (
     show_count,
     show_difference,
     show_finding,
-    show_share,
+    show_part,
 )
 from rappor.checks import plural
 from rappor.decoding.exports import described, shows_all
@@ -95,7 +95,7 @@ def _rows(decoded: Decoded, every: bool, others: str) -> list[str]:
         return [f"Nothing was detected among {plural(decoded.candidates, *tested)}."]
     shown = rows if every else rows[:MAX_ROWS]
     head = (one, *_HEAD, "detected") if whole else (one, *_HEAD)
-    drawn = align([head, *(_cells(row, whole) for row in shown)])
+    drawn = align([head, *(_cells(row, decoded.reports, whole) for row in shown)])
     left = len(rows) - len(shown)
     if left:
         noun = "rows" if whole else "detected"
@@ -110,8 +110,8 @@ def in_words(decoded: Decoded) -> list[str]:
     return ["", *_described(decoded.histogram)]
 
 
-def _cells(row: Row, whole: bool) -> tuple[str, ...]:
-    value, interval = show_finding(row.estimate, *row.interval, row.detected, "count")
+def _cells(row: Row, reports: int, whole: bool) -> tuple[str, ...]:
+    value, interval = show_finding(row.estimate, *row.interval, row.detected, "count", reports)
     cells = (
         visible(row.string),
         value,
@@ -313,7 +313,7 @@ def summary(decoded: Decoded) -> str:
     facts = [f"{short_text(decoded)} ({rate})"]
     left = decoded.undetected_mass
     if decoded.kind in _NONE_OF and decoded.reports and left.high_95 > 0:
-        share = show_share(left.proportion, left.prop_low_95, left.prop_high_95)
+        share = show_part(left.proportion, left.prop_low_95, left.prop_high_95)
         shown = str(share) if left.std_error else share.value
         facts.append(f"{_NONE_OF[decoded.kind]} {shown.replace(NO_BREAK, ' ')}")
     if not math.isnan(decoded.chi2_dof):

@@ -16,6 +16,7 @@ from rappor.charts.trends import (
     reports_panel,
     trends,
     undetected_mass_panel,
+    values_of,
 )
 
 PERIODS = [f"2026-W{week:02}" for week in range(20, 33)]
@@ -113,6 +114,23 @@ def test_a_period_without_a_size_has_a_hollow_dot_at_its_upper_limit():
     assert "datum.sized" in line_of["transform"][0]["filter"]
     assert values[0]["stretch"] != values[3]["stretch"]
     assert "Hollow: upper limits." in spec["description"]
+
+
+def test_a_mass_that_may_be_none_is_a_limit_and_has_no_line():
+    points = [
+        TrendPoint(PERIODS[0], 0.4, 0.35, 0.45, True, is_mass=True),
+        TrendPoint(PERIODS[1], 0.0, 0.0, 0.044, True, is_mass=True),
+        TrendPoint(PERIODS[2], 1.0, 1.0, 1.0, True, is_mass=True),
+    ]
+    values = [values_of(point) for point in points]
+    assert [each["text"] for each in values] == [
+        "40.0\u00a0% (35.0 – 45.0)",
+        "at most 4.4\u00a0%",
+        "100\u00a0% (100 – 100)",
+    ]
+    assert [each["sized"] for each in values] == [True, False, True]
+    assert [each["dot"] for each in values] == [0.4, 0.044, 1.0]
+    assert undetected_mass_panel(points[:2]).title.endswith("at most 4.4\u00a0% in the last period")
 
 
 def test_names_are_data_and_never_code():

@@ -215,6 +215,24 @@ def test_a_draft_is_added_to_the_present_list_or_replaces_it(context, analyst):
     assert old.splitlines() == ["string", *(f'"{name}"' for name in NAMES)]
 
 
+@pytest.mark.slow
+def test_a_newly_detected_string_whose_presence_alone_is_known_has_an_upper_limit(context, analyst):
+    digest = check(analyst, "extra\n")
+    address = f"/collections/homepage/candidates?draft={digest}"
+    analyst.get(address)
+    query = read_query({}, context.catalogue, context.state, "homepage")
+    key = f"explain-{query.key}-{digest}"
+    wait_for(lambda: context.state.result(key) is not None)
+    meta = context.state.result(key).meta
+    found = {"explained": [1.0, 0.956, 1.0], "new": [["sure", 0.037, 0.01, 0.055]]}
+    found["new"].append(["there", 0.037, 0.0, 0.055])
+    context.state.save_result(key, "explain", meta | {"after": meta["after"] | found}, None)
+    page = text_of(analyst.get(address))
+    assert "sure 3.7 % (1.0 – 5.5)" in page
+    assert "there present, at most 5.5 %" in page
+    assert "at least 95.6 % with this list" in page
+
+
 @pytest.mark.parametrize("digest", ["", "0" * 32, "../../etc/passwd", "A" * 32])
 def test_a_draft_that_is_forgotten_cannot_be_saved(context, analyst, digest):
     answer = analyst.post("/collections/homepage/candidates/save", {"draft": digest})

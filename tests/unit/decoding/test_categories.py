@@ -5,6 +5,7 @@ from dataclasses import astuple
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import betainc, ndtr
 
 from rappor import Params
@@ -197,7 +198,30 @@ def test_a_mass_lies_within_its_interval_and_that_within_all_reports(count):
     assert 0 <= found.low_95 <= found.count <= found.high_95 <= 100
     assert found.count == min(max(count, 0.0), 100.0)
     assert (found.proportion, found.prop_low_95) == (found.count / 100, found.low_95 / 100)
+    assert found.high_95 > 0
+    assert found.low_95 < 100
     assert astuple(mass(0.0, 0.0, 0)) == (0,) * 8
+
+
+@pytest.mark.parametrize("z", [-5.0, -2.0, 0.0, 1.0, 4.0, 9.0])
+def test_no_mass_is_claimed_with_certainty_where_noise_carried_it_beyond(z):
+    """The limit μ solves Φ(z - μ) = .025 Φ(z); at N it is the same from above."""
+    found, above = mass(10 * z, 10.0, 10**6), mass(10**6 - 10 * z, 10.0, 10**6)
+    limit = found.high_95 / 10
+    assert stats.norm.cdf(z - limit) == pytest.approx(0.025 * stats.norm.cdf(z), rel=1e-6)
+    assert above.low_95 == pytest.approx(10**6 - found.high_95)
+    assert found.low_95 == pytest.approx(max(10 * (z - 1.959964), 0.0), rel=1e-5)
+    assert above.high_95 == pytest.approx(10**6 - found.low_95)
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-3, 0.5, 1.0])
+def test_masses_near_none_and_all_are_covered(share):
+    """Of 20,000, at least 95 % less three standard errors."""
+    noise = np.random.default_rng(8).normal(size=20_000)
+    found = [mass(1_000 * share + 30 * each, 30.0, 1_000) for each in noise]
+    covered = np.mean([each.low_95 <= 1_000 * share <= each.high_95 for each in found])
+    assert covered >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / len(noise))
+    assert all(each.low_95 < each.high_95 for each in found)
 
 
 def test_a_boolean_has_two_rows_that_add_up():

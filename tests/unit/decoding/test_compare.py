@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 from scipy import stats
 
 from rappor import Params
@@ -13,6 +14,12 @@ from rappor.aggregate import Counts
 from rappor.charts.numbers import show_finding
 from rappor.decoding.compare import FITTED_TOGETHER, compare
 from rappor.decoding.decode import decode
+from rappor.decoding.exports import (
+    csv_lines,
+    difference_columns,
+    difference_document,
+    write_parquet,
+)
 from rappor.decoding.intervals import limits
 from rappor.decoding.realised_variance import realised_variance
 from rappor.errors import DecodeError
@@ -73,8 +80,9 @@ def test_rows_are_sorted_by_p_value_and_add_up(shifted):
     p_values = [row.p_value for row in shifted.rows]
     assert p_values == sorted(p_values)
     for row in shifted.rows:
-        assert row.difference == pytest.approx(row.share_one - row.share_two)
-        assert row.p_value == pytest.approx(2 * stats.norm.sf(abs(row.difference / row.std_error)))
+        assert row.raw_difference == row.share_one - row.share_two
+        z = row.raw_difference / row.std_error
+        assert row.p_value == pytest.approx(2 * stats.norm.sf(abs(z)))
         assert row.low_95 <= row.difference <= row.high_95
         assert row.different == (row.adjusted_p_value <= 0.05)
         if row.different:
@@ -92,6 +100,7 @@ def test_swapping_the_two_turns_the_sign_and_nothing_else(shifted):
     assert [row.string for row in back.rows] == [row.string for row in shifted.rows]
     for one, other in zip(shifted.rows, back.rows, strict=True):
         assert other.difference == pytest.approx(-one.difference)
+        assert other.raw_difference == pytest.approx(-one.raw_difference)
         assert (other.low_95, other.high_95) == pytest.approx((-one.high_95, -one.low_95))
         assert other.p_value == pytest.approx(one.p_value)
 
@@ -252,7 +261,7 @@ def test_repeated_reports_widen_the_difference():
 def test_a_boolean_is_one_test():
     found = compare(bit_counts([5_000], "boolean"), bit_counts([5_500], "boolean"))
     assert [row.string for row in found.rows] == ["true"]
-    assert found.rows[0].difference == pytest.approx(-0.2)
+    assert found.rows[0].raw_difference == pytest.approx(-0.2)
     named = compare(bit_counts([5_000], "boolean"), bit_counts([5_500], "boolean"), ["yes", "no"])
     assert [row.string for row in named.rows] == ["yes"]
 
@@ -264,7 +273,7 @@ def test_bits_and_ordinals_are_compared_bit_by_bit():
     ranges = Ranges([10, 20])
     found = compare(bit_counts(one, "ordinal"), bit_counts(other, "ordinal"), ranges)
     assert {row.string for row in found.different} == {ranges.labels[0], ranges.labels[1]}
-    assert sum(row.difference for row in found.rows) == pytest.approx(0.0, abs=1e-9)
+    assert sum(row.raw_difference for row in found.rows) == pytest.approx(0.0, abs=1e-9)
 
 
 def two_sided(z, **more):
@@ -283,7 +292,8 @@ def test_just_above_the_threshold_only_the_side_of_a_difference_is_known(side):
     assert row.difference * side > 0
     near, far = (row.low_95, row.high_95)[::side]
     assert near == 0
-    assert far * side > abs(row.difference)
+    assert row.side_only
+    assert far * side > abs(row.raw_difference) > abs(row.difference)
     shown = two_sided(2.1 * side, correction="none")._repr_html_()
     assert ("higher" if side > 0 else "lower") in shown
     assert "by at most" in shown
@@ -293,13 +303,37 @@ def test_just_above_the_threshold_only_the_side_of_a_difference_is_known(side):
 @pytest.mark.parametrize("z", [2.0, 2.5, 3.0, 5.0, 12.0])
 def test_intervals_after_selection_are_those_of_a_size_that_had_to_pass(side, z):
     row = two_sided(z * side, correction="none").row("a")
-    size, error = np.array([abs(row.difference)]), np.array([row.std_error])
+    size, error = np.array([abs(row.raw_difference)]), np.array([row.std_error])
     threshold = stats.norm.isf(0.025)
     found = limits(size, error, np.ones(1, bool), threshold, 1.0)
     ends = sorted(side * float(end[0]) for end in found[1:])
     assert (row.low_95, row.high_95) == pytest.approx(ends, abs=1e-9)
+    assert row.difference == pytest.approx(side * float(found.estimate[0]), abs=1e-9)
     if z > 11:
         assert row.high_95 - row.low_95 == pytest.approx(2 * 1.959964 * row.std_error, rel=1e-4)
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_files_have_no_end_where_only_the_side_of_a_difference_is_known(side, tmp_path):
+    found = two_sided(2.1 * side, correction="none")
+    near, far = ("low_95", "high_95")[::side]
+    table = difference_columns(found, every=True)
+    at = table["string"].index("a")
+    assert math.isnan(table[near][at])
+    assert table[far][at] == getattr(found.row("a"), far)
+    assert (table["side_only"][at], table["different"][at]) == (True, True)
+    assert not table["side_only"][1 - at]  # the other does not differ: its interval holds 0
+    assert {row["string"]: row for row in difference_document(found, every=True)["rows"]}["a"][
+        near
+    ] is None
+    lines = list(csv_lines(table))
+    assert lines[1 + at].split(",")[lines[0].split(",").index(near)] == ""
+    write_parquet(table, tmp_path / "differences.parquet")
+    stored = parquet.read_table(tmp_path / "differences.parquet").to_pylist()[at]
+    assert math.isnan(stored[near])
+    assert stored["side_only"] is True
+    assert math.isnan(found.to_pandas()[near][at])
+    assert math.isnan(found.to_arrow().column(near)[at].as_py())
 
 
 @pytest.mark.parametrize("z", [-1.9, -0.5, 0.0, 1.0, 1.9])
@@ -316,7 +350,8 @@ def test_a_row_that_does_not_differ_has_an_interval_around_0(z):
 
 def test_the_table_goes_to_pandas_arrow_and_notebooks(shifted):
     frame = shifted.to_pandas()
-    assert list(frame.columns) == list(shifted.rows[0]._fields)
+    *fields, last = shifted.rows[0]._fields
+    assert list(frame.columns) == [*fields, "side_only", last]
     assert len(frame) == 30
     assert shifted.to_arrow().column("string").to_pylist() == list(shifted.rows.strings)
     html = shifted._repr_html_()

@@ -9,13 +9,17 @@ import pytest
 from rappor.charts.render import to_svg
 from rappor.experiments.best_test import number_found
 from rappor.experiments.exponential import experiment as module
+from rappor.experiments.exponential import runs as runs_module
 from rappor.experiments.exponential.runs import (
+    NAMES,
     RULES,
     SHARES,
     ExponentialRun,
     best_possible,
     one_seed,
 )
+from rappor.experiments.exponential.tables import against_one_seed
+from rappor.experiments.published_tables import TABLE_1
 from rappor.experiments.reproduce import check_names
 from support.outcomes import by_what
 
@@ -75,6 +79,17 @@ def test_common_strings_are_found_and_all_else_agrees(outcome):
         "strings detected under Bonferroni",
         common.what,
     ]
+
+
+@pytest.mark.slow
+def test_the_twenty_strings_of_table_1_have_twenty_p_values(monkeypatch):
+    """Those of the first seed, which the table shows: no tail is cut off."""
+    monkeypatch.setattr(runs_module, "RULES", {"FDR 5 %": RULES["FDR 5 %"]})
+    run = one_seed(1)
+    p_values = [float(run.p_value[NAMES.index(row.string)]) for row in TABLE_1]
+    assert len(set(p_values)) == len(p_values) == 20
+    assert [row[9] for row in against_one_seed(run).rows] == [f"{p:.2E}" for p in p_values]
+    assert min(p_values) < 1e-36
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,17 @@ if TYPE_CHECKING:
     from rappor.aggregate.counts import Counts
     from rappor.collection import Collection
 
+_OF_DIFFERENCE = {  # columns of a comparison, and their names next to those of a decode
+    "difference": "difference",
+    "std_error": "difference_std_error",
+    "low_95": "difference_low_95",
+    "high_95": "difference_high_95",
+    "p_value": "difference_p_value",
+    "adjusted_p_value": "difference_adjusted_p_value",
+    "raw_difference": "raw_difference",
+    "side_only": "side_only",
+    "different": "different",
+}
 _WHEN = (1980, 1, 1, 0, 0, 0)  # the same result gives the same bytes
 
 
@@ -93,17 +104,8 @@ def document(result: StoredDecode, query: PageQuery) -> dict[str, Any]:
 
 
 def _gaps(rows: Differences, order: Any) -> dict[str, Any]:
-    gap = rows.share_one - rows.share_two
-    named = {
-        "difference": gap,
-        "difference_std_error": rows.std_error,
-        "difference_low_95": rows.low,
-        "difference_high_95": rows.high,
-        "difference_p_value": rows.p_value,
-        "difference_adjusted_p_value": rows.adjusted_p_value,
-        "different": rows.different,
-    }
-    return {name: column[order] for name, column in named.items()}
+    table = rows.columns()
+    return {new: table[name][order] for name, new in _OF_DIFFERENCE.items()}
 
 
 def _picked(decoded: Decoded, order: Any) -> Decoded:

@@ -318,8 +318,9 @@ def drawn(
 
 def _compared(result: StoredDecode, query: PageQuery, theme: str, page: bool) -> Panel:
     lines = chart_lines(result, PAGE_ROWS)
+    reports = (result.main.reports, None if result.other is None else result.other.reports)
     pairs = [
-        Pair(line.row, line.other, line.gap)
+        Pair(line.row, line.other, line.gap, reports)
         for line in lines
         if line.other is not None and line.gap is not None
     ]

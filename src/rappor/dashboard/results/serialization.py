@@ -27,6 +27,7 @@ _NUMBERS = ("estimate", "raw_estimate", "std_error", "low", "high", "p_value", "
 _OF_DIFFERENCES = (
     "share_one",
     "share_two",
+    "difference",
     "std_error",
     "p_value",
     "adjusted_p_value",

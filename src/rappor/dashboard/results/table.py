@@ -131,6 +131,6 @@ def _values(result: StoredDecode, column: str) -> NDArray[np.float64]:
         if result.other is None or result.compared is None:
             return rows.estimate
         gaps = result.compared.rows
-        return result.other.rows.estimate if column == "other" else gaps.share_one - gaps.share_two
+        return result.other.rows.estimate if column == "other" else gaps.difference
     values: NDArray[np.float64] = np.asarray(getattr(rows, column), np.float64)
     return values
