@@ -27,9 +27,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import ingest
-from database import Server, database_server
+from database import Server, database_server, store_for_collectors
 
-from rappor.collection import Collection
 from rappor.host import free_port
 from rappor.wire import REPORTS_PATH
 
@@ -44,8 +43,7 @@ def collectors(folder: Path, number: int, url: str) -> Iterator[tuple[int, int]]
     """`rappor serve` with some collectors: its process and its port."""
     collections = folder / "collections"
     collections.mkdir(parents=True, exist_ok=True)
-    definition = Collection("bench", 1, ingest.PARAMS)
-    (collections / "bench.toml").write_text(definition.to_toml(), "utf-8")
+    (collections / "bench.toml").write_text(ingest.BENCH.to_toml(), "utf-8")
     port = free_port()
     command = [sys.executable, "-m", "rappor", "serve", "--no-dashboard", "--store", url]
     command += ["--collections", str(collections), "--port", str(port), "--rate", "0"]
@@ -88,7 +86,7 @@ def measure(
         (folder / "one.bin").write_bytes(ingest.batch_of(1, today))
         for _ in range(rounds):
             for number in numbers:
-                url = server.new_store()
+                url = store_for_collectors(server, ingest.BENCH)
                 fill(server, url.rpartition("/")[2], today, days - 1)
                 found = measure_round(folder, server, url, number, seconds)
                 known = best.setdefault(str(number), found)
@@ -165,7 +163,12 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="four seconds each, one round")
     args = parser.parse_args()
     if shutil.which("wrk") is None:
-        print("collectors: wrk is not installed; nothing is measured", file=sys.stderr)
+        print(
+            f"collectors: NOT MEASURED: processor time of {NUMBERS} collectors, goal at most "
+            f"{MAX_OVER_ONE} x one's, because wrk is not installed (Debian, Ubuntu: apt-get "
+            "install wrk)",
+            file=sys.stderr,
+        )
         return 0
     seconds, rounds = (4, 1) if args.quick else (6, 3)
     found = measure(seconds, rounds)

@@ -3,11 +3,13 @@
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from rappor.collection import Collection
+from rappor.store import open_store
 from support.postgres import Server
 
 OPTIONS = {
@@ -31,3 +33,12 @@ def database_server() -> Iterator[Server]:
             yield server
         finally:
             server.stop()
+
+
+def store_for_collectors(server: Server, *collections: Collection) -> str:
+    """A new store with these definitions; its URL with the role that collectors have."""
+    url = server.new_store()
+    with closing(open_store(url)) as store:
+        for collection in collections:
+            store.save_definition(collection.to_toml(), actor="benchmark")
+    return server.as_ingest(url)

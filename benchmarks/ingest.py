@@ -2,7 +2,8 @@
 
 The same on PostgreSQL, next to SQLite: a real server on the same disk, with fsync. wrk sends with
 64 connections from the same machine, and batches of one report also with 256. Where wrk is not
-installed (Debian, Ubuntu: apt-get install wrk) rates are not measured; one line says so.
+installed (Debian, Ubuntu: apt-get install wrk) rates are not measured: the table says so of each of
+their goals, and they do not count for the exit code.
 
 A share of the no-op route's rate depends on the disk: with 64 connections a commit holds 64 batches
 at most, and nothing is sent until it is synced. On a disk that syncs in 4 ms, as one that others
@@ -36,7 +37,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import noop_server
-from database import database_server
+from database import database_server, store_for_collectors
 
 from rappor import Params
 from rappor.collection import Collection
@@ -45,12 +46,15 @@ from rappor.wire import BINARY, JSON, REPORTS_PATH, Batch, encode_batch
 
 PARAMS = Params(k=128, h=2, m=32, f=0.5, p=0.5, q=0.75)
 HOSTILE_CELLS = Params(k=4096, h=2, m=1024, f=0.5, p=0.5, q=0.75)
+BENCH = Collection("bench", 1, PARAMS)
 CONNECTIONS, MANY_CONNECTIONS = 64, 256
 LARGE = 10_000
 NOOP, SINGLES, LARGE_BATCHES = "no-op, 1 report", "durable, 1 report", f"durable, {LARGE:,} reports"
+POSTGRES = "PostgreSQL: "
 MANY = f", {MANY_CONNECTIONS} connections"
 MIN_SHARE = 0.50  # of the no-op route's requests, for durable batches of one report
 MIN_REPORTS = 10e6  # a second, in batches of 10,000
+MIN_OF_SQLITE = 0.50  # of SQLite's rate in the same run, for PostgreSQL, single reports and batches
 
 # Every request is the same bytes but for the token: 16 random bytes at a fixed place.
 SCRIPT = """
@@ -101,7 +105,7 @@ def collector(folder: Path, *program: str) -> Iterator[tuple[subprocess.Popen[st
     """A collector process, or another program with the same options; and its port."""
     collections = folder / "collections"
     collections.mkdir(parents=True, exist_ok=True)
-    (collections / "bench.toml").write_text(Collection("bench", 1, PARAMS).to_toml(), "utf-8")
+    (collections / "bench.toml").write_text(BENCH.to_toml(), "utf-8")
     command = [sys.executable, *(program or COLLECT)]
     command += ["--port", "0", "--data", str(folder / "data"), "--collections", str(collections)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -183,18 +187,21 @@ def measure(seconds: float, rounds: int) -> dict[str, dict[str, float]]:
         program = (noop_server.__file__, *options)
         with (
             collector(folder, *program) as (here, port),
-            collector(folder, *program, "--store", server.new_store()) as (there, other),
+            collector(folder, *program, "--store", store_for_collectors(server, BENCH)) as (
+                there,
+                other,
+            ),
         ):
             sqlite, postgres = (here.pid, port), (there.pid, other)
             contest = {
                 NOOP: (sqlite, noop, one, CONNECTIONS),
                 SINGLES: (sqlite, REPORTS_PATH, one, CONNECTIONS),
                 LARGE_BATCHES: (sqlite, REPORTS_PATH, many, CONNECTIONS),
-                f"PostgreSQL: {SINGLES}": (postgres, REPORTS_PATH, one, CONNECTIONS),
-                f"PostgreSQL: {LARGE_BATCHES}": (postgres, REPORTS_PATH, many, CONNECTIONS),
+                POSTGRES + SINGLES: (postgres, REPORTS_PATH, one, CONNECTIONS),
+                POSTGRES + LARGE_BATCHES: (postgres, REPORTS_PATH, many, CONNECTIONS),
                 NOOP + MANY: (sqlite, noop, one, MANY_CONNECTIONS),
                 SINGLES + MANY: (sqlite, REPORTS_PATH, one, MANY_CONNECTIONS),
-                f"PostgreSQL: {SINGLES}{MANY}": (postgres, REPORTS_PATH, one, MANY_CONNECTIONS),
+                POSTGRES + SINGLES + MANY: (postgres, REPORTS_PATH, one, MANY_CONNECTIONS),
             }
             for _ in range(rounds):
                 for what, ((pid, at), route, batch, connections) in contest.items():
@@ -421,6 +428,31 @@ def times(seconds: float) -> dict[str, float]:
         }
 
 
+RATES = {  # the goals that wrk measures
+    "share of no-op": MIN_SHARE,
+    "reports a second": MIN_REPORTS,
+    "PostgreSQL of SQLite, 1 report": MIN_OF_SQLITE,
+    f"PostgreSQL of SQLite, {LARGE:,} reports": MIN_OF_SQLITE,
+    "failed requests": 0,
+}
+
+
+def promises_of(found: dict[str, dict[str, float]]) -> dict[str, tuple[float, float, bool]]:
+    """What was found for each goal of RATES, the goal, and whether it is kept."""
+    shares = [
+        found[POSTGRES + what]["rate"] / found[what]["rate"] for what in (SINGLES, LARGE_BATCHES)
+    ]
+    failed = sum(each["failed"] for each in found.values())
+    rates = (found[SINGLES]["share"], found[LARGE_BATCHES]["rate"] * LARGE, *shares)
+    kept = [rate >= goal for rate, goal in zip(rates, RATES.values(), strict=False)]
+    return {
+        name: (rate, goal, met)
+        for (name, goal), rate, met in zip(
+            RATES.items(), (*rates, failed), (*kept, failed == 0), strict=True
+        )
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -429,18 +461,12 @@ def main() -> int:
     args = parser.parse_args()
     found: dict[str, dict[str, float]] = {}
     promises: dict[str, tuple[float, float, bool]] = {}
+    missing: dict[str, str] = {}
     if shutil.which("wrk") is None:
-        missing = "wrk is not installed (Debian, Ubuntu: apt-get install wrk)"
-        print(f"ingest: no rates, {missing}", file=sys.stderr)
+        missing = dict.fromkeys(RATES, "wrk is not installed (Debian, Ubuntu: apt-get install wrk)")
     else:
         found = measure(2, 1) if args.quick else measure(8, 3)
-        share, reports = found[SINGLES]["share"], found[LARGE_BATCHES]["rate"] * LARGE
-        failed = int(sum(each["failed"] for each in found.values()))
-        promises = {
-            "share of no-op": (share, MIN_SHARE, share >= MIN_SHARE),
-            "reports a second": (reports, MIN_REPORTS, reports >= MIN_REPORTS),
-            "failed requests": (failed, 0, failed == 0),
-        }
+        promises = promises_of(found)
     for name, value in times(2 if args.quick else 10).items():
         goal = MAX_SECONDS[name]
         promises[name if name == PEAK else f"{name}, s"] = (value, goal, value <= goal)
@@ -450,6 +476,7 @@ def main() -> int:
             name: dict(zip(("found", "goal", "kept"), each, strict=True))
             for name, each in promises.items()
         },
+        "not_measured": missing,
     }
     text = json.dumps(document, indent=2)
     if args.output:
@@ -465,7 +492,11 @@ def main() -> int:
         print()
         for name, (value, goal, kept) in promises.items():
             verdict = "kept" if kept else "BROKEN"
-            print(f"  {name:<28} {value:>14,.3f}   goal {goal:>12,.2f}   {verdict}")
+            print(f"  {name:<38} {value:>14,.3f}   goal {goal:>12,.2f}   {verdict}")
+        for name, why in missing.items():
+            print(f"  {name:<38} {'':>14}   goal {RATES[name]:>12,.2f}   NOT MEASURED: {why}")
+    if missing and (args.json or args.output):
+        print(f"ingest: {len(missing)} goals were not measured", file=sys.stderr)
     return 0 if all(kept for *_, kept in promises.values()) else 1
 
 

@@ -32,7 +32,8 @@ RULES: list[dict[str, Any]] = [
     for group in yaml.safe_load(RULES_FILE.read_text(encoding="utf-8"))["groups"]
     for rule in group["rules"]
 ]
-UNITS = sorted((DEPLOY / "systemd").iterdir())
+UNITS = sorted((DEPLOY / "systemd").glob("rappor*"))
+DROP_IN = DEPLOY / "systemd" / "database.conf"
 SITES = sorted((DEPLOY / "nginx").iterdir())
 
 
@@ -197,7 +198,7 @@ def unit(path: Path) -> configparser.RawConfigParser:
 def test_a_unit_starts_a_command_that_exists(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     for line in re.findall(r"/opt/rappor/bin/rappor ([^'\n]*)", text):
-        options = re.sub(r"\$\$\(.*?\)", "now", line.replace("$RAPPOR_OPTIONS", "")).split()
+        options = re.sub(r"\$\$\(.*?\)", "now", re.sub(r"\$+RAPPOR_OPTIONS", "", line)).split()
         build_parser().parse_args(options)
     for given in re.findall(r"RAPPOR_OPTIONS=(.+)", text):
         verb = "serve" if path.stem == "rappor" else path.stem.removeprefix("rappor-")
@@ -234,6 +235,43 @@ def test_a_unit_has_the_form_that_systemd_reads(path: Path) -> None:
     said = run("systemd-analyze", "verify", path).stderr.splitlines()
     missing = "Command /opt/rappor/bin/rappor is not executable"  # it is not installed here
     assert [line for line in said if missing not in line] == []
+
+
+DATABASE_UNITS = [path for path in UNITS if path.suffix == ".service" and path.stem != "rappor"]
+
+
+def merged(path: Path) -> configparser.RawConfigParser:
+    """A service with the drop-in for databases; rappor-retain.service has all of it itself."""
+    parser = unit(path)
+    if path.stem != "rappor-retain":
+        parser.read(DROP_IN, encoding="utf-8")
+    return parser
+
+
+@pytest.mark.parametrize("path", DATABASE_UNITS, ids=lambda path: path.name)
+def test_a_service_with_a_database_can_reach_it_and_has_its_password(path: Path) -> None:
+    with_database = merged(path)
+    service = with_database["Service"]
+    assert service.get("PrivateNetwork", "no") == "no"
+    assert {"AF_INET", "AF_INET6", "AF_UNIX"} <= set(service["RestrictAddressFamilies"].split())
+    assert "network-online.target" in with_database["Unit"]["After"].split()
+    assert "network-online.target" in with_database["Unit"]["Wants"].split()
+    name = path.stem.removeprefix("rappor-")
+    assert service["EnvironmentFile"].removeprefix("-") == f"/etc/rappor/{name}-options"
+    assert f"/etc/rappor/{name}-options" in GUIDE
+
+
+def test_the_drop_in_has_the_form_that_systemd_reads(tmp_path: Path) -> None:
+    assert set(unit(DROP_IN).sections()) == {"Unit", "Service"}
+    if shutil.which("systemd-analyze") is None:
+        return
+    for text, complaints in ((DROP_IN.read_text(), 0), ("[Service]\nPrivateNet=no\n", 1)):
+        place = tmp_path / "rappor-backup.service.d"
+        place.mkdir(exist_ok=True)
+        (place / "database.conf").write_text(text)
+        file = shutil.copy(DEPLOY / "systemd" / "rappor-backup.service", tmp_path)
+        said = run("systemd-analyze", "verify", file).stderr.splitlines()
+        assert len([line for line in said if "database.conf" in line]) == complaints
 
 
 # nginx.

@@ -34,10 +34,11 @@ from support.deploying import (
     kustomization,
     manifest,
     manifests,
+    pod_of,
     settings,
 )
 
-OURS = ("collector-1", "collector-2", "dashboard", "schema")  # services of the image
+OURS = ("collector-1", "collector-2", "dashboard", "retain", "schema")  # services of the image
 PINNED = "1.33"  # an old version of Kubernetes that the manifests fit, and the latest
 
 
@@ -148,7 +149,7 @@ def test_no_password_is_in_the_file_or_in_a_command() -> None:
 def test_only_nginx_can_be_reached_and_it_logs_nothing() -> None:
     services = compose()["services"]
     assert [name for name, service in services.items() if "ports" in service] == ["nginx"]
-    assert services["nginx"]["logging"] == {"driver": "none"}
+    assert "logging" not in services["nginx"]  # so that what keeps it from starting can be read
     assert "database" not in services["nginx"]["networks"]
     assert compose()["networks"]["database"] == {"internal": True}
     text = (DEPLOY / "docker" / "nginx.conf").read_text(encoding="utf-8")
@@ -158,7 +159,7 @@ def test_only_nginx_can_be_reached_and_it_logs_nothing() -> None:
     assert f"client_max_body_size {MAX_BODY // 1024}k;" in text
     for header in ("User-Agent", "Cookie", "Referer"):
         assert f'proxy_set_header {header} "";' in text
-    collectors = re.findall(r"server (collector-\d):8765;", text)
+    collectors = re.findall(r"server (collector-\d):8765 resolve;", text)
     assert collectors == [name for name in services if name.startswith("collector")]
 
 
@@ -207,8 +208,8 @@ def test_kustomize_makes_the_manifests() -> None:
 
 
 def test_pods_have_no_rights_and_a_root_that_cannot_be_written() -> None:
-    for name in ("collector", "dashboard"):
-        pod = manifest("Deployment", name)["spec"]["template"]["spec"]
+    for name in ("collector", "dashboard", "retain"):
+        pod = pod_of(name)["spec"]
         assert pod["automountServiceAccountToken"] is False
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert f"{pod['securityContext']['runAsUser']}:" in dict(dockerfile_steps())["USER"]
@@ -216,7 +217,8 @@ def test_pods_have_no_rights_and_a_root_that_cannot_be_written() -> None:
         assert security["readOnlyRootFilesystem"] is True
         assert security["allowPrivilegeEscalation"] is False
         assert security["capabilities"] == {"drop": ["ALL"]}
-        assert {"readinessProbe", "livenessProbe", "startupProbe"} <= set(container(name))
+        probes = {"readinessProbe", "livenessProbe", "startupProbe"}
+        assert len(probes & set(container(name))) == (0 if name == "retain" else 3)
         assert {"requests", "limits"} <= set(container(name)["resources"])
     space = manifest("Namespace", "rappor")["metadata"]["labels"]
     assert space["pod-security.kubernetes.io/enforce"] == "restricted"
@@ -239,21 +241,22 @@ def references(found: object) -> Iterator[tuple[str, str]]:
 
 def test_names_in_the_manifests_exist() -> None:
     steps = (KUBERNETES / "kustomization.yaml").read_text(encoding="utf-8")
-    for name in ("collector", "dashboard"):
-        for source, key in references(manifest("Deployment", name)):
+    for name in ("collector", "dashboard", "retain"):
+        for source, key in references(pod_of(name)):
             if source == "configMapKeyRef/settings":
                 assert key in settings()
             else:
-                assert source == "secretKeyRef/database"
-                assert f"={key}" in steps or f"literal={key}=" in steps
-    labels = {
-        name: manifest("Deployment", name)["spec"]["template"]["metadata"]["labels"]
-        for name in ("collector", "dashboard")
-    }
+                secret = source.removeprefix("secretKeyRef/")
+                (line,) = re.findall(rf"secret generic {secret} ((?:\\\n|.)*)", steps)
+                assert f"={key}" in line or f"literal={key}=" in line
+    labels = {name: pod_of(name)["metadata"]["labels"] for name in ("collector", "dashboard")}
     for name, given in labels.items():
         assert manifest("Deployment", name)["spec"]["selector"]["matchLabels"] == given
         assert manifest("Service", name)["spec"]["selector"] == given
+    labels["retain"] = pod_of("retain")["metadata"]["labels"]
+    for name, given in labels.items():
         assert manifest("NetworkPolicy", name)["spec"]["podSelector"]["matchLabels"] == given
+    assert len({str(given) for given in labels.values()}) == len(labels)
     budget = manifest("PodDisruptionBudget", "collector")["spec"]["selector"]["matchLabels"]
     assert budget == labels["collector"]
     scaler = manifest("HorizontalPodAutoscaler", "collector")["spec"]
@@ -276,6 +279,59 @@ def test_nobody_else_may_speak_to_a_pod() -> None:
 # Commands.
 
 
+def test_the_database_is_not_healthy_while_its_image_prepares_it() -> None:
+    """The image's first server listens on a socket only, and ends when the database is made."""
+    services = compose()["services"]
+    assert "--host=127.0.0.1" in services["postgres"]["healthcheck"]["test"]
+    for name in ("schema", "roles"):
+        assert services[name]["restart"] == "on-failure"
+
+
+def test_retention_runs_every_day_as_the_owner() -> None:
+    """Collectors may not delete: roles.sql."""
+    services = compose()["services"]
+    for place in ("environment", "networks", "depends_on"):
+        assert services["retain"][place]
+    assert services["retain"]["environment"] == services["schema"]["environment"]
+    assert services["retain"]["restart"] == "unless-stopped"
+    job = manifest("CronJob", "retain")["spec"]
+    assert len(job["schedule"].split()) == 5
+    assert job["schedule"].endswith(" * * *")
+    assert arguments_of("retain")[1].startswith("--store=postgresql://rappor@")
+    for name in ("collector", "dashboard"):  # these do not have the owner's password
+        assert "database-owner" not in str(manifest("Deployment", name))
+
+
+def test_a_pod_that_waits_for_the_database_is_not_restarted() -> None:
+    """It answers /healthz as soon as it listens; until then, it is started for hours."""
+    found = container("collector")["startupProbe"]
+    assert found["httpGet"]["path"] == "/healthz"
+    assert found["periodSeconds"] * found["failureThreshold"] >= 12 * 3600
+
+
+def test_metrics_of_pods_have_the_job_name_of_the_alerts() -> None:
+    guide = (DEPLOY.parent / "docs" / "operate.md").read_text(encoding="utf-8")
+    (text,) = (
+        block
+        for block in re.findall(r"```yaml\n(.*?)```", guide, re.S)
+        if "kubernetes_sd_configs" in block
+    )
+    (job,) = yaml.safe_load(text)["scrape_configs"]
+    assert job["job_name"] == "rappor"
+    keeps = {
+        rule["source_labels"][0].removeprefix("__meta_kubernetes_pod_"): rule["regex"]
+        for rule in job["relabel_configs"]
+        if rule.get("action") == "keep"
+    }
+    template = manifest("Deployment", "collector")["spec"]["template"]
+    labels = template["metadata"]["labels"]
+    assert keeps == {
+        "label_app_kubernetes_io_component": labels["app.kubernetes.io/component"],
+        "container_port_name": container("collector")["ports"][0]["name"],
+    }
+    assert "annotations" not in template["metadata"]  # they would scrape it twice, by another name
+
+
 def test_compose_and_kubernetes_run_the_same_commands() -> None:
     """test_deploy_run.py runs those of compose."""
 
@@ -283,10 +339,15 @@ def test_compose_and_kubernetes_run_the_same_commands() -> None:
         return [re.sub(r"@[\w.]+/rappor\?.*", "@postgres/rappor", word) for word in words]
 
     assert general(arguments_of("collector")) == command_of("collector-1")
-    dashboard = [word.replace("collector-1", "collector") for word in command_of("dashboard")]
-    assert general(arguments_of("dashboard")) == dashboard
+    dashboard = [word for word in command_of("dashboard") if "--collector=" not in word]
+    assert general(arguments_of("dashboard")) == dashboard  # a service has many collectors
+    assert " ".join(["rappor", *general(arguments_of("retain"))]) in command_of("retain")[0]
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_commands_are_known_to_the_program(name: str) -> None:
-    build_parser().parse_args(command_of(name))
+    words = command_of(name)
+    if "entrypoint" in compose()["services"][name]:  # a script of the shell
+        (line,) = re.findall(r"^ *rappor (.+)$", words[0], re.MULTILINE)
+        words = line.split()
+    build_parser().parse_args(words)

@@ -8,18 +8,22 @@ import http.client
 import json
 import os
 import re
+import shlex
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from rappor.errors import StoreRefused
 from rappor.host import LOOPBACK, free_port
+from rappor.store import open_store
 from rappor.wire import BINARY, REPORTS_PATH, encode_batch
 from support.collecting import Process, batch, client_of, write_collections
 from support.command import COMMAND, environment
@@ -33,7 +37,7 @@ from support.deploying import (
     container,
     dockerfile_steps,
 )
-from support.postgres import Server, a_server, programs
+from support.postgres import Server, a_server, children, is_root, programs
 from support.waiting import wait_for
 
 PASSWORDS = {name: f"{name.lower()}-secret" for name in ("POSTGRES", "INGEST", "ANALYSIS")}
@@ -149,9 +153,51 @@ def roles_command() -> list[str]:
 
 def test_the_database_is_healthy_when_it_answers(stack: Stack) -> None:
     _, program, *options = compose()["services"]["postgres"]["healthcheck"]["test"]
-    ask = [programs() / program, *options, f"--host={LOOPBACK}"]
+    ask = [programs() / program, *options]
     assert run([*ask, f"--port={stack.server.port}"]).returncode == 0
     assert run([*ask, f"--port={free_port()}"]).returncode != 0
+
+
+def test_the_service_for_retention_does_what_a_collector_may_not(stack: Stack) -> None:
+    """Now, again after each day; and it ends at once when it is told to."""
+    service = compose()["services"]["retain"]
+    (script,) = command_of("retain")
+    script = (
+        stack.local(script)
+        .replace("$$", "$")
+        .replace("rappor retain", f"{shlex.join(COMMAND)} retain")
+    )
+    process = subprocess.Popen(
+        [*service["entrypoint"], script],
+        env=environment(stack.environment("retain")),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None
+        wait_for(lambda: "batch tokens deleted" in process.stdout.readline(), "retention")  # type: ignore[union-attr]
+        wait_for(lambda: children(process.pid), "the pause")
+        process.terminate()
+        assert process.wait(60) == 0
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+    ingest = stack.local("postgresql://rappor_ingest:ingest-secret@postgres/rappor")
+    with closing(open_store(ingest)) as store:  # the role of collectors can tell
+        assert store.retained is not None
+        with pytest.raises(StoreRefused):
+            store.retain(store.retained)
+
+
+def test_a_failed_retention_ends_the_service_so_that_it_is_started_again(stack: Stack) -> None:
+    service = compose()["services"]["retain"]
+    (script,) = command_of("retain")
+    script = script.replace("$$", "$").replace("rappor retain", "false")
+    assert run([*service["entrypoint"], script]).returncode == 1
 
 
 def test_tables_and_roles_can_be_made_again(stack: Stack) -> None:
@@ -226,7 +272,7 @@ def check_nginx(stack: Stack, folder: Path) -> None:
         .read_text(encoding="utf-8")
         .replace("/tmp/", f"{folder}/")
     )
-    text = stack.local(text).replace("listen 8443", f"listen {LOOPBACK}:{port}")
+    text = known_to_nginx(stack.local(text)).replace("listen 8443", f"listen {LOOPBACK}:{port}")
     text = text.replace("/run/secrets/tls_certificate", str(folder / "chain.pem"))
     text = text.replace("/run/secrets/tls_key", str(folder / "key.pem"))
     (folder / "nginx.conf").write_text(text)
@@ -264,6 +310,66 @@ def _https(
         return 0, b""
     finally:
         connection.close()
+
+
+def test_nginx_says_why_it_does_not_start_and_nothing_later(tmp_path: Path) -> None:
+    """docs/operate.md, "Containers": its log is that of the container."""
+    if shutil.which("nginx") is None:
+        pytest.skip("nginx is not installed")
+    text = (DEPLOY / "docker" / "nginx.conf").read_text(encoding="utf-8")
+    text = known_to_nginx(text.replace("/tmp/", f"{tmp_path}/")).replace("8443", "no-port")
+    (tmp_path / "nginx.conf").write_text(text)
+    where = ["-p", tmp_path, "-e", tmp_path / "error.log", "-c", tmp_path / "nginx.conf"]
+    done = run([*compose()["services"]["nginx"]["command"], *where])
+    assert done.returncode != 0
+    assert "[emerg]" in done.stderr
+
+
+def known_to_nginx(text: str) -> str:
+    """The file of the image's nginx, 1.29, without what an older installed one does not know."""
+    said = run(["nginx", "-v"]).stderr
+    version = tuple(int(part) for part in re.findall(r"\d+", said)[:3])
+    if version < (1, 27, 3):
+        text = text.replace(" resolve;", ";")
+    return text.replace("    http2 on;\n", "") if version < (1, 25, 1) else text
+
+
+# The guide.
+
+
+def steps_before_docker() -> list[str]:
+    """The lines of the guide that prepare the folder of the compose file, but for certificates."""
+    guide = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```sh\n(make dist\ncd deploy/docker\n.*?)```", guide, re.S)
+    lines = block.replace("\\\n", " ").splitlines()
+    start, end = (lines.index(line) for line in (lines[2], next(filter(_is_copy, lines))))
+    return lines[start:end]
+
+
+def _is_copy(line: str) -> bool:
+    return line.startswith("cp ")
+
+
+def test_the_user_of_the_containers_reads_what_the_guide_makes(tmp_path: Path) -> None:
+    """compose mounts ./collections into containers whose user is 10001, without capabilities."""
+    steps = "\n".join(steps_before_docker()).replace("rappor ", f"{shlex.join(COMMAND)} ")
+    done = run(["/bin/sh", "-ec", f"umask 077\n{steps}"], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "tls").stat().st_mode & 0o777 == 0o700
+    for path in (tmp_path / "collections", *(tmp_path / "collections").iterdir()):
+        wanted = 0o555 if path.is_dir() else 0o444
+        assert path.stat().st_mode & wanted == wanted, path.name
+    if is_root():
+        done = subprocess.run(  # a mount shows the folder itself, whatever is above it
+            ["cat", "theme.toml"],
+            cwd=tmp_path / "collections",
+            user=10001,
+            group=10001,
+            extra_groups=[],
+            capture_output=True,
+            check=False,
+        )
+        assert b"theme" in done.stdout, done.stderr
 
 
 # The image.
@@ -315,12 +421,12 @@ def test_the_commands_that_build_the_image_install_the_wheel(packages: str, tmp_
 # systemd.
 
 
-def unit_commands(name: str, folder: Path) -> list[str]:
-    """What a unit starts, with the places of this machine."""
+def unit_commands(name: str, folder: Path, options: str = "") -> list[str]:
+    """What a unit starts with these RAPPOR_OPTIONS, with the places of this machine."""
     text = (DEPLOY / "systemd" / name).read_text(encoding="utf-8")
     found = []
     for line in re.findall(r"^ExecStart=(.+)$", text, re.MULTILINE):
-        line = line.replace("$RAPPOR_OPTIONS", "").replace("%%", "%").replace("$$", "$")
+        line = re.sub(r"\$+RAPPOR_OPTIONS", options, line).replace("%%", "%").replace("$$", "$")
         line = line.replace("/opt/rappor/bin/rappor", " ".join(COMMAND))
         line = line.replace("/var/lib/rappor-backups", str(folder / "backups"))
         line = line.replace("/var/lib/rappor", str(folder / "data"))
@@ -349,6 +455,34 @@ def test_the_units_of_collector_and_backup_do_their_work(tmp_path: Path) -> None
         assert process.end() == 0
     finally:
         process.close()
+
+
+@pytest.mark.slow
+def test_the_units_do_their_work_on_a_database(stack: Stack, tmp_path: Path) -> None:
+    """With the roles that docs/operate.md, "On servers with systemd", gives them."""
+    write_collections(tmp_path)
+    (tmp_path / "backups").mkdir()
+    options = {
+        role: stack.local(f"--store postgresql://{role}:{PASSWORDS[name]}@postgres/rappor")
+        for role, name in (("rappor_ingest", "INGEST"), ("rappor", "POSTGRES"))
+    }
+    own = f"{options['rappor_ingest']} --data {tmp_path / 'data' / 'collector'} --port=0"
+    (collect,) = unit_commands("rappor-collector.service", tmp_path, own)
+    process = Process(collect.split())
+    try:
+        process.wait_until_listening()
+        with client_of(process) as client:
+            assert client.deliver(batch()).status == 204
+        assert process.end() == 0
+    finally:
+        process.close()
+    (retain,) = unit_commands("rappor-retain.service", tmp_path, options["rappor"])
+    save, _ = unit_commands("rappor-backup.service", tmp_path, options["rappor"])
+    for command in (retain, save):
+        done = run(["/bin/sh", "-c", command])
+        assert done.returncode == 0, done.stderr
+    (backup,) = (tmp_path / "backups").iterdir()
+    assert backup.stat().st_size > 0
 
 
 @pytest.mark.long

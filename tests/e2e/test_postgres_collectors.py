@@ -10,7 +10,8 @@ import psycopg
 import pytest
 
 from rappor.collection import Collection
-from rappor.errors import StoreBroken
+from rappor.errors import StoreBroken, StoreRefused
+from rappor.host import LOOPBACK
 from rappor.store import open_store
 from rappor.store.postgres import schema
 from rappor.store.postgres.connection import connect
@@ -21,6 +22,7 @@ from support.collecting import (
     Client,
     Process,
     batch,
+    client_of,
     day,
     running,
     write_collections,
@@ -183,9 +185,6 @@ def test_a_server_that_is_down_is_said_and_waited_out(server: Server, tmp_path: 
             assert (answer[0], answer[1] > 0) == ("store-unavailable", True)
             assert client.get("/readyz").status == 503
             assert client.get("/healthz").status == 200  # a restart would not help
-            late = rappor(*command(server.url(database), tmp_path)[len(COMMAND) :])
-            assert (late.returncode, late.stdout) == (1, "")  # a supervisor tries again
-            assert "the database cannot be reached" in late.stderr
         finally:
             server.start()
         wait_for(lambda: client.get("/readyz").status == 200, "a collector that has recovered")
@@ -193,6 +192,33 @@ def test_a_server_that_is_down_is_said_and_waited_out(server: Server, tmp_path: 
         assert client.deliver(batch()).status == 204
         assert process.end() == 0
     assert reports_in(server.url(database)) == {day(): 2}
+
+
+def test_a_collector_that_starts_while_the_server_is_down_waits_for_it(
+    server: Server, tmp_path: Path
+) -> None:
+    """If it ended, those that start it would do so ever more slowly, or give up."""
+    url = server.new_store()
+    server.stop()
+    process, gives_up = Process(command(url, tmp_path)), Process(command(url, tmp_path))
+    try:
+        for each in (process, gives_up):
+            assert (
+                "the database cannot be reached" in each.wait_for_event("store-unreachable")["text"]
+            )
+        assert gives_up.end() == 0
+        assert "listening" not in process.events()
+        server.start()
+        process.wait_until_listening()
+        with client_of(process) as client:
+            assert client.deliver(batch()).status == 204
+        assert process.end() == 0
+    finally:
+        if not server.answers():
+            server.start()
+        process.close()
+        gives_up.close()
+    assert reports_in(url) == {day(): 1}
 
 
 def refused(client: Client, body: object) -> tuple[str | None, int] | None:
@@ -301,7 +327,7 @@ def test_a_writer_notices_a_new_schema_before_it_writes(server: Server) -> None:
             assert everything(newer) == before
 
 
-# Backup by the server's own program, and restore: docs/store.md has the commands.
+# Backup by the server's own program, and restore: docs/operate.md has the commands.
 
 
 def test_a_dump_restores_what_was_there(server: Server) -> None:
@@ -316,3 +342,47 @@ def test_a_dump_restores_what_was_there(server: Server) -> None:
         assert everything(store) == before
         assert store.check() == []
         assert store.add([token(77_777)], always([fold(cell(), 0, [1])]), DAY) == [True]
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Server]:
+    """Another server, without roles, that keeps what it should not."""
+    with a_server(track_commit_timestamp="on", log_statement="all") as made:
+        yield made
+
+
+def test_a_dump_restores_roles_rights_and_rows_on_another_server(
+    server: Server, elsewhere: Server
+) -> None:
+    url = server.new_store()
+    with closing(open_store(url)) as store:
+        fill(store)
+        before = everything(store)
+    server.as_ingest(url)
+    collected = always([fold(cell(), 0, [1])])
+    dump = elsewhere.folder / "rappor.dump"  # where the user of the programs may write
+    run("pg_dump", "--schema=rappor", "--format=custom", "--file", str(dump), url)
+    options = ("--exit-on-error", "--single-transaction", "--dbname")
+    there = elsewhere.url(elsewhere.new_database())
+    with pytest.raises(RuntimeError, match=r'role "rappor_\w+" does not exist'):
+        run("pg_restore", *options, there, str(dump))
+    for role in ("rappor_ingest", "rappor_analysis"):
+        connection = ("--host", LOOPBACK, "--port", str(elsewhere.port), "--username", "postgres")
+        run("createuser", *connection, "--no-login", role)
+    run("pg_restore", *options, there, str(dump))
+    elsewhere.sql("ALTER ROLE rappor_ingest LOGIN; ALTER ROLE rappor_analysis LOGIN")
+    analysis, ingest = (
+        there.replace("postgres@", f"rappor_{role}@") for role in ("analysis", "ingest")
+    )
+    with closing(open_store(analysis, read_only=True)) as store:
+        assert everything(store) == before
+    with closing(open_store(ingest)) as store:
+        assert store.add([token(77_777)], collected, DAY) == [True]
+        assert store._add_at_once([token(77_778)], collected, DAY)
+        with pytest.raises(StoreRefused):
+            store.audit("c", "export", "")
+    done = rappor("status", "--store", there)
+    assert done.returncode == 0
+    for setting in ("track_commit_timestamp = on", "log_statement = all"):
+        assert f"keeps more than the store: {setting}" in done.stderr
+    assert "keeps more" not in rappor("status", "--store", url).stderr

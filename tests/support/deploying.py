@@ -56,9 +56,21 @@ def manifest(kind: str, name: str) -> Document:
     return found
 
 
+def pod_of(name: str) -> Document:
+    """The template of the pods of a deployment, or of the job that a schedule starts."""
+    (found,) = (
+        each
+        for each in manifests()
+        if (each["kind"] in ("Deployment", "CronJob") and each["metadata"]["name"] == name)
+    )
+    job = found["spec"].get("jobTemplate", found)
+    read: Document = job["spec"]["template"]
+    return read
+
+
 def container(name: str) -> Document:
-    """The only container of a deployment."""
-    (found,) = manifest("Deployment", name)["spec"]["template"]["spec"]["containers"]
+    """The only container of its pods."""
+    (found,) = pod_of(name)["spec"]["containers"]
     read: Document = found
     return read
 
@@ -73,7 +85,7 @@ def settings() -> dict[str, str]:
 
 
 def arguments_of(name: str) -> list[str]:
-    """The arguments of a deployment's container, with its variables as Kubernetes replaces them."""
+    """The arguments of that container, with its variables as Kubernetes replaces them."""
     found = container(name)
     values = {
         variable["name"]: settings()[variable["valueFrom"]["configMapKeyRef"]["key"]]

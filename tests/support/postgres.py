@@ -26,6 +26,7 @@ from rappor.store import open_store
 from support.waiting import wait_for
 
 VARIABLE = "RAPPOR_TEST_POSTGRES"
+ROLES = Path(__file__).parents[2] / "deploy" / "postgres" / "roles.sql"
 _USER = "nobody"  # who runs the server if root runs the tests
 _MEMORY = Path("/dev/shm")
 _ROOM = 2**29  # bytes that must be free there
@@ -168,9 +169,9 @@ class Server:
             self._process.wait()
             self._process = None
 
-    def url(self, database: str, port: int | None = None) -> str:
-        """The address of a database, by default not through a proxy."""
-        return f"postgresql://postgres@{LOOPBACK}:{port or self.port}/{database}"
+    def url(self, database: str, port: int | None = None, role: str = "postgres") -> str:
+        """The address of a database, by default as the superuser and not through a proxy."""
+        return f"postgresql://{role}@{LOOPBACK}:{port or self.port}/{database}"
 
     def new_database(self, template: str = "template0") -> str:
         """Make a database; return its name."""
@@ -184,6 +185,12 @@ class Server:
             self._template = self.new_database()
             open_store(self.url(self._template)).close()
         return self.url(self.new_database(self._template))
+
+    def as_ingest(self, url: str) -> str:
+        """Give a store the roles of deploy/postgres/roles.sql; its URL as collectors open it."""
+        run("psql", "--quiet", "--set", "ON_ERROR_STOP=1", url, text=ROLES.read_text())
+        self.sql("ALTER ROLE rappor_ingest LOGIN; ALTER ROLE rappor_analysis LOGIN")
+        return url.replace("postgres@", "rappor_ingest@")
 
     def sql(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
         """Run a statement as the superuser."""

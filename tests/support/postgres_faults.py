@@ -1,5 +1,7 @@
 """Four collectors on one database, clients that never stop, and faults of every kind.
 
+The collectors have the role of production, rappor_ingest, and row-level security.
+
 Faults: kill -9 of a collector, of a backend, of the whole server; a backend that is told to end; a
 connection that is cut at any byte, COMMIT included.
 """
@@ -11,7 +13,7 @@ import socket
 import sys
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +22,7 @@ import psycopg
 from rappor.collection import Collection
 from rappor.errors import StoreUnavailable
 from rappor.host import bound
+from rappor.store import open_store
 from support.collecting import Process, day, write_collections
 from support.cutting_proxy import CuttingProxy, random_cut
 from support.killing import BUSY, PARAMS, Crowd, Reckoning, reckon
@@ -87,8 +90,12 @@ class FaultyCluster:
 
     @classmethod
     def start(cls, server: Server, folder: Path, bug: str = "none") -> "FaultyCluster":
-        place = write_collections(folder, Collection("kill", 1, PARAMS))
+        definition = Collection("kill", 1, PARAMS)
+        place = write_collections(folder, definition)
         url = server.new_store()
+        with closing(open_store(url)) as store:  # by the owner: collectors may not
+            store.save_definition(definition.to_toml(), actor="test")
+        server.as_ingest(url)
         database = url.rpartition("/")[2]
         proxy = CuttingProxy(server.port)
         # Bound as long as the test lasts, without listening: nobody else is given the port.
@@ -98,7 +105,7 @@ class FaultyCluster:
             sys.executable,
             SCRIPT,
             bug,
-            server.url(database, proxy.port),
+            server.url(database, proxy.port, "rappor_ingest"),
             place,
         ]
         process = Process([*command, str(port), day()])

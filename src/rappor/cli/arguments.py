@@ -45,10 +45,13 @@ def count(text: str) -> int:
     return int(number)
 
 
+MAX_PORT = 65535
+
+
 def port(text: str) -> int:
     """A port; 0 means any free one."""
-    if not text.isascii() or not text.isdigit() or int(text[:9]) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+    if not text.isascii() or not text.isdigit() or int(text[:9]) > MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {MAX_PORT}")
     return int(text)
 
 

@@ -83,6 +83,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let other collectors of this machine listen on the same port (needs --store)",
     )
+    parser.add_argument(
+        "--metrics-port",
+        type=port,
+        metavar="N",
+        help="a port of 127.0.0.1 for the pages of this collector alone; /metrics is only there "
+        "then (default: all pages are on --port)",
+    )
     parser.add_argument("--tls-cert", metavar="FILE", help="PEM certificate chain, for HTTPS")
     parser.add_argument("--tls-key", metavar="FILE", help="private key of the certificate")
     parser.add_argument("--keys", metavar="FILE", help="require a key listed in this file")
@@ -229,6 +236,8 @@ def run(args: argparse.Namespace) -> int:
         )
     check_server_system()
     check_options(args)
+    if args.metrics_port == 0:
+        raise UsageError("--metrics-port 0: nobody would know the port; name one")
     no_core_dumps()
     if hasattr(signal, "SIGHUP"):  # nothing has been loaded yet that could be reloaded
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -260,6 +269,7 @@ def run(args: argparse.Namespace) -> int:
             log_level=args.log_level,
             store=args.store,
             share_port=args.share_port,
+            metrics_port=args.metrics_port,
         )
     )
     if code:  # the store failed: a clean exit would sync data that must not be synced again

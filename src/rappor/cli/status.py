@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,7 @@ def run_status(args: argparse.Namespace) -> int:
     with closing(open_data(where(args))) as store:
         problems = store.losses() if args.no_check else store.check()
         document = _status_document(store, args, problems)
+    document["server_keeps"] = _server_keeps(where(args))
     if args.json:
         say_json(document)
     else:
@@ -59,9 +61,54 @@ def run_status(args: argparse.Namespace) -> int:
             say(line)
     for line in document.get("announcements", ()):
         note(f"note: {line}")
+    for line in document["server_keeps"]:
+        note(f"note: the database's server keeps more than the store: {line}")
     for problem in problems:
         note(f"problem: {problem}")
     return DAMAGED if problems else 0
+
+
+def _server_keeps(location: str) -> list[str]:
+    """What a database's server keeps by its settings, and a data folder would not."""
+    from rappor.store.open import url_of
+
+    url = url_of(location)
+    if url is None:
+        return []
+    from rappor.store.postgres.session import opened
+
+    with opened(url, read_only=True) as connection:
+        found = connection.execute(
+            "SELECT name, setting FROM pg_settings WHERE name LIKE 'log%' "
+            "OR name = 'track_commit_timestamp'"
+        ).fetchall()
+    return server_keeps({str(name): str(setting) for name, setting in found})
+
+
+def server_keeps(settings: Mapping[str, str]) -> list[str]:
+    """Settings that keep times or reports: docs/threat-model.md, "What a database keeps".
+
+    >>> server_keeps({"track_commit_timestamp": "on", "log_statement": "ddl"})
+    ['track_commit_timestamp = on: the exact time of each commit, so of tokens; turn it off']
+    """
+    kept = []
+    if settings.get("track_commit_timestamp") == "on":
+        kept.append(
+            "track_commit_timestamp = on: the exact time of each commit, so of tokens; turn it off"
+        )
+    if settings.get("log_parameter_max_length") == "0":
+        return kept
+    level, duration = (
+        settings.get("log_statement"),
+        settings.get("log_min_duration_statement", "-1"),
+    )
+    logging = [f"log_statement = {level}"] if level in ("mod", "all") else []
+    logging += [] if duration == "-1" else [f"log_min_duration_statement = {duration}"]
+    return kept + [
+        f"{setting}: its log has tokens and counts with times; turn it off for this database, or "
+        "set log_parameter_max_length = 0"
+        for setting in logging
+    ]
 
 
 def _accept_loss(data: str) -> None:

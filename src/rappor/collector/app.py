@@ -69,8 +69,12 @@ class App:
             metrics: counts them.
             keys: the known keys by digest; None if keys are not used.
             clock: seconds, for the rate limits.
+
+        Attributes:
+            last_retention: the day of the latest retention that is known; None if there is none.
         """
         self.settings, self.admission, self.writer = settings, admission, writer
+        self.last_retention = admission.retained
         self.metrics, self._keys = metrics, keys
         self._keys_by_field: dict[bytes, Key] = {}  # by the header field of earlier requests
         self._limit = RateLimit(settings.rate) if settings.rate else None
@@ -107,6 +111,7 @@ class App:
                 await self._take(scope, receive)
             else:
                 self._check_visitor(scope)
+                self._check_port(path, scope.get("server"))
                 await _send(send, self._page(path, scope["method"], scope["headers"]))
                 return
         except Refusal as refusal:
@@ -237,6 +242,12 @@ class App:
         if address := self._address(client, fields):
             _refuse_if_limited(self._limit.charge(address, self._clock()))
 
+    def _check_port(self, path: str, server: tuple[str, int] | None) -> None:
+        """Refuse metrics on a port that others may share: each answer could be of another one."""
+        wanted = self.settings.metrics_port
+        if path == "/metrics" and wanted is not None and (server is None or server[1] != wanted):
+            raise Refusal("not-found")
+
     def _page(self, path: str, method: str, request: Headers) -> Answer:
         if path == REPORTS_PATH and self.cors and self.cors.is_preflight(method, request):
             return 204, [], b""
@@ -279,6 +290,7 @@ class App:
             queue_bytes=self.writer.bytes,
             data=None if self.settings.data is None else Path(self.settings.data).expanduser(),
             collections=self._expiry_states(),
+            retained=self.last_retention,
         )
         return 200, openapi.headers(CONTENT_TYPE, body), body
 

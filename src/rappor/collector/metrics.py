@@ -6,6 +6,7 @@ many collections are about to end, and nothing about the reports.
 
 from __future__ import annotations
 
+import datetime
 import platform
 import shutil
 from collections.abc import Mapping
@@ -28,16 +29,24 @@ from rappor.store.sqlite.schema import MIGRATIONS
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 COMMIT_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
-SCHEMA = len(MIGRATIONS)  # of a store that this version writes
-
 disable_created_metrics()  # type: ignore[no-untyped-call]  # no time of the start on the page
+
+
+def schema_of(store: str | None) -> int:
+    """The schema that this version writes: of a database, or of a data folder if None."""
+    if store is None:
+        return len(MIGRATIONS)
+    from rappor.store.postgres import schema  # needs psycopg
+
+    return len(schema.MIGRATIONS)
 
 
 class Metrics:
     """The counters of one collector process, in a registry of their own."""
 
-    def __init__(self) -> None:
-        """All at zero."""
+    def __init__(self, store: str | None = None) -> None:
+        """All at zero; `store` is the URL of the database, or None for a data folder."""
+        self._schema = schema_of(store)
         self.registry = CollectorRegistry()
         self._commits = Histogram(
             "rappor_commit_seconds",
@@ -86,6 +95,7 @@ class Metrics:
         queue_bytes: int,
         data: Path | None,
         collections: Mapping[str, int] | None = None,
+        retained: datetime.date | None = None,
     ) -> bytes:
         """The counters and the present state, in Prometheus' text format.
 
@@ -95,11 +105,16 @@ class Metrics:
             queue_bytes: their bytes.
             data: the data folder.
             collections: the number of collections in each `ExpiryState`.
+            retained: the day of the latest retention, as far as the collector knows.
         """
         gauges: dict[str, tuple[str, float]] = {
             "rappor_healthy": ("1 while batches can be stored.", int(healthy)),
             "rappor_queue_batches": ("Batches that wait for a commit.", queue_batches),
             "rappor_queue_bytes": ("Bytes of those batches.", queue_bytes),
+            "rappor_last_retention_timestamp_seconds": (
+                "The day of the latest retention, as the time of its start in UTC; 0: none yet.",
+                0 if retained is None else _start_of(retained),
+            ),
         }
         present = CollectorRegistry()
         for name, (about, value) in (gauges | _disk(data)).items():
@@ -118,8 +133,12 @@ class Metrics:
             ["version", "python", "schema"],
             registry=present,
         )
-        build.labels(__version__, platform.python_version(), str(SCHEMA)).set(1)
+        build.labels(__version__, platform.python_version(), str(self._schema)).set(1)
         return generate_latest(self.registry) + generate_latest(present)
+
+
+def _start_of(day: datetime.date) -> float:
+    return datetime.datetime.combine(day, datetime.time(), datetime.UTC).timestamp()
 
 
 def _disk(data: Path | None) -> dict[str, tuple[str, float]]:

@@ -48,12 +48,24 @@ from rappor.collector.settings import (
     CollectorSettings,
 )
 from rappor.collector.writer import Writer
-from rappor.errors import ParamsError, RapporError, StoreBroken, StoreError, StoreRefused
-from rappor.host import bound
-from rappor.store import Store, open_store
+from rappor.errors import (
+    ParamsError,
+    RapporError,
+    StoreBroken,
+    StoreError,
+    StoreRefused,
+    StoreUnavailable,
+)
+from rappor.host import LOOPBACK, bound
+from rappor.store import RetentionResult, Store, open_store
 
 _TICK_SECONDS = 0.5
 _RETRY_SECONDS = 600.0  # after a reader has kept retention from finishing
+_LATE_DAYS = 2  # since the latest retention: another process should have run it yesterday
+_BY_THE_OWNER = (
+    "this role may not delete: run `rappor retain --store URL` every day as the owner of the store"
+)
+_FIRST_WAIT, _MAX_WAIT = 0.5, 5.0  # seconds between attempts to reach a database at the start
 ACTOR = "collector"
 RETAINED = "retain-as-of"  # an audit entry: retention is about to run as of this day
 
@@ -72,7 +84,7 @@ class Collector(uvicorn.Server):
     ) -> None:
         """Put the parts together; `run` serves until it is stopped."""
         self.settings, self.store = settings, store
-        self.metrics = Metrics()
+        self.metrics = Metrics(settings.store)
         self.writer = writer(store, settings, self.metrics, today, self.fail)
         keys = None if settings.keys is None else read_keys(settings.keys)
         admission = Admission(registry, today, last_retention(store))
@@ -83,6 +95,7 @@ class Collector(uvicorn.Server):
         self._clock_check = ClockCheck(today())
         self._retained_on: datetime.date | None = None
         self._retry_at = math.inf
+        self._owner_retains = False  # with least privilege: this process is not asked again
         self._probing = False
         self._ticked_at = math.inf
         self._housekeeping: asyncio.Task[None] | None = None
@@ -112,9 +125,8 @@ class Collector(uvicorn.Server):
         self._housekeeping = asyncio.create_task(self._keep_house())
         gc.freeze()  # objects made so far are permanent: do not scan them in each collection
         gc.set_threshold(50_000, 20, 50)
-        for server in self.servers:
-            host, port = server.sockets[0].getsockname()[:2]
-            log.event("listening", host=host, port=port, tls=self.settings.tls_cert is not None)
+        host, port = self.servers[0].sockets[0].getsockname()[:2]
+        log.event("listening", host=host, port=port, tls=self.settings.tls_cert is not None)
 
     async def _listen(self, sockets: list[socket.socket]) -> None:
         """What uvicorn does, with limits on TLS handshakes."""
@@ -220,8 +232,11 @@ class Collector(uvicorn.Server):
                 log.event("clock-leapt", logging.ERROR)
             else:
                 self.writer.ask("retention", self._retain)
-        if self.store.retained is not None:  # another collector may have done it
+        if self.store.retained is not None:  # another process may have done it
             self.app.admission.retain(self.store.retained)
+            self.app.last_retention = max(
+                self.store.retained, self.app.last_retention or self.store.retained
+            )
         if (self.writer.full or self.writer.unreachable) and not self._probing:
             self._probing = True
             self.writer.ask("probe", self._probe)
@@ -239,17 +254,12 @@ class Collector(uvicorn.Server):
     def _retain(self, store: Store) -> None:
         self._retry_at = time.monotonic() + _RETRY_SECONDS  # unless it succeeds
         today, admission = self.app.admission.today(), self.app.admission
-        if admission.retained is None or today > admission.retained:
-            # First, because deleted tokens cannot be restored.
-            with contextlib.suppress(StoreRefused):
-                store.audit(ACTOR, RETAINED, today.isoformat())
-            admission.retain(today)
-        try:
-            removed = store.retain(today, admission.registry)
-        except StoreRefused:  # with least privilege, an operator runs `rappor retain`
+        removed = self._try_to_retain(store, today)
+        if removed is None:
             self._retry_at = math.inf
-            log.event("retention-not-permitted")
+            self._leave_retention_to_the_owner(store, today)
             return
+        self.app.last_retention = today
         if removed.settled:  # else a reader blocks it, and the bytes are still in the log
             self._retry_at = math.inf
         log.event(
@@ -260,6 +270,35 @@ class Collector(uvicorn.Server):
         )
         for collection in expiring(admission.registry, today):
             log.event("expires-soon", logging.WARNING, text=announcement(collection, today))
+
+    def _try_to_retain(self, store: Store, today: datetime.date) -> RetentionResult | None:
+        """Delete; None if the role may not. A role that may not even write that it will may not."""
+        admission = self.app.admission
+        if admission.retained is None or today > admission.retained:
+            try:  # first, because deleted tokens cannot be restored
+                store.audit(ACTOR, RETAINED, today.isoformat())
+            except StoreRefused:
+                self._owner_retains = True
+            admission.retain(today)
+        if not self._owner_retains:
+            try:
+                return store.retain(today, admission.registry)
+            except StoreRefused:
+                self._owner_retains = True
+        return None
+
+    def _leave_retention_to_the_owner(self, store: Store, today: datetime.date) -> None:
+        """With least privilege, the owner runs `rappor retain`: warn if nobody has."""
+        with contextlib.suppress(StoreError):
+            store.probe()  # it reads the day of the latest retention, also without traffic
+        last = store.retained
+        late = last is None or (today - last).days > _LATE_DAYS
+        log.event(
+            "retention-not-permitted",
+            logging.WARNING if late else logging.INFO,
+            last="never" if last is None else last.isoformat(),
+            text=_BY_THE_OWNER,
+        )
 
     def _probe(self, store: Store) -> None:
         """Try to write, so that the health check recovers without traffic."""
@@ -333,6 +372,48 @@ def _reload_failed(error: Exception) -> None:
     log.event("reload-failed", logging.ERROR, reason=str(error))
 
 
+def _opened_when_reachable(
+    settings: CollectorSettings, opened: Callable[[str | Path], Store]
+) -> Store | None:
+    """Open the store; wait for a database that cannot be reached. None if told to stop meanwhile.
+
+    A collector that ended instead would be started again at once, or, by what starts it, ever more
+    slowly (CrashLoopBackOff), or not at all (the start limit of systemd).
+    """
+    if settings.store is None:
+        return opened(settings.data or "")
+    with _stop_signals() as stopping:
+        pause, said = _FIRST_WAIT, False
+        while not stopping.is_set():
+            try:
+                return opened(settings.store)
+            except StoreUnavailable as error:
+                if not said:
+                    log.event("store-unreachable", logging.ERROR, text=str(error))
+                    said = True
+            stopping.wait(pause)
+            pause = min(2 * pause, _MAX_WAIT)
+    return None
+
+
+@contextlib.contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """An event that SIGTERM and SIGINT set, if this is the main thread."""
+    stopping = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stopping
+        return
+    before = {
+        number: signal.signal(number, lambda *_: stopping.set())
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        yield stopping
+    finally:
+        for number, action in before.items():
+            signal.signal(number, action)
+
+
 def run(
     settings: CollectorSettings,
     *,
@@ -360,11 +441,16 @@ def run(
     lock = None
     if settings.store is None and settings.data is not None:
         lock = CollectorLock(settings.data)
-    store = opened(settings.store or settings.data or "")
+    store = _opened_when_reachable(settings, opened)
+    if store is None:
+        log.event("stopped", code=0)
+        return 0
     save_definitions(store, registry)
     collector = Collector(settings, store, registry, today, writer, app)
-    address = bound(settings.host, settings.port, shared=settings.share_port)
-    collector.run(sockets=[address])
+    addresses = [bound(settings.host, settings.port, shared=settings.share_port)]
+    if settings.metrics_port is not None:
+        addresses.append(bound(LOOPBACK, settings.metrics_port))
+    collector.run(sockets=addresses)
     if collector.exit_code == 0:
         store.close()
         if lock is not None:

@@ -50,6 +50,8 @@ class CollectorSettings:
         log_level: debug, info, warning or error.
         store: the URL of a database that other collectors may use too; None for the data folder.
         share_port: whether other collectors of this machine listen on the same port.
+        metrics_port: a port of 127.0.0.1 for the pages of this collector alone, and the only one
+            with /metrics then; None if the pages are on `port`.
     """
 
     data: str | Path | None
@@ -71,11 +73,14 @@ class CollectorSettings:
     log_level: str = "info"
     store: str | None = None
     share_port: bool = False
+    metrics_port: int | None = None
 
     def __post_init__(self) -> None:
         if self.data is None and self.store is None:
             raise ParamsError("data or store must be given")
         checks.whole("port", self.port, 0, 65535)
+        if self.metrics_port is not None:
+            checks.whole("metrics_port", self.metrics_port, 1, 65535)
         checks.whole("queue_batches", self.queue_batches, 1)
         checks.whole("queue_bytes", self.queue_bytes, MAX_INFLATED)
         checks.whole("group_batches", self.group_batches, 1)

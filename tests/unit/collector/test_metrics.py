@@ -1,12 +1,15 @@
 """The page of metrics."""
 
+import datetime
 from pathlib import Path
 from platform import python_version
 
 from prometheus_client import REGISTRY, parser
 
 from rappor._version import __version__
-from rappor.collector.metrics import SCHEMA, Metrics
+from rappor.collector.metrics import Metrics
+from rappor.store.postgres import schema as postgres
+from rappor.store.sqlite import schema as sqlite
 
 
 def values(text: bytes) -> dict[tuple[str, ...], float]:
@@ -48,6 +51,7 @@ def test_the_page_has_the_collectors_own_metrics_only(tmp_path: Path) -> None:
         "rappor_commit_seconds_sum",
         "rappor_disk_free_bytes",
         "rappor_healthy",
+        "rappor_last_retention_timestamp_seconds",
         "rappor_queue_batches",
         "rappor_queue_bytes",
         "rappor_reports_total",
@@ -65,7 +69,27 @@ def test_the_page_names_the_build_and_counts_collections_that_are_about_to_end(
     page = values(text)
     assert page["rappor_collections", "expiring"] == 2
     assert page["rappor_collections", "expired"] == 0
-    assert page["rappor_build_info", python_version(), str(SCHEMA), __version__] == 1
+    assert page["rappor_build_info", *build(len(sqlite.MIGRATIONS))] == 1
+
+
+def build(schema: int) -> tuple[str, str, str]:
+    return python_version(), str(schema), __version__
+
+
+def test_the_page_names_the_schema_of_the_store_that_is_written() -> None:
+    assert len(postgres.MIGRATIONS) != len(sqlite.MIGRATIONS)  # else this could not tell
+    metrics = Metrics("postgresql://db.example.org/rappor")
+    page = values(metrics.text(healthy=True, queue_batches=0, queue_bytes=0, data=None))
+    assert page["rappor_build_info", *build(len(postgres.MIGRATIONS))] == 1
+
+
+def test_the_page_says_when_retention_ran_last(tmp_path: Path) -> None:
+    day = datetime.date(2026, 11, 16)
+    for retained, told in ((None, 0), (day, 1794787200)):
+        text = Metrics().text(
+            healthy=True, queue_batches=0, queue_bytes=0, data=tmp_path, retained=retained
+        )
+        assert values(text)["rappor_last_retention_timestamp_seconds",] == told
 
 
 def test_metrics_do_without_a_folder(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_every_event_is_in_the_guide() -> None:
 def test_every_metric_is_in_the_guide(tmp_path: Path) -> None:
     text = Metrics().text(healthy=True, queue_batches=0, queue_bytes=0, data=tmp_path).decode()
     names = re.findall(r"# TYPE (\S+)", text)
-    assert len(names) == 11
+    assert len(names) == 12
     assert [name for name in names if f"`{name}" not in GUIDE] == []
 
 

@@ -14,6 +14,7 @@ from rappor.collection import Collection, Registry
 from rappor.collector import log, process
 from rappor.collector.http_protocol import GuardedProtocol
 from rappor.collector.settings import CollectorSettings
+from rappor.errors import StoreError, StoreRefused
 from rappor.store import RetentionResult
 from rappor.store.contract import AuditEntry
 
@@ -146,3 +147,75 @@ def test_a_process_that_slept_holds_it_against_nobody(tmp_path: Path) -> None:
         collector._check_connections(now)
     assert connection.checked == 5
     assert connection.forgiven == pytest.approx(60.0)
+
+
+class LeastPrivilege(Untouched):
+    """A database whose role may not delete, and what is known of the latest retention by others."""
+
+    def __init__(self, last: datetime.date | None) -> None:
+        self._last = last
+
+    def retain(self, today: datetime.date, _: Registry) -> RetentionResult:
+        raise StoreRefused("permission denied for table writers")
+
+    def probe(self) -> None:
+        """Reads the day of the latest retention, as `PostgresStore.probe` does."""
+        self.retained = self._last
+
+
+@pytest.mark.usefixtures("logging_restored")
+@pytest.mark.parametrize(
+    ("days", "level"), [(None, "warning"), (3, "warning"), (2, "info"), (0, "info")]
+)
+def test_retention_that_is_left_to_the_owner_is_a_warning_if_nobody_ran_it(
+    tmp_path: Path, capsys, days: int | None, level: str
+) -> None:
+    log.set_up("info")
+    last = None if days is None else MONDAY - datetime.timedelta(days)
+    store = LeastPrivilege(last)
+    settings = CollectorSettings(tmp_path / "data", tmp_path / "collections")
+    collector = process.Collector(settings, store, Registry(), lambda: MONDAY)  # type: ignore[arg-type]
+    assert collector.app.last_retention is None
+    collector._retain(store)  # type: ignore[arg-type]
+    (said,) = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert (said["event"], said["level"]) == ("retention-not-permitted", level)
+    assert said["last"] == ("never" if last is None else last.isoformat())
+    assert "rappor retain --store" in said["text"]
+    assert collector.app.last_retention is None  # it did not run here
+    assert collector._retry_at == math.inf
+
+
+class LeastPrivilegeWithRows(LeastPrivilege):
+    """One that has added reports: it sees rows to merge, and not those to merge them with."""
+
+    def audit(self, *_: str) -> None:
+        raise StoreRefused("permission denied for function append_audit")
+
+    def retain(self, today: datetime.date, _: Registry) -> RetentionResult:
+        raise StoreError("a writer: damaged (not what was written there)")
+
+
+@pytest.mark.usefixtures("logging_restored")
+def test_a_role_that_may_not_delete_is_not_made_to_try(tmp_path: Path, capsys) -> None:
+    """Each attempt would stop all collectors for a moment."""
+    log.set_up("info")
+    store = LeastPrivilegeWithRows(MONDAY)
+    settings = CollectorSettings(tmp_path / "data", tmp_path / "collections")
+    collector = process.Collector(settings, store, Registry(), lambda: MONDAY)  # type: ignore[arg-type]
+    for _ in range(2):  # again after a reload
+        collector._retain(store)  # type: ignore[arg-type]
+    said = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
+    assert said == ["retention-not-permitted"] * 2
+
+
+def test_metrics_tell_the_latest_retention_by_this_process_or_another(tmp_path: Path) -> None:
+    store = Untouched()
+    settings = CollectorSettings(tmp_path / "data", tmp_path / "collections")
+    collector = process.Collector(settings, store, Registry(), lambda: MONDAY)  # type: ignore[arg-type]
+    assert "rappor_last_retention_timestamp_seconds 0.0" in page_of(collector)
+    collector._retain(store)  # type: ignore[arg-type]
+    assert "rappor_last_retention_timestamp_seconds 1.7947872e+09" in page_of(collector)
+
+
+def page_of(collector: process.Collector) -> str:
+    return collector.app._metrics_page()[2].decode()

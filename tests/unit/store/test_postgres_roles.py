@@ -1,18 +1,16 @@
 """The roles of deploy/postgres/roles.sql do their work, and nothing else."""
 
 from contextlib import closing
-from pathlib import Path
 
 import psycopg
 import pytest
 
 from rappor.errors import StoreError, StoreRefused
 from rappor.store import open_store
-from support.postgres import Server, run
+from support.postgres import ROLES, Server, run
 from support.store_samples import DAY, always, cell, collection, everything, fill, fold, token
 
 pytestmark = pytest.mark.slow
-ROLES = Path(__file__).parents[3] / "deploy" / "postgres" / "roles.sql"
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +44,27 @@ def test_a_collector_adds_reports_and_recognises_replays(store_url: str) -> None
         assert (after.reports, after.kept) == (before.reports + 2, before.kept + 2)
         assert reader.check() == []
         one.probe()
+
+
+def test_a_collector_adds_many_batches_at_once(store_url: str) -> None:
+    """One call of `rappor.add_batches`, under row security and the grants of the role."""
+    folds = always([fold(cell(), 0, [1]), fold(cell(), 1, [2])])
+    with (
+        closing(open_store(as_role(store_url, "c"))) as one,
+        closing(open_store(as_role(store_url, "d"))) as other,
+        closing(open_store(store_url, read_only=True)) as reader,
+    ):
+        (before,) = [item for item in reader.cells() if item.cell == cell()]
+        for store, first in ((one, 200), (other, 300)):
+            assert not store._add_at_once([token(first)], folds, DAY)  # its rows do not exist yet
+            assert store.add([token(first)], folds, DAY) == [True]
+            many = [token(first + number) for number in range(1, 9)]
+            assert store._add_at_once(many, folds, DAY)
+            assert not store._add_at_once([token(first + 50), many[0]], folds, DAY)  # a replay
+            assert store.add([token(first + 50), many[0]], folds, DAY) == [True, False]
+        (after,) = [item for item in reader.cells() if item.cell == cell()]
+        assert after.reports == before.reports + 2 * 3 * 2
+        assert reader.check() == []
 
 
 def test_a_collector_reads_its_own_rows_and_tokens_only(store_url: str) -> None:
