@@ -48,9 +48,17 @@ from rappor.collector.settings import (
     CollectorSettings,
 )
 from rappor.collector.writer import Writer
-from rappor.errors import ParamsError, RapporError, StoreBroken, StoreError, StoreRefused
+from rappor.errors import (
+    ParamsError,
+    RapporError,
+    StoreBroken,
+    StoreBusy,
+    StoreError,
+    StoreRefused,
+)
 from rappor.host import bound
 from rappor.store import Store, open_store
+from rappor.store.retention_rules import is_ahead
 
 _TICK_SECONDS = 0.5
 _RETRY_SECONDS = 600.0  # after a reader has kept retention from finishing
@@ -209,6 +217,7 @@ class Collector(uvicorn.Server):
     def _tick(self) -> None:
         self._check_connections(asyncio.get_running_loop().time())
         log.report_left_out()
+        self.writer.expire()
         if not self.writer.alive and not self.should_exit:  # for any reason
             self.writer.give_up([])
         if self.writer.alive and not self.store.in_place:
@@ -239,6 +248,9 @@ class Collector(uvicorn.Server):
     def _retain(self, store: Store) -> None:
         self._retry_at = time.monotonic() + _RETRY_SECONDS  # unless it succeeds
         today, admission = self.app.admission.today(), self.app.admission
+        if is_ahead(today, store.server_day()):
+            log.event("clock-leapt", logging.ERROR)
+            return
         if admission.retained is None or today > admission.retained:
             # First, because deleted tokens cannot be restored.
             with contextlib.suppress(StoreRefused):
@@ -246,6 +258,8 @@ class Collector(uvicorn.Server):
             admission.retain(today)
         try:
             removed = store.retain(today, admission.registry)
+        except StoreBusy:  # another collector does it, or its lock is taken: later
+            return
         except StoreRefused:  # with least privilege, an operator runs `rappor retain`
             self._retry_at = math.inf
             log.event("retention-not-permitted")
