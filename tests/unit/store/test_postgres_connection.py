@@ -1,12 +1,18 @@
 """Connections to PostgreSQL: what they insist on, and what happens when one is lost or hangs."""
 
+import select
+import socket
+import ssl
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 
 import pytest
 
 from rappor.errors import StoreError, StoreRefused, StoreUnavailable
+from rappor.host import LOOPBACK
 from rappor.store import open_store
 from rappor.store.postgres import session
 from rappor.store.postgres.connection import connect, unlimited
@@ -251,3 +257,87 @@ def test_what_libpq_says_of_a_url_is_not_repeated(tail: str) -> None:
     with pytest.raises(StoreError) as caught:
         open_store(f"postgresql://127.0.0.1:1/rappor{tail}")
     assert "s3cret" not in str(caught.value).replace(tail, "")
+
+
+# TLS, which the server of these tests lacks: a proxy speaks it in the server's place.
+
+
+class TlsProxy:
+    """Answers PostgreSQL's request for TLS with a certificate, and forwards what is inside."""
+
+    _REQUEST = (8).to_bytes(4, "big") + (80877103).to_bytes(4, "big")
+
+    def __init__(self, target: int, certificate: Path, key: Path) -> None:
+        self._target = target
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(certificate, key)
+        self._listener = socket.create_server((LOOPBACK, 0))
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(near,), daemon=True).start()
+
+    def _serve(self, plain: socket.socket) -> None:
+        """Nobody talks without TLS. One thread: a TLS connection is not for two."""
+        with suppress(OSError), plain:
+            if plain.recv(len(self._REQUEST), socket.MSG_WAITALL) != self._REQUEST:
+                return
+            plain.sendall(b"S")
+            with (
+                self._context.wrap_socket(plain, server_side=True) as near,
+                socket.create_connection((LOOPBACK, self._target)) as far,
+            ):
+                while True:
+                    ready = [near] if near.pending() else select.select([near, far], [], [])[0]
+                    for source in ready:
+                        data = source.recv(65536)
+                        if not data:
+                            return
+                        (far if source is near else near).sendall(data)
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate of its own authority for localhost, and its key."""
+    made = tmp_path / "ca.crt", tmp_path / "server.key"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-nodes", "-days", "2"]
+    command += ["-pkeyopt", "ec_paramgen_curve:prime256v1", "-subj", "/CN=localhost"]
+    command += ["-addext", "subjectAltName=DNS:localhost"]
+    command += ["-out", str(made[0]), "-keyout", str(made[1])]
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip("openssl made no certificate")
+    return made
+
+
+def test_tls_is_what_the_url_says(
+    postgres: Server, url: str, certificate: tuple[Path, Path]
+) -> None:
+    proxy = TlsProxy(postgres.port, *certificate)
+    name = url.rpartition("/")[2]
+    verified = f"sslmode=verify-full&sslrootcert={certificate[0]}"
+    try:
+        place = f"localhost:{proxy.port}/{name}"
+        with closing(open_store(f"postgresql://postgres@{place}?{verified}")) as store:
+            assert isinstance(store, PostgresStore)
+            assert added(store, 1) == [True]
+            with store._session.reading() as connection:
+                assert connection.pgconn.ssl_in_use
+        refused = {
+            f"{LOOPBACK}:{proxy.port}/{name}?{verified}": "does not match",  # another name
+            f"{place}?sslmode=verify-full&sslrootcert=system": "certificate verify failed",
+            f"localhost:{postgres.port}/{name}?{verified}": "does not support SSL",
+            f"{place}?sslmode=disable": "cannot be reached",
+        }
+        for address, words in refused.items():
+            with pytest.raises(StoreUnavailable, match=words):
+                open_store(f"postgresql://postgres@{address}")
+    finally:
+        proxy.close()

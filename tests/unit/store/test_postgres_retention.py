@@ -9,7 +9,9 @@ import pytest
 
 from rappor.errors import StoreBroken, StoreBusy, StoreError
 from rappor.store import open_store, retention_rules
-from rappor.store.postgres import connection, locks, retention, token_rows
+from rappor.store.cell_key import COHORT_BITS, cell_id
+from rappor.store.postgres import connection, locks, report_chunks, retention, token_rows
+from rappor.store.postgres.connection import Connection
 from rappor.store.postgres.schema import MIGRATIONS, PostgresMigration
 from rappor.store.postgres.store import PostgresStore
 from rappor.store.sqlite.contents import contents_of
@@ -113,6 +115,36 @@ def test_the_tokens_of_a_busy_day_are_estimated(url: str, monkeypatch: pytest.Mo
         assert store.retain(LATER, dry_run=True).tokens == number + 1
         monkeypatch.setattr(token_rows, "_EXACT_PAGES", 0)
         assert store.retain(LATER, dry_run=True).tokens == pytest.approx(number, rel=0.02)
+
+
+ROWS = 5_000  # of other cells
+
+
+@pytest.mark.parametrize("table", ["released_counts", "reports"])
+def test_rows_of_a_cell_are_found_without_reading_those_of_others(url: str, table: str) -> None:
+    """Retention holds a lock meanwhile. The server counts the rows that it reads."""
+    number = cell_id(cell())
+    rows = "SELECT n::bigint << %s, 0, '', '' FROM unnest(%s::bigint[]) AS cells(n)"
+    with closing(open_store(url)) as store, store._session.writing() as using:  # type: ignore[attr-defined]
+        cells = [*range(1, ROWS), number, number + 1]
+        using.execute(
+            f"INSERT INTO rappor.{table} {rows} ON CONFLICT DO NOTHING", (COHORT_BITS, cells)
+        )
+        before = rows_read(using, table)
+        if table == "reports":
+            report_chunks.remove(using, [number])
+        else:
+            using.execute("SELECT rappor.forget_released(%s::bigint[])", ([number],))
+        assert rows_read(using, table) - before < ROWS // 10
+        left = using.execute(f"SELECT count(*) FROM rappor.{table}").fetchone()
+        assert left == (ROWS,)
+
+
+def rows_read(using: Connection, table: str) -> int:
+    """The rows of a table that this transaction has read."""
+    query = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = %s"
+    row = using.execute(query, (table,)).fetchone()
+    return 0 if row is None else int(row[0])
 
 
 # A wrong clock.
