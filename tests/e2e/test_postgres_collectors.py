@@ -4,12 +4,14 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import date
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from rappor.collection import Collection
+from rappor.collector.process import RETAINED
 from rappor.errors import StoreBroken, StoreRefused
 from rappor.host import LOOPBACK
 from rappor.store import open_store
@@ -99,6 +101,28 @@ def test_collectors_whose_clocks_differ_count_a_batch_once(server: Server, tmp_p
             assert found <= ({204} if yesterday else {204, 422})
             taken += 204 in found
         assert sum(reports_in(cluster.url, "kill").values()) == taken
+    finally:
+        cluster.close()
+
+
+@pytest.mark.long
+def test_a_collector_whose_clock_is_weeks_ahead_deletes_nothing(
+    server: Server, tmp_path: Path
+) -> None:
+    cluster = FaultyCluster.start(server, tmp_path)
+    try:
+        cluster.collectors.start(1, days_off=30)
+        cluster.collectors.process.wait_for_event("clock-leapt")
+        query = "SELECT retained FROM rappor.state"
+        ((retained,),) = server.sql(query, cluster.database)
+        assert int(str(retained)) <= date.fromisoformat(day()).toordinal() + 1
+        with closing(open_store(cluster.url, read_only=True)) as store:
+            noted = [entry.detail for entry in store.audit_log() if entry.action == RETAINED]
+        assert noted == [day()] * len(noted)
+        client = Client(cluster.collectors.port)
+        answers = {client.deliver(message_of(CELLS + number)).status for number in range(5)}
+        client.close()
+        assert answers <= {204, 422}  # which of the collectors answers is chance
     finally:
         cluster.close()
 
@@ -221,6 +245,56 @@ def test_a_collector_that_starts_while_the_server_is_down_waits_for_it(
     assert reports_in(url) == {day(): 1}
 
 
+ROLE = """
+CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA rappor TO {role};
+GRANT ALL ON ALL TABLES IN SCHEMA rappor TO {role};
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA rappor TO {role}
+"""
+END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}'"
+
+
+@pytest.mark.parametrize(
+    ("role", "harm", "mend"),
+    [
+        (
+            "revoked",
+            "REVOKE INSERT ON rappor.tokens FROM {role}",
+            "GRANT INSERT ON rappor.tokens TO {role}",
+        ),
+        ("locked_out", "ALTER ROLE {role} NOLOGIN; " + END, "ALTER ROLE {role} LOGIN"),
+        (
+            "frozen",
+            "ALTER ROLE {role} SET default_transaction_read_only = on; " + END,
+            "ALTER ROLE {role} RESET default_transaction_read_only; " + END,
+        ),
+    ],
+    ids=["a right that is revoked", "a role without a login", "a database for reading only"],
+)
+def test_a_database_that_refuses_is_said_and_waited_out(
+    server: Server, tmp_path: Path, role: str, harm: str, mend: str
+) -> None:
+    url = server.new_store()
+    database = url.rpartition("/")[2]
+    with closing(open_store(url)) as store:
+        store.save_definition(Collection("homepage", 1, PARAMS).to_toml(), actor="ann")
+    server.sql(ROLE.format(role=role), database)
+    with running(command(url.replace("postgres@", f"{role}@"), tmp_path)) as process:
+        client = Client(process.port)
+        assert client.deliver(batch()).status == 204
+        server.sql(harm.format(role=role), database)
+        answer = wait_for(lambda: refused(client, batch()), "a refusal")
+        assert (answer[0], answer[1] > 0) == ("store-unavailable", True)
+        assert client.get("/readyz").status == 503
+        assert client.get("/healthz").status == 200  # a restart would not help
+        server.sql(mend.format(role=role), database)
+        wait_for(lambda: client.get("/readyz").status == 200, "a collector that has recovered")
+        before = sum(reports_in(url).values())
+        assert client.deliver(batch()).status == 204
+        client.close()
+        assert process.end() == 0
+    assert reports_in(url) == {day(): before + 1}
+
+
 def refused(client: Client, body: object) -> tuple[str | None, int] | None:
     answer = client.send(body)  # type: ignore[arg-type]
     if answer.status != 503:
@@ -228,8 +302,9 @@ def refused(client: Client, body: object) -> tuple[str | None, int] | None:
     return answer.code, int(answer.headers["retry-after"])
 
 
-def test_a_password_is_in_no_command_line(server: Server, tmp_path: Path) -> None:
-    url = server.new_store().replace("postgres@", "postgres:s3cret@")
+@pytest.mark.parametrize("password", ["s3cret", "s3cret#s3cret", "s3cret?s3cret"])
+def test_a_password_is_in_no_command_line(server: Server, tmp_path: Path, password: str) -> None:
+    url = server.new_store().replace("postgres@", f"postgres:{password}@")
     with running(command(url, tmp_path)) as process:
         text = Path(f"/proc/{process.process.pid}/cmdline").read_bytes()
         assert b"postgres@" in text
@@ -252,24 +327,30 @@ def columns(url: str) -> int:
     return int(row[0])
 
 
-def test_a_migration_that_is_killed_at_any_statement_leaves_the_old_schema(
-    server: Server,
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("number", range(len(MIGRATIONS)))
+def test_a_migration_that_is_killed_at_any_statement_leaves_the_schema_before(
+    server: Server, number: int, step: int
 ) -> None:
-    """Every fourth statement: they are one transaction, and the server ends it."""
-    statements = MIGRATIONS[0].statements
-    for stop in range(0, len(statements), 4):
+    """Each migration is one transaction, and the server ends it."""
+    statements, oldest = MIGRATIONS[number]
+    killing = "SELECT pg_terminate_backend(pg_backend_pid())"
+    for stop in range(0, len(statements) + 1, step):
         url = server.url(server.new_database())
-        killing = "SELECT pg_terminate_backend(pg_backend_pid())"
-        cut = PostgresMigration((*statements[:stop], killing, *statements[stop:]), oldest=1)
-        connection = connect(url, read_only=False)
-        with pytest.raises(psycopg.Error):
-            schema.migrate(connection, [cut])
-        connection.close()
-        connection = connect(url, read_only=False)
-        assert not schema.exists(connection)
-        connection.close()
+        if number:
+            with closing(PostgresStore(url, migrations=MIGRATIONS[:number])) as store:
+                fill(store, batches=3)
+                before = everything(store)
+        cut = PostgresMigration((*statements[:stop], killing, *statements[stop:]), oldest)
+        with closing(connect(url, read_only=False)) as connection, pytest.raises(psycopg.Error):
+            schema.migrate(connection, [*MIGRATIONS[:number], cut])
+        with closing(connect(url, read_only=False)) as connection:
+            assert schema.version(connection) == number
         with closing(open_store(url)) as store:  # the next one makes all of it
-            fill(store)
+            if number:
+                assert everything(store) == before
+            else:
+                fill(store, batches=3)
             assert store.check() == []
 
 

@@ -1,5 +1,7 @@
 """Nothing on disk tells early reports of a cell from late ones (R19; SECURITY, "Shuffle").
 
+The files of SQLite, and the rows of PostgreSQL in the order of their numbers.
+
 Each test is of H0: every order of a cohort's kept reports is equally likely, at α = 1e-6. There are
 3,000 early and 3,000 late reports, in six chunks. Against the order that this is about (late
 reports in chunks of their own) the power is 1: χ² with 5 degrees of freedom is near 6,000 there,
@@ -10,7 +12,7 @@ reports) is near 60, and is found in 97 of 100 stores.
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +21,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from rappor.store import open_store, report_order
+from rappor.store.postgres import functions
 from rappor.store.sqlite import page_layout, report_chunks
 from support import store_samples as samples
 from support.command import environment
+from support.postgres import Server, a_server
 from support.store_samples import DAY, WIDTH, always, cell, collection, fold
 
 ALPHA = 1e-6
@@ -146,6 +150,58 @@ def test_restarts_and_processes_leave_no_trace(tmp_path: Path) -> None:
     found = on_disk(tmp_path)
     check_is_whole(found)
     assert [test(found) > ALPHA for test in TESTS] == [True] * len(TESTS)
+
+
+# PostgreSQL: the database itself mixes new reports into the old ones.
+
+RESTARTS = 4  # of each of two collectors, whose commits alternate
+_LAST = "v_place := v_total;"  # new reports behind all others
+_EVEN = "v_place := v_word % (v_total + 1);"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with a_server() as made:
+        yield made
+
+
+def in_database(server: Server, planted: str = "") -> list[NDArray[np.int64]]:
+    """The numbers of the reports in each chunk, after commits of several writers and restarts."""
+    url = server.new_store()
+    name = url.rpartition("/")[2]
+    if planted:
+        assert _EVEN in functions.KEEP_REPORTS
+        text = functions.KEEP_REPORTS.replace(_EVEN, planted)
+        server.sql(text.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"), name)
+    groups = in_groups(GROUP)
+    part = len(groups) // RESTARTS
+    for start in range(0, len(groups), part):
+        stores = [open_store(url), open_store(url)]
+        if not start:
+            stores[0].save_definition(collection(keep_reports_days=7).to_toml(), actor="ann")
+        for number, group in enumerate(groups[start : start + part], start):
+            folds = always([fold(cell(), 0, list(group), keep=True)])
+            stores[number % 2].add([samples.token(number)], folds, DAY)
+        stores[0].close()
+        stores[1]._session.close()  # type: ignore[attr-defined]  # as if killed
+    rows = server.sql("SELECT data FROM rappor.reports ORDER BY slot, number", name)
+    weights = 1 << 8 * np.arange(WIDTH)
+    tables = [np.frombuffer(row[0], np.uint8).reshape(-1, WIDTH) for row in rows]  # type: ignore[call-overload]
+    return [table.astype(np.int64) @ weights for table in tables]
+
+
+@pytest.mark.long
+def test_writers_and_restarts_leave_no_trace_in_a_database(server: Server) -> None:
+    found = in_database(server)
+    check_is_whole(found)
+    assert [test(found) > ALPHA for test in TESTS] == [True] * len(TESTS)
+
+
+@pytest.mark.long
+def test_an_order_that_tells_is_rejected_in_a_database(server: Server) -> None:
+    found = in_database(server, planted=_LAST)
+    check_is_whole(found)
+    assert p_by_chunk(found) < ALPHA
 
 
 def at_the_end(total: int, wanted: int) -> NDArray[np.uint64]:

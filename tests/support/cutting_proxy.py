@@ -35,11 +35,13 @@ class CuttingProxy:
     Attributes:
         port: where it listens.
         cuts: the number of connections that it has cut.
+        swallowing: whether it drops all bytes and keeps connections open, as a server that hangs.
     """
 
     def __init__(self, target: int) -> None:
         self.target = target
         self.cuts = 0
+        self.swallowing = False
         self._armed: Cut | None = None
         self._lock = threading.Lock()
         self._sockets: set[socket.socket] = set()
@@ -76,6 +78,8 @@ class CuttingProxy:
     def _forward(self, source: socket.socket, sink: socket.socket, to_server: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(_PIECE):
+                if self.swallowing:
+                    continue
                 passed = self._passing(data, to_server)
                 sink.sendall(data[:passed])
                 if passed < len(data) or passed == 0:

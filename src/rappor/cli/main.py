@@ -47,7 +47,7 @@ from rappor.cli import (
 from rappor.cli.faults import STANDARD_OUTPUT, USAGE, exit_code, sentence
 from rappor.cli.output import note, showable
 from rappor.cli.roles import ROLES
-from rappor.errors import RapporError
+from rappor.errors import RapporError, StoreError
 
 _VERBS = (
     privacy.register,
@@ -84,7 +84,15 @@ _VERBS = (
 
 
 class _Parser(argparse.ArgumentParser):
-    """Prints errors in one line, and help in characters that the terminal can show."""
+    """Prints errors in one line, and help in characters that the terminal can show.
+
+    An option has to be written in full: a shortened one would change its meaning when another is
+    added.
+    """
+
+    def __init__(self, **named: Any) -> None:
+        """As argparse makes one, without abbreviations."""
+        super().__init__(**(named | {"allow_abbrev": False}))
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: {message}\n  see: {self.prog} --help\n")
@@ -151,14 +159,20 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     args, unknown = parser.parse_known_args(argv)
     if args.verb is None:
         if unknown:
-            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+            parser.error(f"unrecognized arguments: {' '.join(map(_without_url, unknown))}")
         parser.print_help(sys.stderr)
         parser.exit(USAGE)
     if unknown:
         known = [option for action in args.parser._actions for option in action.option_strings]
         hint = did_you_mean(unknown[0].split("=")[0], known)
-        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        args.parser.error(f"unrecognized arguments: {' '.join(map(_without_url, unknown))}{hint}")
     return args
+
+
+def _without_url(word: str) -> str:
+    """A word as a message may show it: a URL may hold a password that nobody can find in it."""
+    before, mark, _ = word.partition("://")
+    return f"{before}{mark}..." if mark else word
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -196,19 +210,22 @@ def hide_password() -> None:
 
     It goes on in PGPASSWORD, which only the same user can read.
     """
-    if not any(("://" in word and "@" in word) or "password=" in word for word in sys.argv[1:]):
+    if not any("://" in word for word in sys.argv[1:]):
         return
     from rappor.store.url import SCHEMES, split_password
 
     words, secret = [], None
     for word in sys.orig_argv:
-        option, value = "", word
-        if word.startswith("--store="):
-            option, value = "--store=", word.removeprefix("--store=")
+        option, equals, value = word.partition("=")
+        if not (equals and option.startswith("--")):
+            option, equals, value = "", "", word
         if value.partition("://")[0] in SCHEMES:
-            value, found = split_password(value)
+            try:
+                value, found = split_password(value)
+            except StoreError:  # which says what is wrong without a password, and ends
+                return
             secret = found or secret
-        words.append(option + value)
+        words.append(option + equals + value)
     if secret is not None and words != sys.orig_argv:
         os.environ["PGPASSWORD"] = secret
         os.execv(sys.executable, [sys.executable, *words[1:]])  # noqa: S606 - the same command

@@ -47,11 +47,15 @@ def add_store(parser: Any, dest: str = "store") -> None:
 
 
 def _store_url(text: str) -> str:
-    from rappor.store.url import check_url, is_url
+    from rappor.store.url import check_url, is_url, other_secrets
 
     if not is_url(text):
         raise argparse.ArgumentTypeError("must be a URL, such as postgresql://db.example.org/name")
     check_url(text)
+    if secrets := other_secrets(text):
+        raise argparse.ArgumentTypeError(
+            f"{secrets[0]} must not be in a command; give it in a service file"
+        )
     return text
 
 

@@ -10,7 +10,7 @@ import datetime
 import time
 from collections.abc import Callable
 
-MAX_DAYS_AHEAD = 2  # far more than time zones and leap seconds explain
+from rappor.store.retention_rules import MAX_DAYS_AHEAD
 
 
 def uptime() -> float:

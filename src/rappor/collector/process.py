@@ -52,12 +52,14 @@ from rappor.errors import (
     ParamsError,
     RapporError,
     StoreBroken,
+    StoreBusy,
     StoreError,
     StoreRefused,
     StoreUnavailable,
 )
 from rappor.host import LOOPBACK, bound
 from rappor.store import RetentionResult, Store, open_store
+from rappor.store.retention_rules import is_ahead
 
 _TICK_SECONDS = 0.5
 _RETRY_SECONDS = 600.0  # after a reader has kept retention from finishing
@@ -221,6 +223,7 @@ class Collector(uvicorn.Server):
     def _tick(self) -> None:
         self._check_connections(asyncio.get_running_loop().time())
         log.report_left_out()
+        self.writer.expire()
         if not self.writer.alive and not self.should_exit:  # for any reason
             self.writer.give_up([])
         if self.writer.alive and not self.store.in_place:
@@ -254,7 +257,13 @@ class Collector(uvicorn.Server):
     def _retain(self, store: Store) -> None:
         self._retry_at = time.monotonic() + _RETRY_SECONDS  # unless it succeeds
         today, admission = self.app.admission.today(), self.app.admission
-        removed = self._try_to_retain(store, today)
+        if is_ahead(today, store.server_day()):
+            log.event("clock-leapt", logging.ERROR)
+            return
+        try:
+            removed = self._try_to_retain(store, today)
+        except StoreBusy:  # another collector does it, or its lock is taken: later
+            return
         if removed is None:
             self._retry_at = math.inf
             self._leave_retention_to_the_owner(store, today)

@@ -26,13 +26,14 @@ from rappor.collector.fold import folds, rows_bytes
 from rappor.collector.metrics import Metrics
 from rappor.collector.refusal import Refusal
 from rappor.collector.settings import MIB, CollectorSettings
-from rappor.errors import StoreBroken, StoreBusy, StoreFull, StoreUnavailable
+from rappor.errors import StoreBroken, StoreBusy, StoreFull, StoreRefused, StoreUnavailable
 from rappor.store import Fold, Store
 
 _GROUP_BYTES = 16 * MIB  # of reports in one commit
 _GROUP_ROWS = 8 * MIB  # of rows that one commit writes; a single batch may have more
 _QUIET_SECONDS = 1.0
 _MAX_WAIT_SECONDS = 0.5  # a batch with a longer estimated wait is refused
+_MAX_ANSWER_SECONDS = 30.0  # after that, a batch is refused although it may still be stored
 _LINGER_SECONDS = 0.025  # the longest time that a commit waits for more batches
 _LINGER_COMMITS = 4  # it waits for as long as that many commits take: most of their cost is fixed
 _TURN_SECONDS = 0.00005  # a sender's time to read its answer and send again
@@ -98,6 +99,7 @@ class Writer:
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._wanted = _NEVER  # when this many batches wait, the thread is woken
         self._unsettled = False
+        self._committing: list[QueuedBatch] = []
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._arrivals: deque[float] = deque()  # of the waiting batches, oldest first
@@ -201,10 +203,26 @@ class Writer:
             self._thread.join(seconds)
         return not self._thread.is_alive()
 
+    def expire(self) -> None:
+        """Refuse the batches that wait if the first of them has waited for too long.
+
+        The database hangs, or retention takes its time. A batch may still be stored: then it is
+        recognised by its token when it is sent again.
+        """
+        if not self._arrivals or self._clock() - self._arrivals[0] <= _MAX_ANSWER_SECONDS:
+            return
+        self._is_unreachable()
+        late = [*self._committing, *self._waiting.copy()]
+        self._last = _Group()  # for batches that come from now on
+        fresh = [queued for queued in late if not queued.group.expired]
+        for queued in fresh:
+            queued.group.expired = True
+        for queued in fresh:
+            queued.done("store-unavailable")
+
     # The thread.
 
     def _run(self) -> None:
-        group: list[QueuedBatch] = []
         try:
             while self._waiting or self._tasks or not self.stopping:
                 self._wanted = 1  # set before looking: a batch that comes later wakes the thread
@@ -214,12 +232,13 @@ class Writer:
                 if self._tasks:
                     self._do(self._tasks.popleft())
                 if group := self._next_group():
+                    self._committing = group
                     self._commit(group)
-                    group = []  # their outcome is set
+                    self._committing = []  # their outcome is set
                     self._gather()
         except BaseException as error:  # no request may go on waiting
             log.failure("writer-died", error)
-            self._call(self.give_up, group)
+            self._call(self.give_up, self._committing)
 
     def _sleep(self) -> None:
         """Wait for something to do; after a quiet second, let the store settle."""
@@ -287,7 +306,8 @@ class Writer:
             self._call(self._answer, group, "store-full")
         except StoreBusy:  # trying them one by one would take as long for each
             self._call(self._answer, group, "overloaded")
-        except StoreUnavailable:  # also if the connection was lost during the commit
+        except (StoreUnavailable, StoreRefused):
+            # Also if the connection was lost during the commit, or a right was taken away.
             self._is_unreachable()
             self._call(self._answer, group, "store-unavailable")
         except StoreBroken:
@@ -362,7 +382,8 @@ class Writer:
             self.bytes -= queued.size
             self._work -= queued.work
             self._groups -= queued.opens
-            queued.done(outcome)
+            if not queued.group.expired:
+                queued.done(outcome)
 
     def give_up(self, group: list[QueuedBatch]) -> None:
         """Fail all waiting batches and end the process: the thread is dead."""
@@ -372,18 +393,28 @@ class Writer:
         self._arrivals.clear()
         self.bytes = self._work = self._groups = 0
         for queued in left:
-            queued.done("store-failed")  # in a group that was tried one by one, some are done
+            if not queued.group.expired:
+                queued.done("store-failed")  # in a group that was tried one by one, some are done
         self._on_failure()
 
 
 class _Group:
     """The size of the group of batches that one commit writes."""
 
-    __slots__ = ("batches", "bytes", "destination", "reports", "reports_before", "rows")
+    __slots__ = (
+        "batches",
+        "bytes",
+        "destination",
+        "expired",
+        "reports",
+        "reports_before",
+        "rows",
+    )
 
     def __init__(self) -> None:
         self.batches = self.bytes = self.rows = 0
         self.destination: Destination | None = None  # of the latest batch
+        self.expired = False  # whether its batches were refused because they waited for too long
         self.reports_before = 0  # its reports
         self.reports: dict[Destination, int] = {}  # of the destinations before it
 

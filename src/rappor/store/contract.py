@@ -121,7 +121,7 @@ class RetentionResult:
         unknown: collections without a definition; nothing of them is removed.
         dry_run: whether nothing was really removed.
         settled: whether the bytes are gone from the disk. If not, a reader blocked it, and they go
-            when the store settles after that.
+            when a file settles after that, or with the next retention of a database.
     """
 
     today: date
@@ -263,6 +263,13 @@ class Store(Protocol):
                 None, the saved definition is used.
             dry_run: remove nothing, and return what would be removed.
             actor: who asks for it, for the audit log.
+        """
+        ...
+
+    def server_day(self) -> date | None:
+        """Today in UTC by the clock of the store's server; None if the store has no server.
+
+        Retention days ahead of it is refused: a wrong clock must not delete.
         """
         ...
 

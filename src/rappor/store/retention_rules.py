@@ -11,7 +11,20 @@ from rappor.store.cell_key import CellKey
 from rappor.store.contract import Definition, RetentionResult
 from rappor.store.definition_rules import parse
 
+MAX_DAYS_AHEAD = 2  # of a clock: far more than time zones and leap seconds explain
+
 Verdict = Literal["keep", "reports", "counts", "unknown"]
+
+
+def is_ahead(today: date, true: date | None) -> bool:
+    """Whether a day is too far ahead of the true one for a deletion that cannot be undone.
+
+    >>> is_ahead(date(2026, 11, 18), date(2026, 11, 16)), is_ahead(date(2027, 1, 1), None)
+    (False, False)
+    >>> is_ahead(date(2026, 11, 19), date(2026, 11, 16))
+    True
+    """
+    return true is not None and (today - true).days > MAX_DAYS_AHEAD
 
 
 class RetentionRules:

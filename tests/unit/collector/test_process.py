@@ -14,9 +14,10 @@ from rappor.collection import Collection, Registry
 from rappor.collector import log, process
 from rappor.collector.http_protocol import GuardedProtocol
 from rappor.collector.settings import CollectorSettings
-from rappor.errors import StoreError, StoreRefused
+from rappor.errors import StoreBusy, StoreError, StoreRefused
 from rappor.store import RetentionResult
 from rappor.store.contract import AuditEntry
+from rappor.store.retention_rules import MAX_DAYS_AHEAD
 
 MONDAY = datetime.date(2026, 11, 16)
 
@@ -43,6 +44,9 @@ class Untouched:
     """A store from which retention removes nothing."""
 
     retained: datetime.date | None = None
+
+    def server_day(self) -> datetime.date | None:
+        return None
 
     def retain(self, today: datetime.date, _: Registry) -> RetentionResult:
         return RetentionResult(today, settled=True)
@@ -101,6 +105,8 @@ def test_retention_that_a_reader_kept_from_finishing_is_tried_again(
     class Read:
         retained: datetime.date | None = None
 
+        def server_day(self) -> None: ...
+
         def retain(self, today: datetime.date, registry: Registry) -> RetentionResult:
             return RetentionResult(today, reports=1, settled=settled)
 
@@ -117,6 +123,43 @@ def test_retention_that_a_reader_kept_from_finishing_is_tried_again(
         assert collector._retry_at == math.inf
     else:
         assert collector._retry_at - time.monotonic() <= 600
+
+
+@pytest.mark.usefixtures("logging_restored")
+@pytest.mark.parametrize("days", [2, 3])
+def test_retention_by_a_clock_that_is_ahead_of_the_server_touches_nothing(
+    tmp_path: Path, capsys, days: int
+) -> None:
+    """It would delete tokens, and every collector would close periods as of that day."""
+    log.set_up("info")
+    noted = []
+
+    class Served(Untouched):
+        def server_day(self) -> datetime.date:
+            return MONDAY - datetime.timedelta(days=days)
+
+        def audit(self, *entry: str) -> None:
+            noted.append(entry)
+
+    settings = CollectorSettings(tmp_path / "data", tmp_path / "collections")
+    collector = process.Collector(settings, Served(), Registry(), lambda: MONDAY)  # type: ignore[arg-type]
+    collector._retain(Served())  # type: ignore[arg-type]
+    events = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
+    wrong = days > MAX_DAYS_AHEAD
+    assert ("clock-leapt" in events, noted == []) == (wrong, wrong)
+    assert collector.app.admission.retained == (None if wrong else MONDAY)
+    assert (collector._retry_at < math.inf) is wrong  # the clock may be corrected
+
+
+def test_retention_that_another_collector_runs_is_tried_again(tmp_path: Path) -> None:
+    class Busy(Untouched):
+        def retain(self, *_: object) -> RetentionResult:
+            raise StoreBusy("another process runs retention")
+
+    settings = CollectorSettings(tmp_path / "data", tmp_path / "collections")
+    collector = process.Collector(settings, Busy(), Registry(), lambda: MONDAY)  # type: ignore[arg-type]
+    collector._retain(Busy())  # type: ignore[arg-type]
+    assert collector._retry_at < math.inf
 
 
 def test_a_process_that_slept_holds_it_against_nobody(tmp_path: Path) -> None:

@@ -8,11 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rappor.collector.admission import Admitted, Destination
 from rappor.collector.metrics import Metrics
+from rappor.collector.refusal import Refusal
 from rappor.collector.settings import CollectorSettings
 from rappor.collector.writer import Writer
-from rappor.errors import StoreBroken, StoreError
+from rappor.errors import StoreBroken, StoreError, StoreRefused
 from rappor.store import CellKey
 from rappor.store.sqlite.connection import translated
 
@@ -52,8 +55,13 @@ class Sick:
         self.settling()
 
 
-def outcomes(store: Sick, story: Callable[[Writer], Any]) -> tuple[list[Any], int]:
-    """What a story's batches are told, and how often the end was asked for."""
+def outcomes(
+    store: Sick, story: Callable[[Writer], Any], clock: Callable[[], float] = float
+) -> tuple[list[Any], int]:
+    """What a story's batches are told, and how often the end was asked for.
+
+    The clock stands still: a busy machine makes no batch too late.
+    """
     ends = []
 
     async def told() -> list[Any]:
@@ -63,7 +71,7 @@ def outcomes(store: Sick, story: Callable[[Writer], Any]) -> tuple[list[Any], in
             Metrics(),
             lambda: DAY,
             lambda: ends.append(1),
-            clock=float,  # stands still: a busy machine makes no batch too late
+            clock=clock,
         )
         writer.start(asyncio.get_running_loop())
         try:
@@ -151,3 +159,64 @@ def test_a_store_that_another_process_writes_to_is_busy_and_tried_once() -> None
     assert told == [None, *["overloaded"] * 4]
     assert store.calls == [1, 4]
     assert ends == 0
+
+
+def test_a_store_that_refuses_is_unavailable_and_tried_once() -> None:
+    """A right was taken away, or a password changed: each try would connect again."""
+    store = Sick()
+    seen = []
+
+    def failing(tokens: Sequence[bytes]) -> None:
+        if tokens != [batch(0).token]:
+            raise StoreRefused("permission denied")
+
+    store.failing = failing
+
+    async def story(writer: Writer) -> list[Any]:
+        store.open.clear()
+        waiting = [writer.submit(batch(0))]
+        await store.first_on_its_way()
+        waiting += [writer.submit(batch(number)) for number in range(1, 5)]
+        store.open.set()
+        told = [await each for each in waiting]
+        seen.append((told, writer.healthy))
+        return []
+
+    assert outcomes(store, story) == ([], 0)
+    assert seen == [([None, *["store-unavailable"] * 4], False)]
+    assert store.calls == [1, 4]
+
+
+def test_batches_of_a_store_that_hangs_are_told_and_counted_once() -> None:
+    store = Sick()
+    now = [0.0]
+
+    async def story(writer: Writer) -> list[Any]:
+        store.open.clear()
+        told: list[tuple[int, Any]] = []
+        for number in range(3):
+            writer.enqueue(batch(number), lambda outcome, at=number: told.append((at, outcome)))
+            await store.first_on_its_way()
+        now[0] = 20.0
+        writer.expire()
+        assert (told, writer.healthy) == ([], True)
+        now[0] = 31.0
+        for _ in range(2):
+            writer.expire()
+        assert told == [(number, "store-unavailable") for number in range(3)]
+        assert not writer.healthy
+        with pytest.raises(Refusal) as caught:
+            writer.submit(batch(4))
+        assert caught.value.code == "store-unavailable"
+        store.open.set()  # it goes on
+        last = asyncio.get_running_loop().create_future()
+        writer.ask("look", lambda _: writer._call(last.set_result, None))
+        await last
+        while writer.batches:
+            await asyncio.sleep(0)
+        assert (len(told), writer.batches, writer.bytes, writer.wait_seconds) == (3, 0, 0, 0.0)
+        assert writer.healthy
+        return [writer.submit(batch(5))]
+
+    assert outcomes(store, story, clock=lambda: now[0]) == ([None], 0)
+    assert sum(store.calls) == 4

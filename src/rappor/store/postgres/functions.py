@@ -195,6 +195,18 @@ LANGUAGE sql {_HEAD} AS $$
 $$
 """
 
+# By ranges of numbers, which an index finds.
+FORGET_RELEASED_BY_RANGE = f"""
+CREATE OR REPLACE FUNCTION rappor.forget_released(p_cells bigint[]) RETURNS void
+LANGUAGE sql {_HEAD} AS $$
+    SELECT pg_advisory_xact_lock({RELEASED});
+    DELETE FROM rappor.released_counts USING unnest(p_cells) AS gone(cell)
+        WHERE id BETWEEN gone.cell << {COHORT_BITS}
+        AND (gone.cell << {COHORT_BITS}) | {(1 << COHORT_BITS) - 1};
+    DELETE FROM rappor.released_cells WHERE id = ANY(p_cells);
+$$
+"""
+
 # A whole commit in one call, for rows that exist: a collector waits for one answer of the database
 # instead of eight. Each statement sees what was committed before it, so what the lock guards is
 # read after the lock was taken. Returns false, and writes nothing, if the writer has to look

@@ -10,6 +10,8 @@
 
 RELEASED orders those who copy snapshots for pages. They take no other lock.
 
+RETENTION is held by one process while retention runs there. Nobody waits for it.
+
 A transaction that waits for a lock holds only locks of smaller numbers, so no cycle is possible.
 """
 
@@ -21,6 +23,7 @@ _BASE = 0x5250_5052_0000  # "RPPR"; the numbers of writers are larger than 2^48
 STORE = _BASE | 1
 KEPT = _BASE | 2
 RELEASED = _BASE | 3
+RETENTION = _BASE | 4
 
 
 def share_store(connection: Connection) -> None:

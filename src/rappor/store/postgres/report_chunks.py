@@ -65,6 +65,8 @@ def read(connection: Connection, cell: WriterCell) -> dict[int, bytes]:
 def remove(connection: Connection, ids: Sequence[int]) -> None:
     """Delete all kept reports of cells."""
     connection.execute(
-        f"DELETE FROM rappor.reports WHERE slot >> {COHORT_BITS} = ANY(%s::bigint[])",  # noqa: S608 - a number of ours
+        "DELETE FROM rappor.reports USING unnest(%s::bigint[]) AS gone(cell) "  # noqa: S608 - our own numbers
+        f"WHERE slot BETWEEN gone.cell << {COHORT_BITS} "
+        f"AND (gone.cell << {COHORT_BITS}) | {(1 << COHORT_BITS) - 1}",
         (list(ids),),
     )

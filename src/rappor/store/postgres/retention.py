@@ -1,4 +1,8 @@
-"""Retention: removes what is too old. Tables that rows were deleted from are rewritten."""
+"""Retention: removes what is too old. Tables that rows were deleted from are rewritten.
+
+The state says which of them are still to be rewritten: it is written with the deletion, so a
+process that is killed in between leaves the work to the next one.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from rappor.store.cell_key import CellKey
 from rappor.store.contract import RetentionResult
 from rappor.store.postgres import cell_rows, count_rows, definitions, report_chunks, token_rows
 from rappor.store.postgres.cell_rows import WriterCell
-from rappor.store.postgres.connection import Connection
+from rappor.store.postgres.connection import Connection, unlimited
 from rappor.store.retention_rules import RetentionRules
 
 
@@ -91,8 +95,9 @@ def summary(planned: PlannedRemoval, today: date, dry_run: bool) -> RetentionRes
 def execute(connection: Connection, planned: PlannedRemoval, today: date) -> None:
     """Remove what was planned, within a transaction that holds STORE."""
     connection.execute(
-        "UPDATE rappor.state SET epoch = epoch + 1, retained = greatest(retained, %s)",
-        (today.toordinal(),),
+        "UPDATE rappor.state SET epoch = epoch + 1, retained = greatest(retained, %s), "
+        "to_rewrite = ARRAY(SELECT DISTINCT unnest(to_rewrite || %s::text[]))",
+        (today.toordinal(), planned.tables),
     )
     token_rows.forget(connection, planned.parts)
     removed = [cell.id for cell in (*planned.reports, *planned.counts) if cell.kept]
@@ -101,7 +106,16 @@ def execute(connection: Connection, planned: PlannedRemoval, today: date) -> Non
     count_rows.remove(connection, (row for cell in planned.counts for row in cell.rows))
 
 
-def rewrite(connection: Connection, tables: Sequence[str]) -> None:
-    """Write tables again without deleted rows, so that their bytes are gone from the files."""
+def rewrite(connection: Connection) -> None:
+    """Write tables again without deleted rows, so that their bytes are gone from the files.
+
+    It takes as long as the tables are large; only the wait for their locks is limited.
+    """
+    row = connection.execute("SELECT to_rewrite FROM rappor.state").fetchone()
+    tables = [] if row is None else row[0]
     for table in tables:
-        connection.execute(f"VACUUM (FULL) rappor.{table}")
+        with unlimited(connection):
+            connection.execute(f"VACUUM (FULL) rappor.{table}")
+        connection.execute(
+            "UPDATE rappor.state SET to_rewrite = array_remove(to_rewrite, %s)", (table,)
+        )

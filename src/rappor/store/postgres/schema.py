@@ -87,6 +87,14 @@ MIGRATIONS: tuple[PostgresMigration, ...] = (
     PostgresMigration((*_TABLES, *functions.FIRST, _NO_STRANGERS), oldest=1),
     # Anybody may call it: it does what the caller may do anyway.
     PostgresMigration((functions.ADD_BATCHES,), oldest=1),
+    # The tables from which deleted rows are not yet erased.
+    PostgresMigration(
+        (
+            "ALTER TABLE rappor.state ADD COLUMN to_rewrite text[] NOT NULL DEFAULT '{}'",
+            functions.FORGET_RELEASED_BY_RANGE,
+        ),
+        oldest=1,
+    ),
 )
 ADD_BATCHES_SINCE = 2  # the first schema that has `functions.ADD_BATCHES`
 

@@ -17,7 +17,16 @@ from psycopg.pq import TransactionStatus
 
 from rappor.errors import StoreError, StoreUnavailable
 from rappor.store.postgres import arrays
-from rappor.store.postgres.connection import FAILURES, Connection, connect, translated, translating
+from rappor.store.postgres.connection import (
+    FAILURES,
+    STALLED_SECONDS,
+    Connection,
+    TimedConnection,
+    connect,
+    is_over,
+    translated,
+    translating,
+)
 from rappor.store.url import public_url
 
 FIRST_PAUSE, MAX_PAUSE = 0.1, 5.0
@@ -60,6 +69,12 @@ class PostgresSession:
             raise StoreError(f"{self.name}: the store is closed")
 
     @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let no other thread write to the store meanwhile."""
+        with self._write_lock:
+            yield
+
+    @contextmanager
     def writing(self) -> Iterator[Connection]:
         """One durable transaction: all of its changes or none.
 
@@ -68,9 +83,8 @@ class PostgresSession:
                 known whether the changes are stored; the caller must not say that they are.
         """
         with self._write_lock:
-            connection = self._for_writing()
+            connection = self._begun(self._for_writing, "BEGIN")
             with self._failing(connection):
-                connection.execute("BEGIN", prepare=False)
                 yield connection
                 if connection.info.transaction_status is not TransactionStatus.IDLE:
                     connection.execute("COMMIT", prepare=False)
@@ -87,9 +101,8 @@ class PostgresSession:
     def releasing(self) -> Iterator[Connection]:
         """A transaction that saves snapshots, also if the store is open for reading only."""
         with self._read_lock:
-            connection = self._for_reading()
+            connection = self._begun(self._for_reading, "BEGIN READ WRITE")
             with self._failing(connection):
-                connection.execute("BEGIN READ WRITE")
                 yield connection
                 connection.execute("COMMIT")
 
@@ -97,42 +110,68 @@ class PostgresSession:
     def reading(self) -> Iterator[Connection]:
         """A snapshot: it does not change while others write."""
         with self._read_lock:
-            connection = self._for_reading()
+            connection = self._begun(self._for_reading, _READ)
             with self._failing(connection):
                 try:
-                    connection.execute(_READ)
                     yield connection
                 finally:
                     roll_back(connection)
 
+    def _begun(self, get: Callable[[], Connection], statement: str) -> Connection:
+        """A connection in a new transaction.
+
+        A connection that was idle may be lost without a sign. Nothing was asked for yet, so another
+        one takes its place.
+        """
+        connection = get()
+        try:
+            with self._failing(connection):
+                connection.execute(statement, prepare=False)
+        except StoreUnavailable:
+            if not connection.closed:
+                raise
+            connection = get()
+            with self._failing(connection):
+                connection.execute(statement, prepare=False)
+        return connection
+
     def _for_reading(self) -> Connection:
         self._check_usable()
-        if self._reader is None or self._reader.closed:
-            self._reader = self._connected(read_only=True)
-        return self._reader
+        if self._reader is None or is_over(self._reader):
+            self._reader = self._connected(self._reader, read_only=True)
+        return _timed(self._reader)
 
     def _for_writing(self) -> Connection:
         self._check_usable()
         if self.read_only:
             raise StoreError(f"{self.name}: the store is open for reading only")
-        if self._writer is None or self._writer.closed:
-            self._writer = self._connected(read_only=False)
+        if self._writer is None or is_over(self._writer):
+            self._writer = self._connected(self._writer, read_only=False)
             arrays.register(self._writer)
             self.generation += 1
-        return self._writer
+        return _timed(self._writer)
 
-    def _connected(self, *, read_only: bool) -> Connection:
-        """Connect, unless an attempt has just failed."""
+    def _connected(self, before: Connection | None, *, read_only: bool) -> Connection:
+        """Connect, unless an attempt has just failed.
+
+        Who was connected once waits, whatever the server has against it now: a password that was
+        changed, or a setting that durability needs, is put right while the collector runs.
+        """
+        if before is not None:
+            with suppress(psycopg.Error):
+                before.close()
         now = self._clock()
         if now < self._retry_at:
             raise StoreUnavailable(f"{self.name}: the database cannot be reached")
         try:
             connection = connect(self.url, read_only=read_only)
-        except StoreUnavailable:
+        except StoreError as error:
             # S311: the jitter keeps collectors from coming back all at once; it is no secret.
             self._retry_at = now + self._pause * random.uniform(0.5, 1.0)  # noqa: S311
             self._pause = min(2 * self._pause, MAX_PAUSE)
-            raise
+            if before is None or isinstance(error, StoreUnavailable):
+                raise
+            raise StoreUnavailable(str(error)) from None
         self._pause, self._retry_at = FIRST_PAUSE, 0.0
         return connection
 
@@ -171,6 +210,13 @@ class PostgresSession:
     def connected(self) -> bool:
         """Whether the connection that writes is open, as far as is known."""
         return self._writer is not None and not self._writer.closed
+
+
+def _timed(connection: Connection) -> Connection:
+    """The connection with its usual limit."""
+    if isinstance(connection, TimedConnection):
+        connection.limit = STALLED_SECONDS
+    return connection
 
 
 def roll_back(connection: Connection) -> None:

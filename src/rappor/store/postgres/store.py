@@ -50,14 +50,14 @@ from rappor.store.postgres.arrays import (
     packed_numbers,
 )
 from rappor.store.postgres.cell_rows import WriterCell
-from rappor.store.postgres.connection import Connection, translating
+from rappor.store.postgres.connection import Connection, translating, without_limits
 from rappor.store.postgres.count_rows import RowChanges, WriterRows
-from rappor.store.postgres.locks import share_store, take_store
+from rappor.store.postgres.locks import RETENTION, share_store, take_store
 from rappor.store.postgres.released import PostgresSnapshots
 from rappor.store.postgres.schema import ADD_BATCHES_SINCE, MIGRATIONS, PostgresMigration
 from rappor.store.postgres.session import PostgresSession
 from rappor.store.released import ReleasedCounts
-from rappor.store.retention_rules import retention_detail
+from rappor.store.retention_rules import is_ahead, retention_detail
 from rappor.store.sqlite.contents import write_backup
 from rappor.store.token_window import check_tokens
 
@@ -71,6 +71,12 @@ _ADD = (
     "%b::bigint[], %b::bigint[], %b::bytea[], %b::bytea[])"
 )
 _PROBE = bytes(2**16)
+# They change nothing, and the server checks all rights that adding needs.
+_MAY_ADD = (
+    "INSERT INTO rappor.tokens (token, part) SELECT token, part FROM rappor.tokens WHERE false",
+    "UPDATE rappor.cells SET reports = reports WHERE false",
+    "UPDATE rappor.counts SET data = data WHERE false",
+)
 _DAY_ATTEMPTS = 3  # to open a new day of tokens; retention may close it again meanwhile
 _PAUSE_SECONDS = 1.0  # after retention by another process, for batches that were admitted before
 
@@ -131,6 +137,7 @@ class PostgresStore:
         self._clock = clock
         self._rows: WriterRows | None = None
         self._epoch = -1  # the state of the database that the rows describe
+        self._generation = 0  # the connection that has registered as a writer
         self._pause_until = 0.0
         self.accepted: str | None = None
         self.retained: date | None = None
@@ -180,29 +187,30 @@ class PostgresStore:
 
         Nothing is written then.
         """
-        rows = self._rows
-        if rows is None or self._known < ADD_BATCHES_SINCE or self._clock() < self._pause_until:
-            return False
         wanted = sorted(set(tokens))
         if len(wanted) < len(tokens):
             return False
-        change = rows.plan(fold(range(len(tokens))))
-        if change is None or not change.rows:
-            return False
-        retained = 0 if self.retained is None else self.retained.toordinal()
-        about = (self._known, rows.writer, self._epoch, retained, day.toordinal())
-        try:
-            with self._session.maintaining() as connection:  # one statement is a transaction
-                done = connection.execute(
-                    _ADD, (*map(Int8, about), packed_bytes(wanted), *_columns(change)), binary=True
-                ).fetchone()
-        except BaseException:
-            self._rows = None  # it is not known whether they say what is stored
-            raise
-        if done != (True,):
-            return False
-        rows.adopt(change)
-        return True
+        # The rows are written whole: no other thread may plan from them before they are adopted.
+        with self._session.alone():
+            rows = self._rows
+            if rows is None or self._known < ADD_BATCHES_SINCE or self._clock() < self._pause_until:
+                return False
+            change = rows.plan(fold(range(len(tokens))))
+            if change is None or not change.rows:
+                return False
+            retained = 0 if self.retained is None else self.retained.toordinal()
+            about = (self._known, rows.writer, self._epoch, retained, day.toordinal())
+            values = (*map(Int8, about), packed_bytes(wanted), *_columns(change))
+            try:
+                with self._session.maintaining() as connection:  # one statement is a transaction
+                    done = connection.execute(_ADD, values, binary=True).fetchone()
+            except BaseException:
+                self._rows = None  # it is not known whether they say what is stored
+                raise
+            if done != (True,):
+                return False
+            rows.adopt(change)
+            return True
 
     def _add(
         self, tokens: list[bytes], fold: Callable[[Sequence[int]], Iterable[Fold]], day: date
@@ -225,28 +233,58 @@ class PostgresStore:
         """A transaction that adds reports, with the rows of this writer."""
         if self._clock() < self._pause_until:
             raise StoreBusy(f"{self.name}: retention has just run")
-        registered = False
-        while True:
-            try:
-                with self._session.writing() as connection:
-                    share_store(connection)
-                    state = StoreState(*_row(connection.execute(_BEGIN).fetchone()))
-                    self._check_version(state)
-                    self._notice(state)
-                    if state.writer is not None:
-                        yield connection, self._own_rows(state.writer, state.epoch), state
-                        return
-            except BaseException:
-                self._rows = None  # they may say what was rolled back
-                raise
-            if registered:
-                raise StoreUnavailable(
-                    f"{self.name}: the connection has no writer; is a pooler "
-                    "between that gives it to others? Use session pooling"
-                )
-            with self._session.maintaining() as connection:
-                writers.register(connection)
-            registered = True
+        # Rows that a transaction has changed are forgotten before another thread sees them, if it
+        # is rolled back.
+        with self._session.alone():
+            for is_last in (False, True):
+                try:
+                    with self._session.writing() as connection:
+                        state = self._sharing(connection)
+                        self._notice(state)
+                        if state.writer is not None and self._is_registered:
+                            yield connection, self._own_rows(state.writer, state.epoch), state
+                            return
+                except BaseException:
+                    self._rows = None  # they may say what was rolled back
+                    raise
+                if is_last:
+                    raise StoreUnavailable(
+                        f"{self.name}: the connection has no writer; is a pooler "
+                        "between that gives it to others? Use session pooling"
+                    )
+                self._register()
+
+    @property
+    def _is_registered(self) -> bool:
+        """Whether this connection has registered; its number may have been that of another."""
+        return self._generation == self._session.generation
+
+    def _register(self) -> None:
+        with self._session.maintaining() as connection:
+            writers.register(connection)
+            self._generation = self._session.generation
+
+    def _sharing(self, connection: Connection) -> StoreState:
+        """Let nobody change what this transaction relies on; return that."""
+        share_store(connection)
+        return self._state(connection)
+
+    @contextmanager
+    def _changing(self) -> Iterator[Connection]:
+        """A transaction of any length that nobody adds reports meanwhile."""
+        with self._session.alone():
+            self._rows = None
+            with self._session.writing() as connection:
+                take_store(connection)
+                self._state(connection)
+                without_limits(connection)
+                yield connection
+
+    def _state(self, connection: Connection) -> StoreState:
+        """What the transaction relies on, or StoreBroken if a newer rappor has changed it."""
+        state = StoreState(*_row(connection.execute(_BEGIN).fetchone()))
+        self._check_version(state)
+        return state
 
     def _check_version(self, state: StoreState) -> None:
         """StoreBroken if a newer rappor has changed the schema: the process must end."""
@@ -279,7 +317,7 @@ class PostgresStore:
             if new is None:
                 connection.execute("ROLLBACK")
                 return False
-            connection.execute("SET LOCAL statement_timeout = 0")
+            without_limits(connection)
             added = rows.apply(connection, folds)
             audit.append(connection, self._entry(actor, "import", f"{detail}: {added} reports"))
         return True
@@ -335,8 +373,7 @@ class PostgresStore:
             saved = definitions.read(connection)
         if Definition(known.name, known.version, toml) in saved and not self._session.read_only:
             return False
-        with self._session.writing() as connection:
-            take_store(connection)
+        with self._changing() as connection:
             new = definitions.save(connection, toml)
             if new is None:
                 connection.execute("ROLLBACK")
@@ -352,6 +389,7 @@ class PostgresStore:
     def audit(self, actor: str, action: str, detail: str) -> None:
         """Append an entry to the audit log."""
         with self._session.writing() as connection:
+            self._sharing(connection)
             audit.append(connection, self._entry(actor, action, detail))
 
     def _entry(self, actor: str, action: str, detail: str) -> AuditEntry:
@@ -374,26 +412,63 @@ class PostgresStore:
         """Remove what is too old; see `Store.retain`."""
         if dry_run:
             with self._session.reading() as connection:
+                without_limits(connection)
                 planned = retention.plan(connection, today, registry)
             return retention.summary(planned, today, dry_run=True)
-        with self._session.writing() as connection:
-            take_store(connection)
-            connection.execute("SET LOCAL statement_timeout = 0")
-            self._rows = None
-            writers.merge(connection)
-            planned = retention.plan(connection, today, registry)
-            done = retention.summary(planned, today, dry_run=False)
-            retention.execute(connection, planned, today)
-            audit.append(connection, self._entry(actor, "retain", retention_detail(done)))
-        self.retained = max(filter(None, (self.retained, today)))
-        self.released.forget(cell.cell for cell in self.cells())
-        return replace(done, settled=self._rewrite(planned.tables))
+        self._check_day(today)
+        with self._session.alone(), self._retaining():
+            with self._changing() as connection:
+                writers.merge(connection)
+                planned = retention.plan(connection, today, registry)
+                done = retention.summary(planned, today, dry_run=False)
+                retention.execute(connection, planned, today)
+                audit.append(connection, self._entry(actor, "retain", retention_detail(done)))
+            self.retained = max(filter(None, (self.retained, today)))
+            self.released.forget(cell.cell for cell in self.cells())
+            return replace(done, settled=self._rewrite())
 
-    def _rewrite(self, tables: Sequence[str]) -> bool:
-        """Rewrite tables; False if a reader blocks it for too long."""
+    def server_day(self) -> date | None:
+        """Today by the clock of the server, in UTC."""
+        with self._session.reading() as connection:
+            row = connection.execute("SELECT (now() AT TIME ZONE 'UTC')::date").fetchone()
+        found: date = _row(row)[0]
+        return found
+
+    def _check_day(self, today: date) -> None:
+        """StoreError if retention would run days ahead of the server's clock.
+
+        It would delete tokens whose batches are still accepted, and close periods for all
+        collectors. Neither can be undone.
+        """
+        day = self.server_day()
+        if is_ahead(today, day):
+            raise StoreError(
+                f"{self.name}: retention as of {today} is refused: by the clock of the server it "
+                f"is {day}; correct the clock of this machine, or name an earlier day"
+            )
+
+    @contextmanager
+    def _retaining(self) -> Iterator[None]:
+        """Run retention alone, its rewriting included. StoreBusy if another process runs it."""
+        with self._session.maintaining() as connection:
+            row = connection.execute(f"SELECT pg_try_advisory_lock({RETENTION})").fetchone()
+        if row != (True,):
+            raise StoreBusy(f"{self.name}: another process runs retention")
+        try:
+            yield
+        finally:
+            # A connection that is lost has no locks.
+            with suppress(StoreError), self._session.maintaining() as connection:
+                connection.execute(f"SELECT pg_advisory_unlock({RETENTION})")
+
+    def _rewrite(self) -> bool:
+        """Rewrite tables that rows were deleted from; False if a reader blocks it for too long.
+
+        What is left is in the state, and done by the next retention, also if this one is killed.
+        """
         try:
             with self._session.maintaining() as connection:
-                retention.rewrite(connection, tables)
+                retention.rewrite(connection)
         except StoreBusy:
             return False
         return True
@@ -401,14 +476,11 @@ class PostgresStore:
     def settle(self) -> None:
         """Merge the rows of writers that are gone; see `Store.settle`."""
         with self._session.writing() as connection:
-            if not writers.may_merge(connection) or not writers.any_gone(connection):
-                connection.execute("ROLLBACK")
-                return
+            wanted = writers.may_merge(connection) and writers.any_gone(connection)
             connection.execute("ROLLBACK")
-        with self._session.writing() as connection:
-            take_store(connection)
-            connection.execute("SET LOCAL statement_timeout = 0")
-            writers.merge(connection)
+        if wanted:
+            with self._changing() as connection:
+                writers.merge(connection)
 
     def probe(self) -> None:
         """Reach the server and write something that is rolled back: a full disk refuses it."""
@@ -417,12 +489,14 @@ class PostgresStore:
                 "INSERT INTO rappor.counts (id, writer, data, checksum) VALUES (-1, %s, %s, '')",
                 (rows.writer, _PROBE),
             )
+            for statement in _MAY_ADD:
+                connection.execute(statement)
             connection.execute("ROLLBACK")
 
     def check(self) -> list[str]:
         """Read everything and return what is wrong; an empty list if nothing is."""
         with self._session.reading() as connection:
-            connection.execute("SET LOCAL statement_timeout = 0")
+            without_limits(connection)
             return integrity.problems(connection)
 
     def size(self) -> StoreSize:
@@ -465,7 +539,7 @@ class PostgresStore:
         It is the file of an SQLite store: a backup can be restored to either kind of store.
         """
         with self._session.reading() as connection:
-            connection.execute("SET LOCAL statement_timeout = 0")
+            without_limits(connection)
             write_backup(contents.read(connection), Path(path).expanduser())
 
     def load(self, given: StoreContents) -> None:
@@ -474,19 +548,18 @@ class PostgresStore:
         Raises:
             StoreError: the store is not empty; nothing is changed then.
         """
-        with self._session.writing() as connection:
-            take_store(connection)
-            connection.execute("SET LOCAL statement_timeout = 0")
-            self._rows = None
+        with self._changing() as connection:
             contents.load(connection, given)
 
     def close(self) -> None:
         """Merge this writer's rows with those of writers that are gone, and disconnect."""
-        if self._rows is not None and not self._session.closed and self._session.connected:
-            with suppress(StoreError):  # everything is stored already; the next merge does it
-                with self._session.maintaining() as connection:
-                    writers.unregister(connection, self._rows.writer)
-                self.settle()
+        with self._session.alone():
+            rows, self._rows = self._rows, None
+            if rows is not None and not self._session.closed and self._session.connected:
+                with suppress(StoreError):  # everything is stored already; the next merge does it
+                    with self._session.maintaining() as connection:
+                        writers.unregister(connection, rows.writer)
+                    self.settle()
         self._session.close()
 
     def __enter__(self) -> PostgresStore:

@@ -287,6 +287,10 @@ class SqliteStore:
             found.append(doubt)
         return found
 
+    def server_day(self) -> date | None:
+        """None: the clock is this machine's."""
+        return None
+
     @property
     def in_place(self) -> bool:
         """Whether the open files are still those in the folder."""
