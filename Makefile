@@ -31,7 +31,10 @@ PIP_INSTALL := -m pip --disable-pip-version-check -qq install
 # so that long files come first and short ones fill the end.
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 $(PYTEST_ARGS)
 # One process: a cluster has processes of its own.
-SPARK_PYTEST := $(SPARK_VENV)/bin/python -m pytest --durations=5 $(PYTEST_ARGS)
+# Commands of Spark may take 3,000 s (LIMIT in tests/support/spark_cluster.py).
+SPARK_PYTEST := $(SPARK_VENV)/bin/python -m pytest --durations=10 -o faulthandler_timeout=3600 $(PYTEST_ARGS)
+# Properties with other examples in every run; without it they are the same (tests/conftest.py).
+RANDOM := --hypothesis-profile=random
 # A warning, such as a dead link, is an error.
 SITE := $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env --write-all --jobs auto \
 	-d build/doctrees docs build/docs
@@ -40,8 +43,11 @@ QUICK := -m 'not slow and not long and not soak' -p no:schemathesis \
 	$(foreach name,charts dashboard demo experiments,--ignore=tests/unit/$(name))
 STARTED := $(shell date +%s)
 
+# $(call say,WORDS): say the words, and how long everything took so far.
+say = seconds=$$(($$(date +%s) - $(STARTED))); \
+	printf '\nmake %s: %s %d min %d s\n' '$@' '$(1)' $$((seconds / 60)) $$((seconds % 60))
 # $(call step,NAME,COMMAND): print the name and run the command; if it fails, say so last and stop.
-step = @printf '\n== %s\n' '$(1)'; $(2) || { printf '\nmake %s: FAILED at step "%s"\n' '$@' '$(1)' >&2; exit 1; }
+step = @printf '\n== %s\n' '$(1)'; $(2) || { $(call say,FAILED at step "$(1)" after) >&2; exit 1; }
 
 # Checks that run no tests.
 define static
@@ -50,9 +56,7 @@ define static
 	$(call step,types,$(BIN)/mypy)
 endef
 
-# Say what passed, and how long it took.
-passed = @seconds=$$(($$(date +%s) - $(STARTED))); \
-	printf '\nmake %s: passed in %d min %d s\n' '$@' $$((seconds / 60)) $$((seconds % 60))
+passed = @$(call say,passed in)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -77,13 +81,15 @@ test: $(VENV)/.dev $(JS)/node_modules/.dev ## check format, lint, types and impo
 test-long: $(VENV)/.dev $(VENV)/.docs $(JS)/node_modules/.dev $(SPARK_VENV)/.done ## run the long tests at reduced size: audits, kills, overload, every page (20 minutes)
 	@sh tests/browser/chromium.sh
 	$(call step,docs,$(SITE))
-	$(call step,long tests,$(PYTEST) -m long tests)
+	$(call step,long tests,$(PYTEST) $(RANDOM) -m long tests)
+	$(call step,random properties,$(PYTEST) $(RANDOM) tests/property)
 	$(call step,Spark and S3,$(SPARK_PYTEST) -m long tests/spark)
 	$(passed)
 
 soak: $(VENV)/.dev $(JS)/node_modules/.dev $(SPARK_VENV)/.done ## run the long tests at full size (hours)
 	@sh tests/browser/chromium.sh
-	$(call step,soak,$(PYTEST) -m soak -o faulthandler_timeout=0 tests)
+	$(call step,soak,$(PYTEST) $(RANDOM) -m soak -o faulthandler_timeout=0 tests)
+	$(call step,random properties,$(PYTEST) $(RANDOM) tests/property)
 	$(call step,Spark and S3,$(SPARK_PYTEST) -m soak -o faulthandler_timeout=0 tests/spark)
 	$(passed)
 

@@ -1,4 +1,4 @@
-"""What all tests share: one thread for linear algebra, the signals of somebody at a terminal."""
+"""What all tests share: properties, one thread for linear algebra, the signals of a terminal."""
 
 import asyncio
 import os
@@ -10,8 +10,12 @@ from contextlib import contextmanager
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Properties are about what holds, not about how fast a busy machine is today.
-settings.register_profile("rappor", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Properties are about what holds, not about how fast a busy machine is today. Their examples are
+# the same in every run, unless `--hypothesis-profile=random` asks for others.
+settings.register_profile(
+    "random", derandomize=False, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("rappor", settings.get_profile("random"), derandomize=True)
 settings.load_profile("rappor")
 
 # Before numpy is imported: as many test processes as cores, each with as many threads, would spend

@@ -143,6 +143,13 @@ def test_an_inline_script_would_be_refused_and_seen(open_as) -> None:
     tab.problems.clear()
 
 
+def test_a_problem_of_a_shared_tab_fails_one_test_only(read) -> None:
+    tab = read("/")
+    tab.problems.append("planted")
+    assert tab.take_problems() == ["planted"]
+    assert tab.take_problems() == []
+
+
 @pytest.mark.parametrize(
     "role",
     [

@@ -26,12 +26,13 @@ from support.collecting import (
     client_of,
     collector,
     connected,
+    page,
     planted_command,
     running,
 )
+from support.planted_collector import HONEST
 from support.waiting import wait_for
 
-HONEST = "127.0.9.1"
 STRANGERS = "127.0.5"
 PAGES = b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n" * 8
 POST = b"POST /v1/reports HTTP/1.1\r\nHost: a\r\n"
@@ -57,8 +58,7 @@ def sockets_of(process: Process) -> int:
 
 def refused(process: Process, code: str) -> int:
     """How often it has refused something for this reason."""
-    with client_of(process) as client:
-        return refused_in(client.get("/metrics").body.decode(), code)
+    return refused_in(page(process, "/metrics"), code)
 
 
 def refused_in(metrics: str, code: str) -> int:
@@ -70,7 +70,7 @@ def refused_in(metrics: str, code: str) -> int:
 
 
 def answered(process: Process) -> None:
-    """An honest client, who comes from elsewhere, sends a report on a connection of its own."""
+    """An honest client, whom nobody cuts off, sends a report on a connection of its own."""
     with client_of(process, source=HONEST) as client:
         assert client.send(batch()).status == 204
 
@@ -78,7 +78,7 @@ def answered(process: Process) -> None:
 @pytest.mark.parametrize("number", [12, pytest.param(40, marks=pytest.mark.long)])
 def test_answers_that_nobody_reads_do_not_hold_connections(tmp_path: Path, number: int) -> None:
     """From this machine itself, whose connections and requests are not limited."""
-    with running(planted_command("impatient", tmp_path)) as process:
+    with running(planted_command("impatient-while-read", tmp_path)) as process:
         with connected(process):
             pass
         before = sockets_of(process)
@@ -178,8 +178,7 @@ def test_one_neighbourhood_cannot_keep_others_out(
                 if count >= turns and (turns or time.monotonic() > until):
                     break
         assert refused(process, "overloaded") > 0
-        with client_of(process) as client:
-            assert client.get("/healthz").status == 200
+        assert page(process, "/healthz")
         assert process.end() == 0
 
 
@@ -238,7 +237,7 @@ def page_over_tls(
 
 @pytest.mark.parametrize("number", [30, pytest.param(200, marks=pytest.mark.long)])
 def test_handshakes_that_never_end_keep_nobody_out(tmp_path: Path, number: int) -> None:
-    """With 0.3 s for a handshake; `rappor collect` leaves 5 s."""
+    """With 0.3 s for a handshake, so that an honest client may need several; normally 5 s."""
     trusted = ssl.create_default_context(cafile=str(certificate(tmp_path)))
     with running(planted_command("impatient", tmp_path)) as process:
         before = sockets_of(process)
@@ -259,7 +258,7 @@ def test_a_handshake_counts_as_a_connection_of_its_neighbourhood(tmp_path: Path)
     options = ("--prefix-connections", "3", "--tls-cert", pem, "--tls-key", pem)
     with collector(tmp_path, *options) as process:
 
-        def page(path: str, source: str = "127.0.0.1") -> str:
+        def over_tls(path: str, source: str = "127.0.0.1") -> str:
             return page_over_tls(process, trusted, path, source)
 
         def is_one_refused() -> bool:
@@ -269,12 +268,12 @@ def test_a_handshake_counts_as_a_connection_of_its_neighbourhood(tmp_path: Path)
                 for each in held:
                     with contextlib.suppress(ConnectionError):
                         each.sendall(HELLO)
-                assert page("/healthz", HONEST)
-                return refused_in(page("/metrics"), "overloaded") > 0
+                assert over_tls("/healthz", HONEST)
+                return refused_in(over_tls("/metrics"), "overloaded") > 0
             finally:
                 for each in held:
                     each.close()
 
         wait_for(is_one_refused)
-        wait_for(lambda: page("/healthz", f"{STRANGERS}.9"))  # it has its places back
+        wait_for(lambda: over_tls("/healthz", f"{STRANGERS}.9"))  # it has its places back
         assert process.end() == 0

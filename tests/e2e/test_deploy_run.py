@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from rappor.errors import StoreRefused
-from rappor.host import LOOPBACK, free_port
+from rappor.host import LOOPBACK
 from rappor.store import open_store
 from rappor.wire import BINARY, REPORTS_PATH, encode_batch
 from support.collecting import Process, batch, client_of, write_collections
@@ -37,6 +37,7 @@ from support.deploying import (
     container,
     dockerfile_steps,
 )
+from support.ports import held_port
 from support.postgres import Server, a_server, children, is_root, programs
 from support.waiting import wait_for
 
@@ -155,7 +156,8 @@ def test_the_database_is_healthy_when_it_answers(stack: Stack) -> None:
     _, program, *options = compose()["services"]["postgres"]["healthcheck"]["test"]
     ask = [programs() / program, *options]
     assert run([*ask, f"--port={stack.server.port}"]).returncode == 0
-    assert run([*ask, f"--port={free_port()}"]).returncode != 0
+    with held_port() as silent:
+        assert run([*ask, f"--port={silent}"]).returncode != 0
 
 
 def test_the_service_for_retention_does_what_a_collector_may_not(stack: Stack) -> None:
@@ -236,11 +238,11 @@ def test_two_collectors_count_a_batch_once_and_the_dashboard_runs_next_to_them(
         assert stack.check_health("dashboard") == 0
         check_probes("dashboard", dashboard.port)
         if shutil.which("nginx") is not None:
-            check_nginx(stack, tmp_path)
-    gone = {**stack.ports, "collector-1": free_port(), "dashboard": free_port()}
-    stack.ports.update(gone)
-    assert stack.check_health("collector-1") != 0
-    assert stack.check_health("dashboard") != 0
+            check_nginx(stack, tmp_path, running.enter_context(held_port()))
+    with held_port() as silent:
+        stack.ports.update({"collector-1": silent, "dashboard": silent})
+        assert stack.check_health("collector-1") != 0
+        assert stack.check_health("dashboard") != 0
 
 
 def check_probes(name: str, port: int) -> None:
@@ -259,13 +261,12 @@ def check_probes(name: str, port: int) -> None:
         connection.close()
 
 
-def check_nginx(stack: Stack, folder: Path) -> None:
-    """nginx with its file passes reports on, and nothing else."""
+def check_nginx(stack: Stack, folder: Path, port: int) -> None:
+    """nginx with its file, on this port, passes reports on, and nothing else."""
     made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
     made += ["-nodes", "-subj", "/CN=reports.example.org"]
     made += ["-keyout", str(folder / "key.pem"), "-out", str(folder / "chain.pem")]
     assert run(made).returncode == 0
-    port = free_port()
     # First, because the folder of the test may itself be in /tmp.
     text = (
         (DEPLOY / "docker" / "nginx.conf")
@@ -283,7 +284,11 @@ def check_nginx(stack: Stack, folder: Path) -> None:
     command = compose()["services"]["nginx"]["command"]
     process = subprocess.Popen([*command, *map(str, where)], stderr=subprocess.DEVNULL)
     try:
-        wait_for(lambda: (folder / "nginx.pid").exists() and _https(port, "/")[0] == 404)
+        wait_for(
+            lambda: (folder / "nginx.pid").exists() and _https(port, "/")[0] == 404,
+            "nginx",
+            process=process,
+        )
         body = encode_batch(batch())
         wait_for(lambda: _https(port, REPORTS_PATH, body)[0] == 204)
         assert _https(port, "/metrics")[0] == 404
@@ -491,13 +496,14 @@ def test_the_units_with_a_dashboard_serve_it(name: str, tmp_path: Path) -> None:
     write_collections(tmp_path)
     (tmp_path / "data").mkdir(mode=0o700)
     (command,) = unit_commands(name, tmp_path)
-    port = "--dashboard-port" if name == "rappor.service" else "--port"
-    more = [f"{port}={free_port()}", *(["--port=0"] if name == "rappor.service" else [])]
-    process = DashboardProcess([*command.split(), *more])
-    try:
-        process.wait_until_listening()
-        with client_of(process) as client:
-            assert client.get("/login").status == 200
-        assert process.end() == 0
-    finally:
-        process.close()
+    option = "--dashboard-port" if name == "rappor.service" else "--port"
+    with held_port() as port:
+        more = [f"{option}={port}", *(["--port=0"] if name == "rappor.service" else [])]
+        process = DashboardProcess([*command.split(), *more])
+        try:
+            process.wait_until_listening()
+            with client_of(process) as client:
+                assert client.get("/login").status == 200
+            assert process.end() == 0
+        finally:
+            process.close()

@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +35,7 @@ from support.fault_table import (
     run,
 )
 from support.joint_tables import write_small_pairs
+from support.waiting import wait_for
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 
@@ -255,8 +255,7 @@ def test_ctrl_c_ends_a_real_process_with_one_sentence(place: Path, tmp_path: Pat
         [*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
     )
     drafts = tmp_path / "simulated"
-    while process.poll() is None and not (drafts.exists() and list(drafts.iterdir())):
-        time.sleep(0.01)
+    wait_for(lambda: drafts.exists() and list(drafts.iterdir()), "the first file", process=process)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=LIMIT)
     assert (process.returncode, out) == (130, b"")

@@ -117,7 +117,7 @@ def test_calls_in_a_row_do_not_put_off_an_upload(host: Host, tmp_path: Path) -> 
     host.open(tmp_path)
     host.call("reportEvery", 5, "no such collection")
     host.call("report", "homepage", "example.com")
-    assert wait_for(lambda: host.call("sent"), "an upload", seconds=20, pause=0.5)
+    assert wait_for(lambda: host.call("sent"), "an upload", pause=0.5)
 
 
 PROBLEM = "urn:rappor:problem:"

@@ -16,11 +16,12 @@ import pytest
 import rappor as package
 from rappor.collection import Collection
 from rappor.dashboard.auth.roles import Role
-from rappor.host import LOOPBACK, free_port
+from rappor.host import LOOPBACK
 from rappor.store import open_store
 from support.collecting import today
 from support.command import rappor
 from support.dashboard import Sample, serving
+from support.ports import held_port
 from support.postgres import Server, a_server
 from support.visit import Visit
 from support.waiting import wait_for
@@ -345,6 +346,13 @@ def test_pages_show_the_same(place: Path, sides: list[Side], tmp_path: Path) -> 
 # What can be wrong with a database.
 
 
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """A port where nobody listens."""
+    with held_port() as port:
+        yield port
+
+
 VERBS = (
     ("status",),
     ("export", "homepage", "--output", "x.csv"),
@@ -359,9 +367,9 @@ VERBS = (
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
 def test_a_database_that_is_wrong_is_one_sentence(
-    server: Server, tmp_path: Path, verb: tuple[str, ...]
+    server: Server, silent: int, tmp_path: Path, verb: tuple[str, ...]
 ) -> None:
-    down = f"postgresql://ada@{LOOPBACK}:{free_port()}/rappor"
+    down = f"postgresql://ada@{LOOPBACK}:{silent}/rappor"
     empty = server.url(server.new_database())
     cases = [
         ("mysql://db.example.org/rappor", 3, "mysql:// is not supported"),
@@ -380,8 +388,8 @@ def test_a_database_that_is_wrong_is_one_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_password_is_in_no_message(server: Server) -> None:
-    url = f"postgresql://ada:s3cret@{LOOPBACK}:{free_port()}/rappor"
+def test_a_password_is_in_no_message(server: Server, silent: int) -> None:
+    url = f"postgresql://ada:s3cret@{LOOPBACK}:{silent}/rappor"
     done = rappor("status", "--store", url, fresh=True)
     assert done.returncode == 1
     assert "s3cret" not in done.stdout + done.stderr

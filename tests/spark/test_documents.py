@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import closing
 from pathlib import Path
 from unittest.mock import patch
 
@@ -29,8 +30,8 @@ def mine(page: str) -> list[Block]:
 def test_a_page_does_what_it_says(cluster: SparkCluster, tmp_path: Path, page: str) -> None:
     bin_folder = Path(sys.executable).parent
     path = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
-    session = Session(tmp_path)
-    with patch.dict(os.environ, cluster.environment() | {"PATH": path}):
+    changed = patch.dict(os.environ, cluster.environment() | {"PATH": path})
+    with closing(Session(tmp_path)) as session, changed:
         for block in mine(page):
             session.run(block)
         if "session" in session.names:

@@ -13,10 +13,11 @@ from pyarrow import fs
 
 from rappor.aggregate.lake import LakePlace, compact, count_lake, seal, verify
 from rappor.errors import StoreError
-from rappor.host import LOOPBACK, free_port
+from rappor.host import LOOPBACK
 from rappor.store import open_store
 from support.cutting_proxy import CuttingProxy
 from support.lakes import CLOSED, TODAY, keeping, numbers, stored
+from support.ports import held_port
 from support.spark_cluster import SparkCluster, run_rappor
 from support.waiting import wait_for
 
@@ -58,15 +59,14 @@ class CuttingUploads(CuttingProxy):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a server with one bucket."""
-    port = free_port()
     log = tmp_path_factory.mktemp("s3") / "server.log"
-    with pytest.MonkeyPatch.context() as patch, log.open("wb") as file:
+    with held_port() as port, pytest.MonkeyPatch.context() as patch, log.open("wb") as file:
         for name, value in CREDENTIALS.items():
             patch.setenv(name, value)
         command = [sys.executable, "-m", "moto.server", "-H", LOOPBACK, "-p", str(port)]
         process = subprocess.Popen(command, stdout=file, stderr=file)
         try:
-            wait_for(lambda: listens(port), "an S3 server")
+            wait_for(lambda: listens(port), "an S3 server", process=process)
             system, _ = fs.FileSystem.from_uri(f"{address(port)}&allow_bucket_creation=true")
             system.create_dir(BUCKET)
             yield port
@@ -149,7 +149,8 @@ def test_a_lake_on_s3_is_counted_by_command_and_spark(
 
 
 def test_a_server_that_is_down_is_one_sentence(cluster: SparkCluster) -> None:
-    done = run_rappor(cluster, "lake", "ls", address(free_port(), "/x"), **CREDENTIALS)
+    with held_port() as port:
+        done = run_rappor(cluster, "lake", "ls", address(port, "/x"), **CREDENTIALS)
     assert done.returncode == 1, done.stderr
     assert "check the address and the credentials" in done.stderr
     assert "Traceback" not in done.stderr

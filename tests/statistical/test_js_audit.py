@@ -16,7 +16,7 @@ from scipy import stats
 
 from rappor import Params, bloom_positions
 from rappor.mechanism import channel
-from support.audit import audit
+from support.audit import UNSEEDED_ALPHA, audit
 from support.epsilon_audit import ROUNDS, audit_epsilon, averaging_accuracy, cases
 from support.javascript_audit import BUGS, Auditor, auditing
 from support.javascript_host import hosting, planted
@@ -45,7 +45,7 @@ def javascript() -> Iterator[Auditor]:
 def test_the_true_client_passes_the_audit(
     javascript: Auditor, params: Params, clients: int
 ) -> None:
-    assert audit(javascript.make, params, seed=1, clients=clients).failed == []
+    assert audit(javascript.make, params, 1, clients, UNSEEDED_ALPHA).failed == []
 
 
 def test_every_planted_bug_is_another_one() -> None:
@@ -66,15 +66,17 @@ QUICK = ("no_memo", "bit_0_not_randomised", "cohort_drawn_again")
 def test_a_planted_bug_is_caught(tmp_path: Path, name: str, clients: int) -> None:
     bug = BUGS[name]
     with auditing(planted(tmp_path, bug.file, bug.old, bug.new)) as auditor:
-        assert bug.check in audit(auditor.make, PAPER, seed=1, clients=clients).failed
+        assert bug.check in audit(auditor.make, PAPER, 1, clients, UNSEEDED_ALPHA).failed
 
 
-# Sizes and shares are those of test_epsilon_audit.py; p = 0 with q = 1 shows B' itself: ε∞.
+# One run in ten million is below the share: 5.2 standard errors below what is usual, which is .42
+# of the promise for 5,000 clients, and .62 or more for 20,000. With p = 0 and q = 1, reports are B'
+# itself: ε∞.
 EPSILON = [
-    *[(case, 3000, (5,), 0.25) for case in cases() if case.kind == "boolean"],
-    *[pytest.param(case, 10_000, ROUNDS, 0.5, marks=long) for case in cases()],
+    *[(case, 5000, (5,), 0.25) for case in cases() if case.kind == "boolean"],
+    *[pytest.param(case, 20_000, ROUNDS, 0.45, marks=long) for case in cases()],
     *[pytest.param(case, 10_000, (1,), 0.75, marks=long) for case in cases(p=0.0, q=1.0)],
-    *[pytest.param(case, 1_000_000, ROUNDS, 0.9, marks=pytest.mark.soak) for case in cases()],
+    *[pytest.param(case, 1_000_000, ROUNDS, 0.83, marks=pytest.mark.soak) for case in cases()],
 ]
 
 
@@ -84,7 +86,15 @@ def test_measured_epsilon_is_within_the_promise_and_near_it(
     javascript: Auditor, case, clients: int, rounds: tuple[int, ...], share: float
 ) -> None:
     """A1: a lower bound on ε_n, from threshold events."""
-    found = audit_epsilon(case, clients, 1, len(cases()), rounds=rounds, draw=javascript.draw)
+    found = audit_epsilon(
+        case,
+        clients,
+        1,
+        len(cases()),
+        rounds=rounds,
+        draw=javascript.draw,
+        family_alpha=UNSEEDED_ALPHA,
+    )
     for n, (lower, promise) in found.items():
         print(f"A1 {case.kind}, {clients:,} clients, n = {n}: {lower:.4f} of {promise:.4f}")
         assert share * promise <= lower <= promise, f"n = {n}"
@@ -100,7 +110,7 @@ def test_measured_epsilon_is_within_the_promise_and_near_it(
     ],
 )
 def test_rates_are_exact_and_bits_are_alike(javascript: Auditor, clients: int, times: int) -> None:
-    """A3: each bit's rate of ones over clients, and χ² over bits, at a family-wise 1e-6."""
+    """A3: each bit's rate of ones over clients, and χ² over bits, at 1e-7 each."""
     packed = np.frombuffer(javascript.reports(PAPER, "value", clients, times), np.uint8)
     bits = np.unpackbits(packed.reshape(clients, times, 16), axis=2, bitorder="little")
     ones = bits.sum(axis=1)  # of each client and bit: 0 to times
@@ -115,10 +125,10 @@ def test_rates_are_exact_and_bits_are_alike(javascript: Auditor, clients: int, t
     )
     spread = np.sqrt((memo_spread + within / times) / clients)
     scores = (ones.mean(axis=0) / times - rate) / spread
-    assert np.abs(scores).max() < stats.norm.isf(1e-6 / 2 / 128)
-    assert stats.chi2.sf((scores**2).sum(), 128) > 1e-6
+    assert np.abs(scores).max() < stats.norm.isf(UNSEEDED_ALPHA / 2 / 128)
+    assert stats.chi2.sf((scores**2).sum(), 128) > UNSEEDED_ALPHA
     wrong = (ones.mean(axis=0) / times - (rate + 6 * spread)) / spread  # the test has power
-    assert stats.chi2.sf((wrong**2).sum(), 128) < 1e-6
+    assert stats.chi2.sf((wrong**2).sum(), 128) < UNSEEDED_ALPHA
 
 
 def guessed(javascript: Auditor, clients: int, times: int) -> float:
@@ -142,11 +152,14 @@ def guessed(javascript: Auditor, clients: int, times: int) -> float:
 def test_averaging_tells_no_more_than_the_memo(
     javascript: Auditor, clients: int, times: int
 ) -> None:
-    """A2: any number of reports tells no more than B' does, and 200 of them almost all of that."""
+    """A2: any number of reports tells no more than B' does, and 200 of them almost all of that.
+
+    Within 6 standard errors, .089 for 600 clients: without a memo, 60 reports give .98.
+    """
     limit = averaging_accuracy(0.5, 2)
     sigma = np.sqrt(limit * (1 - limit) / clients)
     least = limit - 6 * sigma if times >= 200 else 0.5 + 6 * sigma
-    assert least < guessed(javascript, clients, times) < limit + 4 * sigma
+    assert least < guessed(javascript, clients, times) < limit + 6 * sigma
 
 
 @pytest.mark.long

@@ -142,6 +142,7 @@ class Session:
     forked: bool = False
     names: dict[str, object] = field(default_factory=lambda: {"__name__": "__main__"})
     ports: dict[str, str] = field(default_factory=dict)
+    holders: list[socket.socket] = field(default_factory=list)
     server: subprocess.Popen[bytes] | None = None
 
     def run(self, block: Block) -> None:
@@ -188,16 +189,28 @@ class Session:
     def _on_free_ports(self, text: str) -> str:
         for option in ("--port", "--dashboard-port"):
             for port in re.findall(rf"{option} (\d+)", text):
-                self.ports.setdefault(port, _free_port())
+                self._port_for(port)
         for port, free in self.ports.items():
             text = re.sub(rf"\b{port}\b", free, text)
         return text
 
+    def _port_for(self, port: str) -> str:
+        """The port of this session that stands for a printed one.
+
+        It is bound without listening until the session is closed, so nobody else is given it.
+        """
+        if port not in self.ports:
+            holder = socket.socket()
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # servers may bind it, too
+            holder.bind(("127.0.0.1", 0))
+            self.holders.append(holder)
+            self.ports[port] = str(holder.getsockname()[1])
+        return self.ports[port]
+
     def _start(self, words: list[str]) -> None:
         for option in SERVERS[words[1]]:
             if option not in words:
-                port = self.ports.setdefault(DEFAULT_PORTS[option], _free_port())
-                words = [*words, option, port]
+                words = [*words, option, self._port_for(DEFAULT_PORTS[option])]
         log = self.folder / "server.log"
         with log.open("wb") as file:
             self.server = subprocess.Popen(words, cwd=self.folder, stderr=file, stdout=file)
@@ -218,16 +231,20 @@ class Session:
             if code:
                 raise RuntimeError(f"the server ended with exit code {code}")
 
+    def close(self) -> None:
+        """End the server, and let go of the ports."""
+        try:
+            self.end()
+        finally:
+            for holder in self.holders:
+                holder.close()
+            self.holders.clear()
+            self.ports.clear()
+
 
 def _check(where: str, done: subprocess.CompletedProcess[str]) -> None:
     if done.returncode:
         raise RuntimeError(f"{where}\nexit code {done.returncode}\n{done.stdout}{done.stderr}")
-
-
-def _free_port() -> str:
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        return str(holder.getsockname()[1])
 
 
 def _answers(scheme: str, port: str) -> bool:
@@ -270,9 +287,8 @@ def run_page(
     if sections:
         chosen = [block for block in chosen if block.section in sections]
     done = 0
-    session = Session(folder, python, forked)
-    for again in range(times):
-        try:
+    with contextlib.closing(Session(folder, python, forked)) as session:
+        for again in range(times):
             for block in chosen:
                 if again and (block.hidden or {"once", "long"} & set(block.marks)):
                     continue
@@ -280,7 +296,6 @@ def run_page(
                     continue
                 session.run(block)
                 done += not block.hidden
-        finally:
             session.end()
     return done
 

@@ -284,6 +284,21 @@ def connected(process: Process) -> Iterator[Client]:
             client.close()
 
 
+def page(process: Process, path: str) -> str:
+    """A page, also from a collector that is quick to cut off."""
+
+    def body() -> str | None:
+        with (
+            client_of(process) as client,
+            contextlib.suppress(OSError, http.client.HTTPException),
+        ):
+            answer = client.get(path)
+            return answer.body.decode() if answer.status == 200 else None
+        return None
+
+    return wait_for(body, path)
+
+
 def stored(folder: Path, collection: str = "homepage") -> dict[tuple[str, str], int]:
     """Reports in the store, by period and dimensions."""
     store = open_store(folder / "data", read_only=True)

@@ -20,9 +20,8 @@ from rappor.params import Params
 from rappor.privacy import epsilon_n
 from rappor.testing import SeededEntropy
 from rappor.typing import Kind
-from support.audit import MakeEncoder, bits_of, log_ratio_lower
+from support.audit import FAMILY_ALPHA, MakeEncoder, bits_of, log_ratio_lower
 
-FAMILY_ALPHA = 1e-4
 ROUNDS = (1, 2, 5, 10, 30)
 
 
@@ -111,8 +110,9 @@ def audit_epsilon(
     rounds: tuple[int, ...] = ROUNDS,
     make: MakeEncoder = Encoder,
     draw: Draw | None = None,
+    family_alpha: float = FAMILY_ALPHA,
 ) -> dict[int, tuple[float, float]]:
-    """(lower bound, promise) of ε_n for each n, with total confidence 1 - FAMILY_ALPHA.
+    """(lower bound, promise) of ε_n for each n, with total confidence 1 - family_alpha.
 
     Reports come from `make`, one encoder at a time, or from `draw`, many at a time.
     """
@@ -122,7 +122,7 @@ def audit_epsilon(
     probe = Encoder(case.params, secret=bytes(32), collection="audit", kind=case.kind, **case.shape)
     signal_x, signal_y = probe.trace(case.x).signal, probe.trace(case.y).signal
     differing = [b for b in range(case.params.k) if (signal_x ^ signal_y) >> b & 1]
-    alpha = FAMILY_ALPHA / (comparisons * len(rounds) * len(differing) * 2)
+    alpha = family_alpha / (comparisons * len(rounds) * len(differing) * 2)
     found = {}
     for row, n in enumerate(rounds):
         bounds = []

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rappor.host import free_port
 from support.collecting import Process, collect_command, running
 from support.command import environment
+from support.ports import held_port
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -43,9 +43,14 @@ class WebExample:
 def web_example(folder: Path, *options: str) -> Iterator[WebExample]:
     """The example `web` on localhost, with a real collector."""
     page = copy_of("web", folder)
-    url = f"http://localhost:{free_port()}"
-    with running(collect_command(page, "--allow-origin", url, *options)) as collector:
-        command = [sys.executable, page / "serve.py", "--port", url.rpartition(":")[2]]
+    with (
+        held_port() as port,
+        running(
+            collect_command(page, "--allow-origin", f"http://localhost:{port}", *options)
+        ) as collector,
+    ):
+        url = f"http://localhost:{port}"
+        command = [sys.executable, page / "serve.py", "--port", port]
         command += ["--upload-to", f"http://localhost:{collector.port}", "--client", CLIENT]
         server = subprocess.Popen(
             [str(part) for part in command],
@@ -55,7 +60,7 @@ def web_example(folder: Path, *options: str) -> Iterator[WebExample]:
         )
         try:
             assert server.stdout is not None
-            assert server.stdout.readline() == f"{url}\n"
+            assert server.stdout.readline() == f"{url}\n"  # nothing if it has ended
             yield WebExample(page, url, collector)
         finally:
             server.kill()

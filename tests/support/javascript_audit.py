@@ -1,7 +1,8 @@
 """The JavaScript encoder behind the interface of `rappor.Encoder`, for the audits; and its bugs.
 
 Every request makes the real JavaScript encode: the adapter only passes values and reports on. It
-draws no randomness, so `entropy` is ignored: reports come from the platform's generator of Node.js.
+draws no randomness, so `entropy` is ignored: reports come from the platform's generator of Node.js,
+and audits of them use UNSEEDED_ALPHA (support/audit.py).
 """
 
 from __future__ import annotations
@@ -106,7 +107,10 @@ def auditing(sources: Path | None = None) -> Iterator[Auditor]:
 
 
 class PlantedBug(NamedTuple):
-    """One change of the sources, and the check of support/audit.py that finds it."""
+    """One change of the sources, and the check of support/audit.py that finds it.
+
+    With that many clients the check is at least 5 standard errors beyond the limit of 6.2.
+    """
 
     file: str
     old: str
@@ -184,7 +188,7 @@ BUGS = {
         2000,
     ),
     "no_second_randomization": PlantedBug(
-        "encoder.js", _FRESH, "return permanent.slice();", "x1: ones report q*", 2000
+        "encoder.js", _FRESH, "return permanent.slice();", "x1: ones report q*", 4000
     ),
     "no_first_randomization": PlantedBug(
         "encoder.js", _PERMANENT, "return signal.slice();", "B': zeros flipped with f/2"
@@ -194,21 +198,21 @@ BUGS = {
         "below([half], k, stream(memo))",
         "below([half], k, stream(new Uint8Array(0)))",
         "x and y: independent",
-        2000,
+        4000,
     ),
     "collection_not_in_the_memo": PlantedBug(
         "memo.js",
         "derive(root, purpose, collection, digest",
         'derive(root, purpose, "always the same", digest',
         "collections: independent",
-        2000,
+        4000,
     ),
     "f_not_in_the_memo": PlantedBug(
         "memo.js",
         "`${k} ${h} ${m} ${fractionText(f)}`",
         "`${k} ${h} ${m}`",
         "f and f': independent",
-        2000,
+        4000,
     ),
     "p_in_the_memo": PlantedBug(
         "memo.js",

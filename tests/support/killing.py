@@ -18,10 +18,10 @@ import numpy as np
 
 from rappor import Params, Report
 from rappor.collection import Collection
-from rappor.host import bound
 from rappor.store import open_store
 from rappor.wire import Batch, encode_batch
 from support.collecting import PATIENCE, Client, Process, day, planted_command, write_collections
+from support.ports import HeldPort
 from support.waiting import wait_for
 
 PARAMS = Params(k=1024, h=1, m=64, f=0.5, p=0.5, q=0.75)
@@ -126,10 +126,8 @@ class Victim:
 
     def __init__(self, folder: Path, bug: str) -> None:
         write_collections(folder, Collection("kill", 1, PARAMS))
-        # Bound as long as the test lasts, without listening: nobody else is given the port while
-        # no collector has it.
-        self._holder = bound("127.0.0.1", 0)
-        self.port: int = self._holder.getsockname()[1]
+        self._held = HeldPort()  # also while no collector has it
+        self.port = self._held.number
         self._process = Process(planted_command(bug, folder, self.port, "forks"))
         self.pid = 0
 
@@ -149,7 +147,7 @@ class Victim:
 
     def close(self) -> None:
         self._process.close()
-        self._holder.close()
+        self._held.close()
 
 
 def reckon(where: Path | str, crowd: Crowd) -> Reckoning:

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -21,8 +21,9 @@ from typing import Any
 
 import psycopg
 
-from rappor.host import LOOPBACK, free_port
+from rappor.host import LOOPBACK
 from rappor.store import open_store
+from support.ports import HeldPort
 from support.waiting import wait_for
 
 VARIABLE = "RAPPOR_TEST_POSTGRES"
@@ -99,14 +100,19 @@ class Server:
 
     Attributes:
         folder: its files.
-        port: its port on this machine.
+        held: its port on this machine, also while it does not run.
     """
 
     folder: Path
-    port: int = 0
+    held: HeldPort
     _process: subprocess.Popen[bytes] | None = None
     _template: str = ""
     _names: Iterator[int] = field(default_factory=count)
+
+    @property
+    def port(self) -> int:
+        """The number of its port."""
+        return self.held.number
 
     def make(self) -> None:
         """Make an empty cluster."""
@@ -122,7 +128,6 @@ class Server:
 
     def start(self, **options: str) -> None:
         """Start it, and wait until it answers."""
-        self.port = self.port or free_port()
         given = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         with (self.folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -132,12 +137,12 @@ class Server:
                 start_new_session=True,
                 **_as_user(),
             )
-        wait_for(self.answers, "the server to answer")
+        wait_for(self.answers, "the server to answer", process=self._process)
 
     def answers(self) -> bool:
         """Whether it takes connections."""
         try:
-            psycopg.connect(self.url("postgres"), connect_timeout=5).close()
+            psycopg.connect(self.url("postgres"), connect_timeout=60).close()
         except psycopg.OperationalError:
             return False
         return True
@@ -221,11 +226,14 @@ def is_running(pid: int) -> bool:
 def a_server(**options: str) -> Iterator[Server]:
     """A server in memory, or on the disk if there is no room; its files are deleted at the end."""
     roomy = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ROOM
-    with tempfile.TemporaryDirectory(
-        prefix="rappor-postgres-", dir=_MEMORY if roomy else None
-    ) as root:
+    with (
+        tempfile.TemporaryDirectory(
+            prefix="rappor-postgres-", dir=_MEMORY if roomy else None
+        ) as root,
+        closing(HeldPort()) as held,
+    ):
         Path(root).chmod(0o755)
-        server = Server(Path(root) / "cluster")
+        server = Server(Path(root) / "cluster", held)
         server.make()
         server.start(**options)
         try:

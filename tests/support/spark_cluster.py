@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from rappor.host import LOOPBACK, free_port
+from rappor.host import LOOPBACK
+from support.ports import HeldPort
 from support.waiting import wait_for
 
 LIMIT = 3000  # seconds: ends a command that hangs, says nothing about how fast one is
@@ -32,12 +33,14 @@ class SparkCluster:
         assert spark is not None
         assert spark.origin is not None
         self._home = Path(spark.origin).parent
-        port = free_port()
-        self.url = f"spark://{LOOPBACK}:{port}"
-        place = ["--host", LOOPBACK, "--port", str(port), "--webui-port", "0"]
+        self._held = HeldPort()
+        self.url = f"spark://{LOOPBACK}:{self._held.number}"
+        place = ["--host", LOOPBACK, "--port", str(self._held.number), "--webui-port", "0"]
         self.processes: list[subprocess.Popen[bytes]] = []
-        self._master = self._start("master", "org.apache.spark.deploy.master.Master", *place)
-        wait_for(lambda: "I have been elected leader" in self._log("master"), "a master")
+        master = self._start("master", "org.apache.spark.deploy.master.Master", *place)
+        wait_for(
+            lambda: "I have been elected leader" in self._log("master"), "a master", process=master
+        )
         for number in range(workers):
             self.add_worker(number)
 
@@ -46,7 +49,7 @@ class SparkCluster:
         before = self._log("master").count("Registering worker")
         work = self._folder / f"work{number}"
         options = ["--cores", "1", "--memory", "1g", "--host", LOOPBACK, "--webui-port", "0"]
-        self._start(
+        worker = self._start(
             f"worker{number}",
             "org.apache.spark.deploy.worker.Worker",
             *options,
@@ -54,7 +57,11 @@ class SparkCluster:
             str(work),
             self.url,
         )
-        wait_for(lambda: self._log("master").count("Registering worker") > before, "a worker")
+        wait_for(
+            lambda: self._log("master").count("Registering worker") > before,
+            "a worker",
+            process=worker,
+        )
 
     def _start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         with (self._folder / f"{name}.log").open("wb") as log:
@@ -100,6 +107,7 @@ class SparkCluster:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        self._held.close()
 
 
 @contextmanager
