@@ -112,6 +112,7 @@ def decode_strings(
         place=place,
         level=np.tile(place.law * params.k, params.m),
         use_design=points > log(10 * len(design) / alpha),
+        correction=correction,
         progress=progress or (lambda _: None),
     )
     effect = bound_on_repeats(parts)
