@@ -52,6 +52,7 @@ class Fit:
         freedom: degrees of freedom.
         extra: τ², the variance between bits beyond the noise.
         scale: a factor on variances, 1 unless scores vary more than their information says.
+        settled: whether weights and estimate agree with each other, or rounds ran out before.
         law: the law of unlisted mass in the robust path.
     """
 
@@ -70,6 +71,7 @@ class Fit:
     freedom: int
     extra: float
     scale: float = 1.0
+    settled: bool = True
     law: UnlistedLaw | None = field(default=None, repr=False)
 
     @property
@@ -157,26 +159,30 @@ def least_squares(
     live = np.repeat(seen.live, shape[1])
     freedom = max(seen.rows - len(active) - 1, 1)
     left = max(freedom - round(others.freedom), 1)
-    extra = 0.0
+    extra, settled = 0.0, False
     variance = seen.variance(fitted.reshape(shape)).ravel()
     for _ in range(_STEPS):
         weight = 1.0 / (variance + extra)
         covariance = inverse_information(columns, level, weight)
-        pull = weight * y
-        estimate = covariance @ np.concatenate([[level @ pull], columns.T @ pull])
+        estimate = _estimate(columns, level, covariance, weight * y)
         fitted = estimate[0] * level + columns @ estimate[1:]
         residual = np.where(live, y - fitted, 0.0)
         variance = seen.variance((fitted + others.share).reshape(shape)).ravel()
         extra = between_bits(residual, variance, left, certain=seen.repeated)
         # Where noise is low, a bit's variance depends on its share most of all.
-        if float(np.abs(weight[live] * (variance[live] + extra) - 1.0).max()) <= _SETTLED:
+        settled = float(np.abs(weight[live] * (variance[live] + extra) - 1.0).max()) <= _SETTLED
+        if settled:
             break
     weight = 1.0 / (variance + extra)
+    covariance = inverse_information(columns, level, weight)
+    if not settled:  # the estimate of these weights, whose covariance it is
+        estimate = _estimate(columns, level, covariance, weight * y)
+        residual = np.where(live, y - estimate[0] * level - columns @ estimate[1:], 0.0)
     return Fit(
         active=active,
         share=estimate[1:],
         intercept=float(estimate[0]),
-        covariance=inverse_information(columns, level, weight),
+        covariance=covariance,
         columns=columns,
         level=level,
         residual=residual,
@@ -187,7 +193,16 @@ def least_squares(
         chi2=float((residual**2 / variance).sum()),
         freedom=freedom,
         extra=extra,
+        settled=settled,
     )
+
+
+def _estimate(
+    columns: csc_array, level: FloatArray, covariance: FloatArray, pull: FloatArray
+) -> FloatArray:
+    """The intercept and the shares of least squares, from the weighted shares of bits."""
+    found: FloatArray = covariance @ np.concatenate([[level @ pull], columns.T @ pull])
+    return found
 
 
 def refit(
