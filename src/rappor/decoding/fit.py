@@ -29,6 +29,9 @@ _STEPS = 30  # of reweighting, at most
 _SETTLED = 1e-3  # the relative change of weights at which it ends
 _AT_ONCE = 1 << 22  # numbers that are in memory at once to compute the leverage
 _SMALL_EXCESS = 0.1  # of the variance: what χ² may exceed its expectation by and mean nothing
+# Standard errors grow by this over the cube of the number of cohorts: in a few of them the bits
+# of strings meet too often for their errors to be normal. Measured with two to four cohorts.
+_FEW_COHORTS = 1.6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,11 +128,24 @@ class Fit:
         probable = 1.0 + (added - self.extra) * float((self.information**2).sum()) / information
         return replace(self, scale=max(self.scale, shown, probable))
 
+    def allowing_for_few_cohorts(self, cohorts: int) -> Fit:
+        """The same fit, its standard errors those that hold with so many cohorts."""
+        return replace(self, scale=self.scale * few_cohorts_factor(cohorts) ** 2)
+
     def alone(self, place: int) -> tuple[float, FloatArray]:
         """The variance of a member's share, and what the other members leave of its column."""
         own = max(float(self.covariance[place + 1, place + 1]), 1e-300)
         direction = self.covariance[:, place + 1] / own
         return own, direction[0] * self.level + self.columns @ direction[1:]
+
+
+def few_cohorts_factor(cohorts: int) -> float:
+    """The factor 1 + 1.6/m³ by which standard errors grow with m cohorts.
+
+    >>> few_cohorts_factor(2)
+    1.2
+    """
+    return 1 + _FEW_COHORTS / cohorts**3
 
 
 class Others(NamedTuple):
