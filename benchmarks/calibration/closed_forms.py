@@ -22,7 +22,7 @@ from rappor.decoding.decode import decode
 from rappor.decoding.result import Decoded
 from rappor.typing import Kind
 
-RUNS = 10  # collections of one seed: 200 seeds are 2,000 runs
+RUNS = 10  # collections of one seed, usually: 200 seeds are 2,000 runs
 TESTS = ("balance", "ones", "estimates", "agreement", "sum")
 
 
@@ -31,7 +31,8 @@ class ClosedForm:
     """A collection of one kind: what clients hold, and how they report it.
 
     Every client reports once in every phase; phases differ in p and q only. `shares` are those of
-    the values in the order of their bits, of the value true for a boolean.
+    the values in the order of their bits, of the value true for a boolean; free bits are held
+    independently of each other. A seed is `runs` collections.
     """
 
     name: str
@@ -40,6 +41,7 @@ class ClosedForm:
     phases: tuple[Params, ...]
     clients: int
     shares: np.ndarray = field(repr=False)
+    runs: int = RUNS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,12 +52,15 @@ class Collected:
     truth: np.ndarray
 
 
-def draw_runs(scenario: ClosedForm, seed: int, runs: int = RUNS) -> list[Collected]:
+def draw_runs(scenario: ClosedForm, seed: int, runs: int) -> list[Collected]:
     """All collections of a seed at once."""
     rng = np.random.default_rng([seed, FRESH, crc32(scenario.name.encode())])
     clients, f = scenario.clients, scenario.phases[0].f
-    nobody = max(1.0 - float(scenario.shares.sum()), 0.0)
-    truth = rng.multinomial(clients, [*scenario.shares, nobody], size=runs)[:, :-1]
+    if scenario.kind == "bits":
+        truth = rng.binomial(clients, scenario.shares, size=(runs, len(scenario.shares)))
+    else:
+        nobody = max(1.0 - float(scenario.shares.sum()), 0.0)
+        truth = rng.multinomial(clients, [*scenario.shares, nobody], size=runs)[:, :-1]
     memos = rng.binomial(truth, 1 - f / 2) + rng.binomial(clients - truth, f / 2)
     ones = [
         rng.binomial(memos, params.q) + rng.binomial(clients - memos, params.p)
@@ -76,7 +81,7 @@ def draw_runs(scenario: ClosedForm, seed: int, runs: int = RUNS) -> list[Collect
 def measure_closed_form(name: str, seed: int) -> Record:
     """The tallies of one seed, ready for JSON."""
     scenario, found = CLOSED_FORMS[name], Tallies()
-    for run in draw_runs(scenario, seed):
+    for run in draw_runs(scenario, seed, scenario.runs):
         for label, correction in CORRECTIONS.items():
             decoded = decode(run.counts, names_of(scenario), correction=correction, alpha=ALPHA)
             compare_rows(found, label, scenario, decoded, run.truth)
@@ -168,7 +173,7 @@ def _all() -> Sequence[ClosedForm]:
         ClosedForm("W3", "boolean, .05 % true", "boolean", sharp[1], 100_000, np.array([0.0005])),
         ClosedForm("W4", "boolean, 99.95 % true", "boolean", sharp[1], 100_000, np.array([0.9995])),
         ClosedForm("W5", "spread of a geometric law, 100 reports", "ordinal", usual, 100,
-                   _geometric(20)),
+                   _geometric(20), runs=50),  # one spread in 100 is shown
         ClosedForm("W6", "spread of a geometric law, 1,000,000", "ordinal", usual, 10**6,
                    _geometric(20)),
     ]  # fmt: skip
@@ -187,6 +192,11 @@ def _all() -> Sequence[ClosedForm]:
             ClosedForm(f"W{number + 2}", f"ordinal over {phases} phases", "ordinal",
                        schedule(20, phases), 50_000, _normal(20)),
         ]  # fmt: skip
+    for number, phases in ((14, 2), (15, 7)):
+        found.append(
+            ClosedForm(f"W{number}", f"free bits over {phases} phases", "bits",
+                       schedule(12, phases), 20_000, 0.8 * _few(8, 12) / _few(8, 12).max())
+        )  # fmt: skip
     return found
 
 

@@ -76,13 +76,14 @@ def _with_absent(values: int) -> np.ndarray:
 
 def _all() -> Sequence[Comparison]:
     low, lower = Params(128, 2, 16, 0.0, 0.01, 0.99), Params(128, 2, 16, 0.0, 0.001, 0.999)
-    sharp = Params(200, 1, 1, 0.0, 0.01, 0.99)
+    sharp, two_cohorts = Params(200, 1, 1, 0.0, 0.01, 0.99), Params(128, 2, 2, 0.5, 0.5, 0.75)
     same, apart = (10**5, 10**5), (1_100, 11_000)
     return [
         Comparison("C1", "low noise, p = .01", "string", low, same, _with_absent(200)),
         Comparison("C2", "lower noise, p = .001", "string", lower, same, _with_absent(200)),
         Comparison("C3", "categories, 11 ones expected", "category", sharp, apart,
                    _with_absent(200)),
+        Comparison("C4", "two cohorts", "string", two_cohorts, (10**6, 10**6), _with_absent(200)),
     ]  # fmt: skip
 
 

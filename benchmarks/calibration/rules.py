@@ -7,6 +7,8 @@ from math import sqrt
 from statistics import median
 from typing import NamedTuple
 
+from scipy.stats import binom, norm
+
 from calibration.measure import ALPHA, NULL_LEVELS
 from calibration.scenarios import SCENARIOS, Scenario
 from calibration.summary import Share, Summary, pooled
@@ -192,7 +194,7 @@ def judge_tallies(tallies: Mapping[str, Mapping[str, Share]]) -> list[Verdict]:
         _judge_tally(name, rule, share)
         for name, found in tallies.items()
         for rule, share in found.items()
-        if share.of >= (1 if rule.startswith(_EXACT) else ENOUGH)
+        if share.of >= (ENOUGH if rule in _FROM_TO else 1)
     ]
 
 
@@ -210,12 +212,24 @@ def _judge_tally(name: str, rule: str, share: Share) -> Verdict:
         passed = MIN_REJECTED <= share.value <= limit
         return Verdict(rule, name, passed, f"{numbers}, from {MIN_REJECTED} to {limit:.3f}")
     if "covered" in rule or "below" in rule:
-        error = sqrt(REGIME_COVERAGE * (1 - REGIME_COVERAGE) / share.of)
-        passed = share.value >= REGIME_COVERAGE - 2 * error
-        return Verdict(rule, name, passed, f"{numbers}, at least .95 - 2 se")
-    limit = goal + 2 * sqrt(goal * (1 - goal) / share.of)
-    return Verdict(rule, name, share.value <= limit, f"{numbers}, at most {limit:.3f}")
+        least = share.of - _allowed(1 - REGIME_COVERAGE, share.of)
+        return Verdict(rule, name, share.hits >= least, f"{numbers}, at least {least}")
+    limit = _allowed(goal, share.of)
+    return Verdict(rule, name, share.hits <= limit, f"{numbers}, at most {limit}")
+
+
+def _allowed(rate: float, trials: int) -> int:
+    """How many things may go wrong where each does at this rate: 2 standard errors above it.
+
+    Fewer than `ENOUGH` trials are far from normal: there it is the number that chance exceeds as
+    rarely as that, in 2.3 % of cases.
+    """
+    if trials >= ENOUGH:
+        return int(trials * rate + 2 * sqrt(trials * rate * (1 - rate)))
+    return int(binom.isf(_BEYOND_2_SE, trials, rate))
 
 
 _EXACT = "contradictions"  # none may be
+_FROM_TO = ("intervals that hold", "independence rejected")
+_BEYOND_2_SE = float(norm.sf(2))
 _SPOKEN = {"family": "family-wise", "fdr": "FDR"}

@@ -2,7 +2,7 @@
 
 The clients of all phases are the same, and their reports share B'. That the intervals cover is
 measured in tests/statistical/test_basic_coverage.py and by `make calibrate CALIBRATE_ARGS=--unseen`
-(W7 to W12).
+(W7 to W12, W14 and W15).
 """
 
 import datetime
@@ -37,6 +37,7 @@ KINDS: dict[str, tuple[list[float], dict[str, Any], list[str]]] = {
         {"categories": ("red", "green", "blue", "grey")},
         ["--categories", "red,green,blue,grey"],
     ),
+    "bits": ([0.4, 0.3, 0.15, 0.05], {}, []),
     "ordinal": (
         [0.4, 0.3, 0.2, 0.1],
         {"ranges": Ranges(EDGES)},

@@ -95,6 +95,7 @@ def decode_basic(
         alpha=alpha,
         threshold=threshold,
         null_reports=null_reports,
+        mirrored=names[1] if kind == "boolean" else "",
     )
 
 
@@ -225,8 +226,12 @@ def as_decoded(
     threshold: float,
     null_reports: bool = False,
     checks: Sequence[Check] = (),
+    mirrored: str = "",
 ) -> Decoded:
-    """The Decoded of a closed form; `checks` are those of its kind only."""
+    """The Decoded of a closed form; `checks` are those of its kind only.
+
+    `mirrored` is the value that a clear bit stands for, if there is one.
+    """
     first = groups[0]
     decoded = Decoded(
         rows=rows,
@@ -248,7 +253,7 @@ def as_decoded(
         alpha=alpha,
         method="closed form",
         threshold=threshold,
-        forgery=forgery_of(groups),
+        forgery=forgery_of(groups, mirrored),
         detail=found,
     )
     found_checks = check_result(decoded, groups, null_reports=null_reports, more=checks)

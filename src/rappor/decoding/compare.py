@@ -201,6 +201,7 @@ def _fit(decoded: Decoded, active: tuple[int, ...], counts: Counts, robust: bool
     search: Search = decoded.detail.search
     before = decoded.detail.fit if decoded.robust else None
     fit = search.robust(active, before) if robust else search.least_squares(active).widened()
+    fit = fit.allowing_for_few_cohorts(int(search.seen.live.sum()))
     scores = search.score(fit)
     variance = fit.scale / scores.information + _clients(scores.share, counts, 1)
     # The h bits of a string in a cohort are drawn together, which a fit does not know: exactly for

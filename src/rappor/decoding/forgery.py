@@ -1,7 +1,8 @@
 """How many forged reports would have made a string up, or would hide it (docs/threat-model.md).
 
 A forged report whose bits of the string are all set counts for (1-p*)/(q*-p*) honest ones, one
-whose bits are all clear takes p*/(q*-p*) off. Everything else of it can look like noise.
+whose bits are all clear takes p*/(q*-p*) off. Its other bits are such that its number of ones is
+that of an honest report.
 """
 
 from __future__ import annotations
@@ -22,10 +23,20 @@ class Forgery(NamedTuple):
     Attributes:
         adds: if all bits of the string are set.
         takes: if none is.
+        mirrored: the value that a clear bit stands for, a boolean's "false"; "" for other kinds.
     """
 
     adds: float
     takes: float
+    mirrored: str = ""
+
+    def on_mirrored(self) -> Forgery:
+        """What it does to N minus the count of a bit, where it is one of the N itself.
+
+        >>> Forgery(3.5, 4.5, "false").on_mirrored()
+        Forgery(adds=5.5, takes=2.5, mirrored='')
+        """
+        return Forgery(self.takes + 1.0, self.adds - 1.0)
 
     def to_make_up(self, count: FloatArray) -> FloatArray:
         """Forged reports that show this count of a string that nobody holds.
@@ -49,11 +60,12 @@ class Forgery(NamedTuple):
         return found
 
 
-def forgery_of(parts: Sequence[Counts]) -> Forgery:
+def forgery_of(parts: Sequence[Counts], mirrored: str = "") -> Forgery:
     """The effect of a forged report; over counts of several p and q, sent in proportion to them."""
     stars = np.array([channel(part.params) for part in parts], dtype=np.float64)
     p_star, gain = stars[:, 0], stars[:, 1] - stars[:, 0]
     sent = np.array([max(part.reports, 1) for part in parts], dtype=np.float64)
     precision = sent * gain**2 / np.maximum(p_star * (1 - p_star), 1e-12)
     weight = precision / precision.sum()
-    return Forgery(float(weight @ ((1 - p_star) / gain)), float(weight @ (p_star / gain)))
+    adds, takes = float(weight @ ((1 - p_star) / gain)), float(weight @ (p_star / gain))
+    return Forgery(adds, takes, mirrored)

@@ -25,6 +25,7 @@ _NODES = 400
 _NEWTON = 4  # steps, which leave less than 1e-9
 _SMALLEST = 3.0  # mean, in standard errors, up to which regions are moved by 1/μ
 _BANDWIDTH = 0.8  # standard errors around the threshold in which `selection_excess` counts
+_MIN_FOR_SLOPE = 20  # rows from which their covariance with their tests can be told
 _KERNEL_NODES = 8  # of the integral over it, which leave less than 1e-9
 
 
@@ -176,36 +177,51 @@ def selected_mean(z: FloatArray, threshold: FloatArray) -> FloatArray:
 
 
 def selection_excess(
-    z: FloatArray, threshold: FloatArray, absent: FloatArray | float
+    z: FloatArray, deviate: FloatArray, threshold: float, absent: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
-    """What selection adds to Σ z over those above the threshold c, and its variance, for each z.
+    """What selection adds to Σ z over those that passed a test, and its variance, for each z.
 
-    E[(Z - μ) 1(Z > c)] = φ(c - μ), which is the density of Z at c: so all z near c, on either
-    side, say together how much the sum is too large, and nothing has to be known of any μ. The
-    density is estimated by Epanechnikov's kernel. A kernel smears, and the density of absent
-    strings falls so steeply that it doubles their part (c = 3.9); but theirs is known, φ, and what
-    the kernel adds to it is taken off. The number of z near c varies by itself, and c with it: one
-    more variance for each of them.
+    A string passes if its deviate D is above the threshold c. Then E[(Z - μ) 1(D > c)] is the
+    density of D at c, times the covariance of Z and D, which is 1 where the test is z itself: so
+    all deviates near c, on either side, say together how much the sum is too large, and nothing
+    has to be known of any μ. The density is estimated by Epanechnikov's kernel. A kernel smears,
+    and the density of absent strings falls so steeply that it doubles their part (c = 3.9); but
+    theirs is known, φ, and what the kernel adds to it is taken off. The number of deviates near c
+    varies by itself, and c with it: one more variance for each of them.
 
     Args:
         z: estimates in standard errors.
-        threshold: what each had to pass.
+        deviate: those of the tests, standard normal where nobody holds the string.
+        threshold: c, what a deviate has to pass.
         absent: the chance of each that nobody holds it, such as the share of those.
 
     Returns:
         Each z's part of the estimate, and of the estimate's variance. Only sums mean something.
     """
-    kernel = _kernel(z - threshold)
-    smeared = np.zeros_like(threshold)
-    for place, weight in zip(*np.polynomial.legendre.leggauss(_KERNEL_NODES), strict=True):
-        step = _BANDWIDTH * float(place)
-        smeared += _BANDWIDTH * weight * _kernel(np.float64(step)) * _density(threshold + step)
-    return kernel - absent * (smeared - _density(threshold)), kernel**2 + kernel
+    kernel = _kernel(deviate - threshold)
+    place, weight = np.polynomial.legendre.leggauss(_KERNEL_NODES)
+    step = _BANDWIDTH * place
+    smeared = _BANDWIDTH * float((weight * _kernel(step)) @ _density(threshold + step))
+    added = kernel - absent * (smeared - float(_density(np.float64(threshold))))
+    together = _slope(z, deviate, threshold)
+    return together * added, together**2 * kernel**2 + together * kernel
+
+
+def _slope(z: FloatArray, deviate: FloatArray, threshold: float) -> float:
+    """The covariance of z and the deviate of its test, from all that are not far above c.
+
+    Where the variance of z is 1, that is the slope of the deviate on z.
+    """
+    usual = (np.abs(deviate) < threshold + _BANDWIDTH) & np.isfinite(z)
+    square = float((z[usual] ** 2).sum())
+    if int(usual.sum()) < _MIN_FOR_SLOPE or square == 0:
+        return 1.0
+    return max(float(z[usual] @ deviate[usual]) / square, 0.0)
 
 
 def _kernel(distance: FloatArray | np.float64) -> FloatArray:
     return np.asarray(np.maximum(1.0 - (distance / _BANDWIDTH) ** 2, 0.0) * (0.75 / _BANDWIDTH))
 
 
-def _density(z: FloatArray) -> FloatArray:
+def _density(z: FloatArray | np.float64) -> FloatArray:
     return np.asarray(np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi))

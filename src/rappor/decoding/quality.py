@@ -324,6 +324,12 @@ def _check_cohorts(decoded: Decoded, odd: Sequence[int]) -> Check:
 def _check_fit(decoded: Decoded, detail: Detail) -> Check:
     """Whether noise, repeated reports and rare strings explain what the detected strings leave."""
     figure = f"χ² per degree of freedom {decoded.chi2_dof:.2f}"
+    if not detail.fit.settled:
+        text = (
+            "The weights of bits and the shares that they depend on did not settle: estimates and "
+            f"intervals may be off ({figure}). Collect more reports."
+        )
+        return Check("fit", False, text)
     if decoded.robust:
         seen = detail.search.seen
         typical = float(np.median(seen.totals[seen.live]))

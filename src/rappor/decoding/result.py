@@ -276,17 +276,26 @@ class Decoded:
     @property
     def forged_to_detect(self) -> float:
         """How many forged reports would make a string detected that nobody holds."""
-        return self.threshold / self.forgery.adds
+        adds = self.forgery.adds
+        if self.forgery.mirrored:
+            adds = max(adds, self.forgery.on_mirrored().adds)
+        return self.threshold / adds
 
     def forged_reports(self) -> tuple[FloatArray, FloatArray]:
         """How many forged reports would have made each row up, and would hide it.
 
-        In the order of the rows; nan for those that were not detected.
+        In the order of the rows; nan for those that were not detected. At least one hides a row: it
+        may be detected with an estimate below the threshold, which is that of a typical one.
         """
         raw, detected = self.rows.raw_estimate, self.rows.detected
-        made_up = np.ceil(self.forgery.to_make_up(raw))
-        hidden = np.ceil(self.forgery.to_hide(raw, self.threshold))
-        return np.where(detected, made_up, np.nan), np.where(detected, hidden, np.nan)
+        made_up = self.forgery.to_make_up(raw)
+        hidden = self.forgery.to_hide(raw, self.threshold)
+        if self.forgery.mirrored:
+            row, other = self.rows.strings.index(self.forgery.mirrored), self.forgery.on_mirrored()
+            made_up[row] = other.to_make_up(raw)[row]
+            hidden[row] = other.to_hide(raw, self.threshold)[row]
+        hidden = np.maximum(np.ceil(hidden), 1.0)
+        return np.where(detected, np.ceil(made_up), np.nan), np.where(detected, hidden, np.nan)
 
     def row(self, string: str) -> Row:
         """The row of one candidate."""

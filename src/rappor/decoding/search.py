@@ -18,6 +18,7 @@ from scipy.special import ndtr
 from rappor.decoding.design import Design, gather_sums
 from rappor.decoding.fit import Fit, least_squares, refit, robust
 from rappor.decoding.observe import Observed
+from rappor.decoding.options import Correction
 from rappor.decoding.randomization import NullScore, Placement
 from rappor.decoding.significance import benjamini_hochberg
 from rappor.typing import FloatArray
@@ -73,6 +74,7 @@ class Search:
         place: how hashes place strings.
         level: what evenly spread strings put on each bit, relative to its mean; flat.
         use_design: whether there are bits enough for the law of random placement.
+        correction: how p-values will be corrected: verdicts depend on those near its cut-off.
         weights: a fit whose weights of bits are kept; by default each fit finds its own.
         progress: told in a line what has been done.
     """
@@ -82,6 +84,7 @@ class Search:
     place: Placement
     level: FloatArray = field(repr=False)
     use_design: bool
+    correction: Correction = "fdr"
     weights: Fit | None = field(default=None, repr=False)
     progress: Callable[[str], None] = field(default=lambda _: None, repr=False)
 

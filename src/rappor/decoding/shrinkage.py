@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from rappor.decoding.fit import Fit, Others, least_squares, refit
+from rappor.decoding.options import Correction
 from rappor.decoding.search import ALL_AT_ONCE, MIN_INFORMATION, Scores, Search
+from rappor.decoding.significance import adjust, cut_off
 from rappor.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ _SETTLING = 3  # rounds in which shrunken shares and residuals settle
 _MIN_CANDIDATES = 20  # that their common law can be learnt from
 _SETTLING_AGAIN = 2  # the same where one candidate was taken out
 _BEYOND_DOUBT = 1e-3  # of what Bonferroni asks for: a p-value that no other table would change
+_NEAR = 1.5  # a factor on p-values: a table without a candidate moves its own by a fifth at most
 _PROMISING = 10.0  # times what one more candidate needs to be fitted: may take a member's place
 _NEGLIGIBLE = 0.02  # standard errors of a shrunken share that is left out
 
@@ -66,7 +69,7 @@ def score_without_others(
     p_design = ndtr(-null.deviates(null.centre + sums))
     for place, column in enumerate(fit.active):
         p_design[column] = ndtr(-search.left_out_plainly(again, place, typical)[1])
-    if doubtful := _doubtful(p_design, fit, alpha):
+    if doubtful := _doubtful(p_design, fit, search.correction, alpha):
         answering = np.union1d(np.flatnonzero(off), fit.active).astype(np.intp)
         columns = search.design.columns(answering, ordered=False)
         alone = _WithoutOne(
@@ -84,9 +87,16 @@ def _one_more(candidates: int, fit: Fit, alpha: float) -> float:
     return alpha * (len(fit.active) + 1) / candidates
 
 
-def _doubtful(p_value: FloatArray, fit: Fit, alpha: float) -> list[int]:
-    """Candidates whose verdict might depend on how well the others settled without them."""
+def _doubtful(p_value: FloatArray, fit: Fit, correction: Correction, alpha: float) -> list[int]:
+    """Candidates whose verdict might depend on how well the others settled without them.
+
+    Those up to about the p-value at which one more would be fitted, and those near the cut-off of
+    the correction.
+    """
+    detected = int((adjust(p_value, correction) <= alpha).sum())
+    cut = cut_off(p_value, detected, correction, alpha)
     is_open = p_value < 2 * _one_more(len(p_value), fit, alpha)
+    is_open |= (p_value > cut / _NEAR) & (p_value < cut * _NEAR)
     is_open[list(fit.active)] = True
     return np.flatnonzero(is_open & (p_value > _BEYOND_DOUBT * alpha / len(p_value))).tolist()
 

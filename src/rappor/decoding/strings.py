@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from rappor.aggregate.counts import Counts
 from rappor.decoding.design import Design
-from rappor.decoding.fit import Fit
+from rappor.decoding.fit import Fit, few_cohorts_factor
 from rappor.decoding.forgery import forgery_of
 from rappor.decoding.intervals import limits, selection_excess
 from rappor.decoding.observe import observe
@@ -28,10 +28,6 @@ from rappor.decoding.shrinkage import score_without_others
 from rappor.decoding.significance import adjust, cut_off, null_share
 from rappor.mechanism.channel import channel
 from rappor.typing import FloatArray
-
-# Standard errors grow by this over the cube of the number of cohorts: in a few of them the bits
-# of strings meet too often for their errors to be normal. Measured with two to four cohorts.
-_FEW_COHORTS = 1.6
 
 
 class Finder(Protocol):
@@ -112,6 +108,7 @@ def decode_strings(
         place=place,
         level=np.tile(place.law * params.k, params.m),
         use_design=points > log(10 * len(design) / alpha),
+        correction=correction,
         progress=progress or (lambda _: None),
     )
     effect = bound_on_repeats(parts)
@@ -123,8 +120,7 @@ def decode_strings(
         seen = observe(parts, about)
         search = replace(search, seen=seen)
         fit, scores = finder.find(search, alpha, effect)
-    wider = 1 + _FEW_COHORTS / cohorts**3
-    fit = replace(fit, scale=fit.scale * wider**2)
+    fit = fit.allowing_for_few_cohorts(cohorts)
     p_value = scores.p_value
     adjusted = adjust(p_value, correction)
     detected = (adjusted <= alpha) & (scores.share > 0)
@@ -134,7 +130,8 @@ def decode_strings(
     variance[list(fit.active)] = realised_variance(seen, fit)
     error = np.sqrt(variance)
     raw = scores.share * reports
-    passing = _passing(scores.share / error, p_value, threshold)
+    deviate = -ndtri(np.clip(p_value, 1e-300, 1 - 1e-16))
+    passing = _passing(scores.share / error, deviate, threshold)
     estimate, low, high = limits(raw, error * reports, detected, passing, float(reports))
     order = np.lexsort((np.arange(len(design)), -raw))
     rows = Rows(
@@ -163,7 +160,9 @@ def decode_strings(
         reports=reports,
         candidates=len(design),
         cohorts=params.m,
-        undetected_mass=_undetected_mass(fit, scores, error, detected, passing, wider, reports),
+        undetected_mass=_undetected_mass(
+            fit, scores, error, detected, deviate, threshold, cohorts, reports
+        ),
         chi2_dof=fit.chi2_dof,
         scale=scale,
         design_effect=effect,
@@ -207,13 +206,12 @@ def bound_on_repeats(parts: Sequence[Counts]) -> float:
     )
 
 
-def _passing(z: FloatArray, p_value: FloatArray, threshold: float) -> FloatArray:
+def _passing(z: FloatArray, deviate: FloatArray, threshold: float) -> FloatArray:
     """How many of its own standard errors each candidate needed to be detected.
 
     A test is not quite z over the standard error that is shown: it was made against the noise of an
     absent string, and against random placement. Its deviate grows in proportion to the share.
     """
-    deviate = -ndtri(np.clip(p_value, 1e-300, 1 - 1e-16))
     ratio = np.divide(threshold, deviate, out=np.ones_like(z), where=deviate > 0.5)
     return np.where(deviate > 0.5, z * ratio, threshold)
 
@@ -223,24 +221,25 @@ def _undetected_mass(
     scores: Scores,
     error: FloatArray,
     detected: NDArray[np.bool_],
-    passing: FloatArray,
-    wider: float,
+    deviate: FloatArray,
+    threshold: float,
+    cohorts: int,
     reports: int,
 ) -> Mass:
     """Reports whose string is none of those detected: N minus what the detected ones hold.
 
     Detected strings were chosen by their size, so the sum of their estimates is too large by what
     selection added, which is taken off. That is a matter of the noise itself: errors that allow for
-    few cohorts are `wider` than it.
+    few cohorts are larger than it.
     """
     members = detected[list(fit.active)] if fit.active else np.zeros(0, bool)
     variance = float(fit.covariance[1:, 1:][np.ix_(members, members)].sum()) * fit.scale
     others = detected.copy()
     others[list(fit.active)] = False
     variance += float((fit.scale / scores.information[others]).sum())
-    plain = error / wider
+    plain = error / few_cohorts_factor(cohorts)
     absent = np.where(scores.testable, null_share(scores.p_value), 0.0)
-    excess, noise = selection_excess(scores.share / plain, passing * wider, absent)
+    excess, noise = selection_excess(scores.share / plain, deviate, threshold, absent)
     variance += float((noise * error**2).sum())
     added = max(float((excess * plain).sum()), 0.0)
     share = 1.0 - (float(scores.share[detected].sum()) - added)

@@ -125,7 +125,10 @@ def test_variances_add_up(shifted):
     found = compare(counts(), counts(seed=2), NAMES)
     one, other = decode(counts(), NAMES).detail, decode(counts(seed=2), NAMES).detail
     active = tuple(sorted({*one.fit.active, *other.fit.active}))
-    fits = [detail.search.least_squares(active).widened() for detail in (one, other)]
+    fits = [
+        detail.search.least_squares(active).widened().allowing_for_few_cohorts(PARAMS.m)
+        for detail in (one, other)
+    ]
     column = active[0]
     name = one.search.design.strings.strings[column]
     variance = 0.0
@@ -385,3 +388,17 @@ def test_decoding_again_with_more_candidates_needs_nothing_but_the_counts():
             <= found.undetected_mass.high_95
         )
     assert decode(made, NAMES).undetected_mass == first.undetected_mass
+
+
+def test_errors_allow_for_few_cohorts_as_those_of_a_single_table_do(monkeypatch):
+    """With two cohorts 1.2 times as large, for strings that no fit holds; decode says the same."""
+    two = Params(128, 2, 2, 0.5, 0.25, 0.75)
+    sides = counts(params=two), counts(params=two, seed=2)
+
+    def errors():
+        rows = [compare(*sides, NAMES), *(decode(side, NAMES) for side in sides)]
+        return [next(row for row in each.rows if row.string == "v29").std_error for each in rows]
+
+    with_factor = np.array(errors())
+    monkeypatch.setattr("rappor.decoding.fit._FEW_COHORTS", 0.0)
+    assert with_factor / errors() == pytest.approx(1.2, rel=1e-9)

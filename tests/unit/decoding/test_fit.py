@@ -149,3 +149,19 @@ def test_taking_unlisted_mass_out_removes_what_a_missing_string_adds():
     # 36 squared z; chi2 with 36 degrees of freedom, one-sided 1e-4, and room for three shared draws
     assert np.sum(right) < 1.5 * chi2(36).isf(1e-4)
     assert np.sqrt(np.mean(wrong)) > 3 * np.sqrt(np.diag(better.covariance)[1:].mean())
+
+
+def test_weights_that_did_not_settle_are_those_of_the_estimate_and_are_told(monkeypatch):
+    """One round at low noise: shares, residuals and covariance belong to the last weights."""
+    low = Params(64, 2, 8, 0.0, 0.01, 0.99)
+    _, seen, settled = fitted(list("abcd"), params=low, reports=20_000)
+    assert settled.settled
+    monkeypatch.setattr("rappor.decoding.fit._STEPS", 1)
+    _, seen, fit = fitted(list("abcd"), params=low, reports=20_000)
+    assert not fit.settled
+    dense = np.column_stack([fit.level, fit.columns.toarray()])
+    root = np.sqrt(fit.information)
+    best, *_ = np.linalg.lstsq(dense * root[:, None], seen.shares.ravel() * root, rcond=None)
+    assert fit.share == pytest.approx(best[1:], rel=1e-9)
+    assert fit.residual == pytest.approx(seen.shares.ravel() - dense @ best, abs=1e-12)
+    assert fit.covariance == pytest.approx(np.linalg.inv((dense.T * fit.information) @ dense))

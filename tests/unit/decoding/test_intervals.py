@@ -291,7 +291,7 @@ def test_the_excess_of_a_sum_is_what_selection_added_to_it():
     z = mean + rng.normal(size=(tables, strings))
     above = z > threshold
     added = ((z - mean) * above).sum(axis=1)
-    parts = selection_excess(z.ravel(), np.full(z.size, threshold), absent=0.0)
+    parts = selection_excess(z.ravel(), z.ravel(), threshold, absent=0.0)
     excess, noise = (part.reshape(z.shape).sum(axis=1) for part in parts)
     left = added - excess
     error = left.std() / np.sqrt(tables)
@@ -302,15 +302,15 @@ def test_the_excess_of_a_sum_is_what_selection_added_to_it():
 
 
 def test_strings_away_from_the_threshold_have_no_part_in_the_excess():
-    z, threshold = np.array([0.0, 2.6, 3.4, 3.5, 3.6, 4.4, 9.0]), np.full(7, 3.5)
-    excess, noise = selection_excess(z, threshold, absent=0.0)
+    z = np.array([0.0, 2.6, 3.4, 3.5, 3.6, 4.4, 9.0])
+    excess, noise = selection_excess(z, z, 3.5, absent=0.0)
     assert (
         (excess > 0).tolist() == (noise > 0).tolist() == [False, False, True, True, True, *[0] * 2]
     )
     assert excess[2] == pytest.approx(excess[4])
     # A kernel of weight 1: evenly spread strings add up to their density.
     fine = np.linspace(0, 7, 70_001)
-    excess, _ = selection_excess(fine, np.full(len(fine), 3.5), absent=0.0)
+    excess, _ = selection_excess(fine, fine, 3.5, absent=0.0)
     assert excess.sum() == pytest.approx(1e4, rel=1e-3)
 
 
@@ -318,10 +318,10 @@ def test_what_the_kernel_adds_to_absent_strings_is_taken_off():
     """The kernel on the density of absent strings, minus that density at the threshold."""
     for threshold in (1.6, 3.5, 3.9, 5.0):
         z = np.linspace(threshold - 1, threshold + 1, 200_001)
-        every = np.full(len(z), threshold)
-        kernel, _ = selection_excess(z, every, absent=0.0)
+        kernel, _ = selection_excess(z, z, threshold, absent=0.0)
         smeared = integrate.trapezoid(kernel * NORMAL.pdf(z), z)
-        without, _ = selection_excess(np.array([-9.0]), every[:1], absent=1.0)
+        far = np.array([-9.0])
+        without, _ = selection_excess(far, far, threshold, absent=1.0)
         assert without[0] == pytest.approx(NORMAL.pdf(threshold) - smeared, rel=1e-6)
     assert smeared > 2 * NORMAL.pdf(5.0)
 
@@ -336,9 +336,33 @@ def test_the_excess_of_a_long_list_of_absent_strings_is_theirs():
     for table in range(tables):
         z = mean + rng.standard_normal(len(mean))
         added = float(((z - mean) * (z > threshold)).sum())
-        every = np.full(len(z), threshold)
-        excess, smeared = (selection_excess(z, every, a)[0].sum() for a in (8_000 / 8_030, 0.0))
+        excess, smeared = (
+            selection_excess(z, z, threshold, absent)[0].sum() for absent in (8_000 / 8_030, 0.0)
+        )
         left[table], smear[table] = added - excess, smeared - excess
     error = left.std() / np.sqrt(tables)
     assert abs(left.mean()) < 4.9 * error
     assert smear.mean() > 1.5 * 4.9 * error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("apart", [0.2, 0.3])
+@pytest.mark.parametrize("present", [0, 40])
+def test_a_test_by_another_table_is_judged_by_its_own_deviates(apart, present):
+    """1,000 tables of 2,000 absent strings, tested by deviates that are not quite z: mean error 0
+    within 4.9 standard errors. Strings whose z and deviate are both near 0 have no part in it,
+    whatever the ratio of the two: thresholds in units of z are wrong by more than 9 of them."""
+    rng = np.random.default_rng(50)
+    tables, threshold = 1_000, 3.9
+    mean = np.concatenate([np.zeros(2_000), np.linspace(1, 8, present)])
+    left, scaled = np.empty(tables), np.empty(tables)
+    for table in range(tables):
+        z = mean + rng.standard_normal(len(mean))
+        deviate = (z + apart * rng.standard_normal(len(mean))) / np.hypot(1, apart)
+        added = float(((z - mean) * (deviate > threshold)).sum())
+        left[table] = added - selection_excess(z, deviate, threshold, 2_000 / len(mean))[0].sum()
+        gap = (z - z * threshold / np.where(deviate > 0.5, deviate, 1e-9)) / 0.8
+        scaled[table] = added - 0.75 / 0.8 * np.maximum(1 - gap**2, 0).sum()
+    error = left.std() / np.sqrt(tables)
+    assert abs(left.mean()) < 4.9 * error
+    assert abs(scaled.mean()) > 9 * error

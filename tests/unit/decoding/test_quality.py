@@ -330,3 +330,16 @@ def test_the_threshold_lies_where_detected_and_undetected_rows_separate():
     assert without.threshold_band[0] == without.threshold_band[1]
     none = replace(found, rows=replace(found.rows, detected=np.zeros_like(detected)))
     assert none.threshold_band[0] >= max(raw.max(), found.threshold)
+
+
+def test_weights_that_do_not_settle_fail_the_check_of_the_fit(monkeypatch):
+    low = Params(64, 2, 8, 0.0, 0.01, 0.99)
+    counts = simulate.counts({"a": 0.6, "b": 0.4}, low, 20_000, seed=1)
+
+    def check_fit():
+        return next(check for check in decode(counts, ["a", "b"]).checks if check.code == "fit")
+
+    assert check_fit().ok
+    monkeypatch.setattr("rappor.decoding.fit._STEPS", 1)
+    assert not check_fit().ok
+    assert "did not settle" in check_fit().text

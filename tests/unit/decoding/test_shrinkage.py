@@ -42,6 +42,25 @@ def test_a_doubtful_member_has_the_p_value_of_a_table_made_without_it(search: Se
         assert np.log10(tested.p_design[column]) == pytest.approx(np.log10(found), abs=0.35)
 
 
+@pytest.mark.slow
+def test_without_a_correction_those_near_alpha_have_it_too(search: Search) -> None:
+    """Their p-values come nearer to those of a search that never heard of them."""
+    fit, scores = search.grow((), 0.05, robustly=False)
+    holm, alone = (
+        score_without_others(replace(search, correction=correction), fit, scores, 0.05)[1].p_design
+        for correction in ("holm", "none")
+    )
+    near = np.flatnonzero(holm != alone)
+    assert ((alone[near] > 0.03) & (alone[near] < 0.08)).all()
+    expected = []
+    for column in near[:12]:
+        rest = np.delete(np.arange(len(search.design)), column)
+        part = replace(search, design=search.design.subset(rest))
+        expected.append(p_value_by(part, search, column, *part.grow((), 0.05, robustly=False)))
+    shared, own = (np.abs(np.log(p[near[:12]] / expected)).mean() for p in (holm, alone))
+    assert own < shared
+
+
 def p_value_by(part: Search, search: Search, column: int, fit, scores) -> float:
     """The test of a candidate by the table of a search that never heard of it, written out."""
     outside = scores.testable.copy()
