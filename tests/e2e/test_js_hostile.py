@@ -187,7 +187,7 @@ def test_no_value_is_in_a_file_a_message_or_the_status(tmp_path: Path) -> None:
         host.call("flush", 60_000)
         said.append(host.call("status"))
     everything = {"said": json.dumps(said).encode(), **dict(written(tmp_path))}
-    assert b"nothing is reported" in everything["log"]
+    assert b"directory-unusable" in everything["log"]
     assert [(name, found) for name, data in everything.items() if (found := traces(data))] == []
 
 
