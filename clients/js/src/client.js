@@ -45,22 +45,19 @@ const MAX_TIMEOUT = 2 ** 31 - 1; // ms; a timer that is longer ends at once
  * @returns {string}
  */
 function checkAddress(given) {
-  let url = /** @type {URL | null} */ (null);
+  let address = "";
   try {
-    url = new URL(String(given));
+    address = new URL(String(given)).href;
   } catch {}
-  checkArgument(url, sentence`uploadTo must be an address such as https://reports.example.org`);
-  const { protocol, hostname, username, password, search, hash } = url;
   checkArgument(
-    !(username || password || search || hash),
-    sentence`uploadTo must hold no user, password, query or fragment`,
+    /^https?:\/\/[^@/]+\/[^?#]*$/.test(address),
+    sentence`uploadTo must be an address such as https://reports.example.org, without user, password, query or fragment`,
   );
   checkArgument(
-    protocol === "https:" || (protocol === "http:" && /^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname)),
+    /^(https|http:\/\/(localhost|127\.0\.0\.1|\[::1])[:/])/.test(address),
     sentence`uploadTo must be https, so that reports are encrypted in transit; http is for localhost only`,
   );
-  if (!url.pathname.replaceAll("/", "")) url.pathname = "/v1/reports";
-  return url.href;
+  return address.replace(/^([^/]+\/\/[^/]+)\/+$/, "$1/v1/reports");
 }
 
 /** @param {number} value @param {number} low @param {number} high @param {string} name */

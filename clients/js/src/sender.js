@@ -6,7 +6,7 @@
  */
 
 import { CONTENT_TYPE } from "./batch.js";
-import { join, own, same, textOf } from "./bytes.js";
+import { own, same } from "./bytes.js";
 import { LOCK, marked, optedOut, SENDING_LOCK, UPLOAD_LOCK } from "./consent.js";
 import { randomBytes } from "./entropy.js";
 import { acceptedUntil, isDue } from "./outbox.js";
@@ -42,20 +42,19 @@ const NO_FAILURE = { after: 0, failures: 0, reasons: {} };
 const uniform = () => randomBytes(6).reduce((sum, byte) => (sum + byte) / 256, 0);
 
 /**
- * The body of an answer; empty if it is too long.
+ * The JSON document that an answer holds; an error if it is too long.
  * @param {Response} response
  */
-async function answerText({ body }) {
-  const reader = body?.getReader();
-  /** @type {Uint8Array} */
-  let read = new Uint8Array(0);
-  while (reader && read.length <= MAX_ANSWER) {
-    const { value } = await reader.read();
-    if (!value) return textOf(read);
-    read = join(read, value);
-  }
-  await reader?.cancel();
-  return "";
+function documentOf({ body }) {
+  let left = MAX_ANSWER;
+  const limit = new TransformStream({
+    transform(chunk, stream) {
+      left -= chunk.length;
+      if (left < 0) stream.error();
+      else stream.enqueue(chunk);
+    },
+  });
+  return new Response(body?.pipeThrough(limit)).json();
 }
 
 /**
@@ -78,11 +77,7 @@ export const httpTransport = (address, key) => async (body, signal) => {
   const wait = String(response.headers.get("Retry-After"));
   const seconds = /^\d+$/.test(wait) ? +wait : (Date.parse(wait) - Date.now()) / 1000; // NaN if there is none
   const after = seconds >= 0 ? Math.min(seconds, LONGEST_WAIT) : undefined;
-  const { type, code, retry } = Object(
-    await answerText(response)
-      .then(JSON.parse)
-      .catch(() => null),
-  );
+  const { type, code, retry } = Object(await documentOf(response).catch(() => null));
   const ours =
     /^urn:rappor:problem:/.test(type) && typeof code === "string" && /^[a-z][a-z0-9-]{0,63}$/.test(code);
   return { status: response.status, after, ...(ours && { code, retry }) };
