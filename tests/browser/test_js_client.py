@@ -754,17 +754,17 @@ def test_a_closed_client_lets_go_of_its_database(open_page, received: RecordingC
     page = open_page()
     page.evaluate(
         """() => {
-          globalThis.closed = [];
+          globalThis.ended = [];
           for (const kind of [IDBDatabase, BroadcastChannel]) {
             const { close } = kind.prototype;
-            kind.prototype.close = function () { closed.push(kind.name); return close.call(this); };
+            kind.prototype.close = function () { ended.push(kind.name); return close.call(this); };
           }
         }"""
     )
     start(page, upload_to=received.url)
     assert reported(page) is True
     assert call(page, "close") is True
-    assert sorted(page.evaluate("() => closed")) == ["BroadcastChannel", "IDBDatabase"]
+    assert sorted(page.evaluate("() => ended")) == ["BroadcastChannel", "IDBDatabase"]
     assert call(page, "optOut") is True  # which still tells other tabs
 
 

@@ -6,7 +6,7 @@
  */
 
 import { CONTENT_TYPE } from "./batch.js";
-import { own, same } from "./bytes.js";
+import { same } from "./bytes.js";
 import { LOCK, marked, optedOut, SENDING_LOCK, UPLOAD_LOCK } from "./consent.js";
 import { randomBytes } from "./entropy.js";
 import { acceptedUntil, isDue } from "./outbox.js";
@@ -143,15 +143,14 @@ export function makeSender(context, transport, jitter) {
    * @param {string} tried the present name of the batch
    * @param {Answer} answer
    */
-  const answered = async ({ name, batch: { collection } }, tried, { status, code, retry, after }) => {
+  const answered = async ({ batch: { collection } }, tried, { status, code, retry, after }) => {
     const reason = code ?? String(status);
     const known = await readRetry();
     if (status === 204) {
       await outbox.finish(tried);
       sender.error = null;
       const { "": _, [collection]: __, ...reasons } = known.reasons;
-      const { [name]: ___, ...moments } = known.moments ?? {};
-      await writeRetry({ ...known, ...NO_FAILURE, reasons, moments });
+      await writeRetry({ ...known, ...NO_FAILURE, reasons });
       return true;
     }
     if (retry === undefined ? PERMANENT.includes(status) : !retry) {
@@ -217,22 +216,22 @@ export function makeSender(context, transport, jitter) {
       }
     });
 
-  /** A random moment from now on. */
-  const draw = () => Math.floor(now() / 1000 + jitter * uniform());
-
   /**
-   * The moments of batches: those that an earlier page drew, and new ones, which are stored. One that
-   * is too far ahead is drawn again: the clock was set back.
+   * The moments of batches in a random order: those that an earlier page drew, and new ones, which are
+   * stored. One that is too far ahead is drawn again: the clock was set back. Of those that passed while
+   * nobody looked one stays: the others would be sent together with it.
    * @param {import("./outbox.js").Waiting[]} due
    */
   const momentsOf = async (due) => {
     const known = await readRetry();
-    const latest = now() / 1000 + jitter;
+    const time = now() / 1000;
+    let late = 0;
     /** @type {Record<string, number>} */
     const moments = {};
     for (const { name } of due) {
       const moment = known.moments?.[name] ?? Infinity;
-      moments[name] = moment <= latest ? moment : draw();
+      const holds = moment <= time + jitter && (moment > time - LATE || !late++);
+      moments[name] = holds ? moment : Math.floor(time + jitter * uniform());
     }
     if (due.some(({ name }) => moments[name] !== known.moments?.[name])) {
       await writeRetry({ ...known, moments });
@@ -256,17 +255,11 @@ export function makeSender(context, transport, jitter) {
       if (performance.now() >= until || (await waits()) || (await forbidden())) return false;
       const { name, batch } = waiting;
       const { postponed = {} } = await readRetry();
-      if (secondsTo(own(postponed, batch.collection)) || secondsTo(moments[name])) {
+      if (secondsTo(postponed[batch.collection]) || secondsTo(moments[name])) {
         done = false;
         continue;
       }
-      const finished = await post(waiting);
-      done = done && finished;
-      delete moments[name];
-      // Batches whose moments passed while nobody looked are not sent together.
-      const late = Object.keys(moments).filter((other) => finished && moments[other] < now() / 1000 - LATE);
-      for (const other of late) moments[other] = draw();
-      if (late.length) await writeRetry({ ...(await readRetry()), moments });
+      done = (await post(waiting)) && done;
     }
     return done;
   };

@@ -37,6 +37,7 @@ from rappor.client.consent import (
     PAUSED,
     SENDING_LOCK,
     clear_outbox,
+    delete_waiting,
     do_not_track,
     mark,
     nothing_is_sending,
@@ -213,6 +214,7 @@ class Client:
             mark(self._folder, OPTED_OUT)
         except OSError:
             _log.warning("opted out in this process only: the directory cannot be written")
+            delete_waiting(self._folder, self._outbox)  # or the next process would send it
             return False
         return clear_outbox(self._folder, self._outbox) and nothing_is_sending(self._folder)
 

@@ -417,3 +417,22 @@ def test_nothing_is_forgotten_until_it_is(
     assert (tmp_path / "client" / "secret").exists()
     client.forget()
     assert client.status().state == "forgotten"
+
+
+def test_opting_out_without_room_for_its_mark_deletes_what_waits(
+    opened: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_a_report_waiting(opened)
+    client = opened()
+    assert client.status().waiting == 1
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "no room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "replace", refuse)
+        assert not client.opt_out()
+    client.close()
+    collector = FakeTransport()
+    opened(transport=collector).flush(LIMIT)
+    assert collector.bodies == []
