@@ -82,6 +82,9 @@ function roundUp(above, places) {
   return Number(-(-above >> shift)) * 2 ** (Number(shift) - places); // >> rounds down, below 0 too
 }
 
+/** @type {Map<string, number>} */
+const known = new Map();
+
 /**
  * ε of one value after these reports.
  * @param {import("./params.js").Params} params gives f, k and h
@@ -90,6 +93,9 @@ function roundUp(above, places) {
  * @returns {number}
  */
 export function epsilonOf({ k, h, f }, kind, steps) {
+  const key = `${[k, h, f, kind, steps.map(({ p, q, charged }) => [p, q, charged])]}`;
+  const cached = known.get(key);
+  if (cached !== undefined) return cached;
   let ones = 0n; // -ln t1
   let zeros = 0n; // -ln t0
   for (const { p, q, charged } of steps) {
@@ -105,7 +111,10 @@ export function epsilonOf({ k, h, f }, kind, steps) {
   const times = BigInt(kind === "string" || kind === "tuple" ? h : kind === "bits" ? k : 1);
   const worst = times * (single ? (one > zero ? one : zero) : one + zero);
   const slack = 10n ** 60n;
-  return worst >= INFINITE ? Infinity : worst ? roundUp(worst + worst / slack + ONE / slack, Number(P)) : 0;
+  const epsilon =
+    worst >= INFINITE ? Infinity : worst ? roundUp(worst + worst / slack + ONE / slack, Number(P)) : 0;
+  known.set(key, epsilon);
+  return epsilon;
 }
 
 /**
