@@ -69,9 +69,9 @@ def context(browser) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def bundle(sources: SourceServer) -> str:
     """The address of the page with the minified bundles of a release."""
-    built = subprocess.run([node(), "tools/build.js"], cwd=PACKAGE, check=False)
-    if built.returncode:
+    if not (PACKAGE / "node_modules" / "esbuild").exists():
         pytest.skip("the bundle needs the bundler: make clients/js/node_modules/.dev")
+    subprocess.run([node(), "tools/build.js"], cwd=PACKAGE, check=True)
     return f"{sources.page}?bundle"
 
 
@@ -241,7 +241,8 @@ def test_nothing_that_a_browser_adds_is_in_any_file_of_the_collector(
 @pytest.mark.slow
 def test_two_tabs_and_a_worker_are_one_client(open_page, sources: SourceServer, tmp_path) -> None:
     """1,000 calls of each: the agreed number of reports arrives at the real collector."""
-    collection = homepage(reports_per_period=12, max_values=2000)
+    many = Params(k=16, h=2, m=1024, f=0.5, p=0.5, q=0.75)  # two secrets are two cohorts
+    collection = homepage(params=many, reports_per_period=12, max_values=2000)
     write_collections(tmp_path, collection)
     with collector(tmp_path, "--allow-origin", sources.origin) as process:
         given = options(collection, upload_to=f"http://127.0.0.1:{process.port}")
@@ -252,6 +253,8 @@ def test_two_tabs_and_a_worker_are_one_client(open_page, sources: SourceServer, 
         for page, name in ((first, "a"), (second, "b")):
             page.evaluate("(prefix) => report('homepage', prefix, 1000)", name)
         first.evaluate("() => askWorker('reports', 'homepage', 'c', 1000)")
+        wait_for(lambda: read_database(first, "secret"), "a secret")
+        secret = read_database(first, "secret")
         for page in (first, second):
             assert call(page, "flush", 120_000) is True
         assert first.evaluate("() => askWorker('flush', 120000)") is True
@@ -259,6 +262,7 @@ def test_two_tabs_and_a_worker_are_one_client(open_page, sources: SourceServer, 
         calls.append(first.evaluate("() => askWorker('status')")["calls"])
         status = call(first, "status")
         shown = call(first, "preview")["sent"]
+        assert read_database(second, "secret") == secret
         wait_for(lambda: sum(stored(tmp_path).values()) == 12, "twelve reports in the store")
     assert sum(each.get("made", 0) for each in calls) == 12
     for each in calls:
@@ -269,10 +273,11 @@ def test_two_tabs_and_a_worker_are_one_client(open_page, sources: SourceServer, 
 
 
 def read_database(page, name: str) -> str | None:
-    """A record of the client's database as text."""
-    script = """(name) => new Promise((resolve, reject) => {
+    """A record of the client's database as text; None if there is no such record or database."""
+    script = """(name) => new Promise((resolve) => {
       const request = indexedDB.open("rappor/rappor", 1);
-      request.onerror = () => reject(request.error);
+      request.onupgradeneeded = () => request.transaction.abort();  // there is none: make none
+      request.onerror = () => resolve(null);
       request.onsuccess = () => {
         const read = request.result.transaction("files").objectStore("files").get(name);
         read.onsuccess = () => {
@@ -302,6 +307,45 @@ DELETE_ALL = """() => new Promise((resolve, reject) => {
   request.onsuccess = resolve;
   request.onerror = reject;
 })"""
+
+
+DATABASE, LOCAL, CACHES = (
+    DELETE_ALL,
+    "() => localStorage.clear()",
+    "async () => { for (const name of await caches.keys()) await caches.delete(name) }",
+)
+
+
+@pytest.mark.parametrize(
+    ("cleared", "problem"),
+    [
+        ((LOCAL,), None),
+        pytest.param((CACHES,), None, marks=pytest.mark.long),
+        pytest.param((LOCAL, CACHES), None, marks=pytest.mark.long),
+        ((DATABASE, LOCAL), "secret-missing"),
+        pytest.param((DATABASE, CACHES), "secret-missing", marks=pytest.mark.long),
+    ],
+    ids=("local", "caches", "both", "database and local", "database and caches"),
+)
+def test_one_witness_is_enough_and_marks_alone_are_made_again(
+    open_page, received: RecordingCollector, cleared: tuple[str, ...], problem: str | None
+) -> None:
+    page = open_page()
+    start(page, upload_to=received.url)
+    assert reported(page) is True
+    call(page, "close")
+    secret = read_database(page, "secret")
+    for script in cleared:
+        page.evaluate(script)
+    page = open_page()
+    start(page, upload_to=received.url)
+    assert reported(page, "again") is (problem is None)
+    assert call(page, "status")["problem"] == problem
+    assert len(received.requests) == (2 if problem is None else 1)
+    if problem is None:
+        assert read_database(page, "secret") == secret
+        assert page.evaluate("() => localStorage.getItem('rappor/rappor')") == "used"
+        assert page.evaluate("() => caches.has('rappor/rappor')")
 
 
 @pytest.mark.parametrize(
@@ -648,6 +692,80 @@ def test_forgetting_in_a_browser_keeps_what_it_cost(
     reported(page)
     assert call(page, "status")["epsilon"] == cost
     assert len(received.requests) == 1  # no period gets a second report
+
+
+def test_a_worker_that_forgets_does_not_stop_the_pages_after_it(
+    open_page, received: RecordingCollector
+) -> None:
+    """It cannot delete the mark in localStorage; the database says that it was not cleared."""
+    page = open_page()
+    start(page, upload_to=received.url)
+    assert reported(page) is True
+    cost = call(page, "status")["epsilon"]
+    call(page, "close")
+    given = options(upload_to=received.url)
+    assert page.evaluate("(options) => startWorker(options)", given) == "open"
+    assert page.evaluate("() => askWorker('forget')")["epsilon"] == cost > 0
+    assert (
+        page.evaluate("() => localStorage.length") == 1
+    )  # so that there is something to tell apart
+    page = open_page()
+    start(page, homepage(name="theme"), upload_to=received.url)
+    assert reported(page, name="theme") is True
+    status = call(page, "status")
+    assert (status["state"], status["problem"]) == ("on", None)
+    assert status["epsilon"] > cost
+    page.evaluate(DELETE_ALL)
+    page = open_page()
+    start(page, upload_to=received.url)
+    assert reported(page) is False
+    assert call(page, "status")["problem"] == "secret-missing"  # the mark counts again
+
+
+LEFT = """async () => [
+  (await indexedDB.databases()).length, localStorage.length, (await caches.keys()).length]"""
+
+
+@pytest.mark.parametrize("why", ["no consent", "do not track", "on"])
+def test_nothing_is_stored_before_the_first_report(
+    open_page, received: RecordingCollector, why: str
+) -> None:
+    """Without consent, under Global Privacy Control, and with consent before a report."""
+    page = open_page()
+    if why == "do not track":
+        signal = "() => Object.defineProperty(navigator, 'globalPrivacyControl', { value: true })"
+        page.evaluate(signal)
+    start(page, upload_to=received.url, consent=why != "no consent")
+    if why == "on":
+        assert call(page, "flush", 60_000) is True
+    else:
+        reported(page)
+    status = call(page, "status")
+    assert (status["state"], status["problem"]) == (why, None)
+    assert call(page, "preview")["waiting"] == []
+    assert page.evaluate(LEFT) == [0, 0, 0]
+    if why == "on":
+        assert reported(page) is True
+        assert page.evaluate(LEFT) == [1, 1, 1]
+    page.evaluate(DELETE_ALL)
+
+
+def test_a_closed_client_lets_go_of_its_database(open_page, received: RecordingCollector) -> None:
+    page = open_page()
+    page.evaluate(
+        """() => {
+          globalThis.ended = [];
+          for (const kind of [IDBDatabase, BroadcastChannel]) {
+            const { close } = kind.prototype;
+            kind.prototype.close = function () { ended.push(kind.name); return close.call(this); };
+          }
+        }"""
+    )
+    start(page, upload_to=received.url)
+    assert reported(page) is True
+    assert call(page, "close") is True
+    assert sorted(page.evaluate("() => ended")) == ["BroadcastChannel", "IDBDatabase"]
+    assert call(page, "optOut") is True  # which still tells other tabs
 
 
 class DatabaseLostError(Exception):

@@ -27,7 +27,9 @@ from support.client import MONDAY, FakeClock, recorder_on
 from support.javascript import running
 from support.javascript_cases import VECTORS, random_params
 from support.javascript_host import ClientRefused, Host, homepage, hosting, planted
+from support.javascript_page import recording
 from support.tuple_cases import secret_of
+from support.waiting import wait_for
 
 DAY = 86_400_000  # milliseconds
 
@@ -463,3 +465,46 @@ def test_two_processes_share_one_secret_and_one_limit(tmp_path: Path) -> None:
     assert len({batch.token for batch in batches}) == 7
     assert len({batch.cohorts for batch in batches}) == 1
     assert ledger_of(tmp_path).batches == 7
+
+
+@pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.long)])
+def test_a_process_that_is_killed_loses_no_charge_and_sends_nothing_without_one(
+    tmp_path: Path, kills: int
+) -> None:
+    """At moments of its own: some reports later, which differ from run to run."""
+    # A report is B' itself, and every value is reported once: no two reports are alike by chance.
+    echo = Params(k=256, h=2, m=1, f=0.5, p=0.0, q=1.0)
+    collection = homepage(params=echo, reports_per_period=10_000, max_values=100_000)
+    choose = random.Random(f"kills in Node.js {kills}")
+    folder, secrets, charged = tmp_path / "client", set(), 0
+    with recording() as received:
+        for number in range(kills + 1):
+            host = Host()
+            host.open(folder, collection, uploadTo=received.url, outboxLimit=10_000)
+            status = host.call("status")
+            assert status["problem"] is None
+            before = status["collections"][0]["reports"]
+            assert before >= charged, "a charge was lost"
+            charged = before
+            if number < kills:
+                host.call("reportForever", "homepage", f"{number}")
+                wanted = before + choose.randint(1, 5)
+                wait_for(lambda wanted=wanted: batches_of(folder) >= wanted, "reports")
+                charged = batches_of(folder)
+                secrets.add((folder / "secret").read_bytes())
+                host.kill()
+            else:
+                assert host.call("flush", 120_000) is True
+                host.close()
+    batches = received.batches()
+    distinct = {batch.token: batch.reports for batch in batches}
+    assert len(set(distinct.values())) == len(distinct), "a report was sent twice"
+    assert len(distinct) <= charged, "a report was sent without its charge"
+    assert charged - len(distinct) <= kills  # a kill loses the report that was being made
+    assert len(secrets) == 1
+
+
+def batches_of(folder: Path) -> int:
+    """How many reports were charged; the file is replaced as a whole."""
+    found = find_ledger(Folder(folder)) if (folder / "ledger").exists() else None
+    return found.batches if found else 0

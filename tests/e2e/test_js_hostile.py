@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -18,7 +19,8 @@ from rappor import Params
 from rappor.client import Client
 from rappor.client.folder import Folder
 from rappor.mechanism import Field, View
-from support.client import MONDAY, FakeClock, recorder_on
+from rappor.wire import problem_json
+from support.client import MONDAY, Collector, FakeClock, recorder_on
 from support.javascript import PACKAGE, node
 from support.javascript_host import Host, homepage, hosting, planted
 from support.markers import MARK, traces, written
@@ -120,6 +122,16 @@ def test_calls_in_a_row_do_not_put_off_an_upload(host: Host, tmp_path: Path) -> 
     assert wait_for(lambda: host.call("sent"), "an upload", pause=0.5)
 
 
+@contextlib.contextmanager
+def answering() -> Iterator[Collector]:
+    collector = Collector()
+    try:
+        yield collector
+    finally:
+        collector.close()
+
+
+DATE = "Fri, 01 Jan 2100 00:00:00 GMT"
 PROBLEM = "urn:rappor:problem:"
 ODD_CODES: list[Any] = ["x" * 10**6, {"a": 1}, ["B"], 7, None, "__proto__", "<b>", ""]
 
@@ -155,6 +167,69 @@ def test_a_collector_cannot_write_into_the_status(host: Host, tmp_path: Path) ->
     assert status["upload"] == "422"
 
 
+LONG = problem_json("unknown-collection")[:-1] + b"," + b" " * 2**16 + b'"x":1}'
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "upload", "waits", "waiting"),
+    [
+        (503, {"Retry-After": "5000"}, problem_json("overloaded"), "overloaded", (4990, 5510), 1),
+        (503, {"Retry-After": "0"}, problem_json("overloaded"), "overloaded", (10, 46), 1),
+        (503, {"Retry-After": "soon"}, b"", "503", (10, 46), 1),
+        (
+            429,
+            {"Retry-After": DATE},
+            problem_json("rate-limited"),
+            "rate-limited",
+            (86_000, 86_400),
+            1,
+        ),
+        (307, {"Location": "/elsewhere"}, b"", "no answer (TypeError)", (10, 46), 1),
+        (404, {}, b"<html>", "404", (10, 46), 1),
+        (403, {}, b"{", "403", (10, 46), 1),
+        (404, {}, problem_json("unknown-collection"), "unknown-collection", (0, 0), 1),
+        (404, {}, LONG, "404", (10, 46), 1),
+        (400, {}, b"<html>", "400", (0, 0), 0),
+        (410, {}, b"", "410", (0, 0), 0),
+        (413, {}, b"[]", "413", (0, 0), 0),
+        (422, {}, problem_json("period-closed"), "period-closed", (0, 0), 0),
+    ],
+)
+def test_every_answer_decides_whether_and_when_a_report_is_tried_again(
+    host: Host,
+    tmp_path: Path,
+    status: int,
+    headers: dict[str, str],
+    body: bytes,
+    upload: str,
+    waits: tuple[float, float],
+    waiting: int,
+) -> None:
+    with answering() as collector:
+        collector.status, collector.answer_headers, collector.body = status, headers, body
+        host.open(tmp_path, uploadTo=collector.url)
+        host.call("report", "homepage", "example.com")
+        assert host.call("flush", 60_000) is (waiting == 0)
+        found = host.call("status")
+        assert (found["upload"], found["waiting"]) == (upload, waiting)
+        assert waits[0] <= found["nextAttempt"] <= waits[1]
+        assert len(collector.headers) == 1
+        assert host.call("flush", 60_000) is (waiting == 0)
+        assert len(collector.headers) == 1  # it is not time yet
+
+
+def test_a_collector_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
+    sources = planted(tmp_path, "sender.js", "const TIMEOUT = 10000;", "const TIMEOUT = 500;")
+    with hosting(sources) as host, answering() as collector:
+        collector.release.clear()
+        host.open(tmp_path / "client", uploadTo=collector.url)
+        host.call("report", "homepage", "example.com")
+        assert host.call("flush", 60_000) is False
+        status = host.call("status")
+    assert (status["waiting"], status["upload"]) == (1, "no answer (AbortError)")
+    assert status["nextAttempt"] > 0
+
+
 def test_no_value_is_in_a_file_a_message_or_the_status(tmp_path: Path) -> None:
     log, folder = tmp_path / "log", tmp_path / "client"
     with hosting(log=log) as host:
@@ -187,7 +262,7 @@ def test_no_value_is_in_a_file_a_message_or_the_status(tmp_path: Path) -> None:
         host.call("flush", 60_000)
         said.append(host.call("status"))
     everything = {"said": json.dumps(said).encode(), **dict(written(tmp_path))}
-    assert b"nothing is reported" in everything["log"]
+    assert b"directory-unusable" in everything["log"]
     assert [(name, found) for name, data in everything.items() if (found := traces(data))] == []
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from rappor.mechanism import Encoder, Ranges
+from rappor.mechanism import Encoder, Field, Ranges, View
 from rappor.mechanism.entropy import Entropy
 from rappor.params import Params
 from rappor.privacy import epsilon_n
@@ -40,6 +40,13 @@ class Case:
 Draw = Callable[[Case, object, int, int], np.ndarray]
 
 
+_SHAPE = {
+    "fields": (Field("page", "string"), Field("beta", "boolean")),
+    "views": (View(("page", "beta"), 1.0),),
+}
+_TUPLES = ({"page": "alpha", "beta": True}, {"page": "beta", "beta": False})
+
+
 def cases(f: float = 0.5, p: float = 0.5, q: float = 0.75) -> list[Case]:
     """Every kind."""
     one = {"cohort": 0}
@@ -49,6 +56,7 @@ def cases(f: float = 0.5, p: float = 0.5, q: float = 0.75) -> list[Case]:
         Case("boolean", Params(1, 1, 1, f, p, q), False, True, one),
         Case("ordinal", Params(3, 1, 1, f, p, q), 1, 99, {**one, "ranges": Ranges((10, 20))}),
         Case("bits", Params(3, 1, 1, f, p, q), 0, 7, one),
+        Case("tuple", Params(16, 2, 1, f, p, q), *_TUPLES, {**one, **_SHAPE}),
     ]
 
 

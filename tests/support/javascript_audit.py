@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rappor.mechanism import Ranges, Report, Trace
+from rappor.mechanism import Ranges, Report, Trace, Views
 from rappor.params import Params
 from support.epsilon_audit import Case
 from support.javascript import PACKAGE, Node
+from support.tuple_cases import shape_of
 
 AUDIT = PACKAGE / "tests" / "audit.js"
 
@@ -55,6 +56,8 @@ def _options(params: Params, shape: dict[str, Any]) -> dict[str, Any]:
     given = {name: shape[name] for name in wanted if shape.get(name) is not None}
     if isinstance(shape.get("ranges"), Ranges):
         given["edges"] = [str(edge) for edge in shape["ranges"].edges]
+    if shape.get("fields"):
+        given |= shape_of(Views(shape["fields"], shape["views"]), params.m)
     return given | {"params": params.to_dict()}
 
 

@@ -92,8 +92,7 @@ export const frame = (parts) =>
  * @param {Uint8Array | null} one
  * @param {Uint8Array | null} other
  */
-export const same = (one, other) =>
-  !!one && !!other && one.length === other.length && one.every((byte, at) => byte === other[at]);
+export const same = (one, other) => String(one) === String(other);
 
 /**
  * The SHA-256 of some bytes.

@@ -8,7 +8,7 @@
 import { own } from "./bytes.js";
 import { emptyLedger, FULL, groupLimits, raiseFloor, spent } from "./charging.js";
 import { checkCollection } from "./collection.js";
-import { clearOutbox, epochOf, LOCK, mark, marked, PATIENCE, SENDING_LOCK } from "./consent.js";
+import { clearOutbox, LOCK, mark, optedOut, PATIENCE, requestClearing, SENDING_LOCK } from "./consent.js";
 import { addUp } from "./epsilon.js";
 import { checkArgument, sentence } from "./errors.js";
 import { findLedger, REPORTS, wasUsed } from "./identity.js";
@@ -19,7 +19,7 @@ import { dayOf, periodOf } from "./periods.js";
 import { makeRecorder } from "./recorder.js";
 import { httpTransport, makeSender } from "./sender.js";
 import { makePreview, makeStatus } from "./status.js";
-import { readJson, writeJson } from "./storage.js";
+import { problemOf, readJson, writeJson } from "./storage.js";
 
 /** @typedef {import("../types/index.js").ClientOptions} ClientOptions */
 /** @typedef {import("./collection.js").Collection} Collection */
@@ -37,6 +37,7 @@ import { readJson, writeJson } from "./storage.js";
 const QUEUE_LIMIT = 1000;
 const MAX_VALUE_SIZE = 2 ** 14; // characters, bytes or bits; more would hold up the page for too long
 const TICK = 30000; // ms between checks for periods that have ended
+const MAX_TIMEOUT = 2 ** 31 - 1; // ms; a timer that is longer ends at once
 
 /**
  * The address of the collector, with its path.
@@ -44,22 +45,19 @@ const TICK = 30000; // ms between checks for periods that have ended
  * @returns {string}
  */
 function checkAddress(given) {
-  let url = /** @type {URL | null} */ (null);
+  let address = "";
   try {
-    url = new URL(String(given));
+    address = new URL(String(given)).href;
   } catch {}
-  checkArgument(url, sentence`uploadTo must be an address such as https://reports.example.org`);
-  const { protocol, hostname, username, password, search, hash } = url;
   checkArgument(
-    !(username || password || search || hash),
-    sentence`uploadTo must hold no user, password, query or fragment`,
+    /^https?:\/\/[^@/]+\/[^?#]*$/.test(address),
+    sentence`uploadTo must be an address such as https://reports.example.org, without user, password, query or fragment`,
   );
   checkArgument(
-    protocol === "https:" || (protocol === "http:" && /^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname)),
+    /^(https|http:\/\/(localhost|127\.0\.0\.1|\[::1])[:/])/.test(address),
     sentence`uploadTo must be https, so that reports are encrypted in transit; http is for localhost only`,
   );
-  if (!url.pathname.replaceAll("/", "")) url.pathname = "/v1/reports";
-  return url.href;
+  return address.replace(/^([^/]+\/\/[^/]+)\/+$/, "$1/v1/reports");
 }
 
 /** @param {number} value @param {number} low @param {number} high @param {string} name */
@@ -101,17 +99,28 @@ function checkDimensions(given, collections) {
 const copyOf = (part) =>
   part instanceof Uint8Array ? new Uint8Array(part) : Array.isArray(part) ? [...part] : part;
 
+/** @param {any} part of a value */
+const isLarge = (part) =>
+  part?.length > MAX_VALUE_SIZE || (typeof part === "bigint" && BigInt.asIntN(MAX_VALUE_SIZE, part) !== part);
+
 /**
  * A copy of what the application could change after the call, an object of any class included; null: too
  * large.
  * @param {any} value
  */
 function snapshot(value) {
-  const isTuple = Object(value) === value && copyOf(value) === value;
-  const parts = isTuple ? Object.entries(value) : [["", value]];
-  if (parts.length > 4 || parts.some(([, part]) => part?.length > MAX_VALUE_SIZE)) return null;
-  const copies = parts.map(([name, part]) => [name, copyOf(part)]);
-  return { value: isTuple ? Object.fromEntries(copies) : copies[0][1] };
+  if (isLarge(value)) return null;
+  if (Object(value) !== value || Array.isArray(value) || ArrayBuffer.isView(value)) {
+    return { value: copyOf(value) };
+  }
+  const copies = [];
+  for (const name in value) {
+    if (!Object.hasOwn(value, name)) continue;
+    const part = value[name];
+    if (copies.length > 3 || isLarge(part)) return null;
+    copies.push([name, copyOf(part)]);
+  }
+  return { value: Object.fromEntries(copies) };
 }
 
 /**
@@ -124,7 +133,7 @@ export async function openClient(options, platform) {
   checkArgument(typeof consent === "boolean", sentence`consent must be true or false`);
   const given = options.accountSecret;
   checkArgument(
-    !given || (given instanceof Uint8Array && given.length >= 16),
+    given === undefined || (given instanceof Uint8Array && given.length >= 16),
     sentence`accountSecret must be at least 16 random bytes; newSecret() makes 32`,
   );
   const accountSecret = copyOf(given); // an application may wipe its own
@@ -196,7 +205,7 @@ export async function openClient(options, platform) {
       }
       if (!context.refusal) await sender.send(false, 60000);
     } catch (error) {
-      console.warn(`rappor: ${/** @type {Error} */ (error).name}`);
+      console.warn("rappor:", Object(error).name);
     }
     schedule(Math.min(await sender.nextMoment(), TICK));
   };
@@ -212,7 +221,7 @@ export async function openClient(options, platform) {
     due = Infinity;
   };
   const resume = async () => {
-    recorder.epoch = await epochOf(storage).catch(() => recorder.epoch);
+    await recorder.readEpoch();
     context.refusal = null;
     schedule(0);
   };
@@ -239,8 +248,9 @@ export async function openClient(options, platform) {
     },
     status: () => makeStatus(context, recorder, sender),
     preview: () => makePreview(context, uploadTo, !!ingestKey),
-    async flush(timeout = 2000) {
+    async flush(given = 2000) {
       if (context.refusal) return false;
+      const timeout = Math.min(given, MAX_TIMEOUT);
       const ends = performance.now() + timeout;
       const late = new Promise((resolve) => platform.release(setTimeout(resolve, timeout, false)));
       const sent = recording.then(async () => {
@@ -253,24 +263,27 @@ export async function openClient(options, platform) {
     async optOut() {
       halt("opted out");
       storage.sayStop();
-      try {
-        await mark(storage, "opted-out");
-        storage.sayStop(); // again: another tab may have begun a request before it saw the mark
-        const cleared = await clearOutbox(storage, outbox);
-        await nothingSends();
-        return cleared;
-      } catch {
-        return false;
-      }
+      // Without room for the mark in the storage, it is outside of it.
+      const noted = await mark(storage, "opted-out").then(
+        () => true,
+        () => storage.witness("opted-out", true),
+      );
+      storage.sayStop(); // again: another tab may have begun a request before it saw the mark
+      const cleared = await clearOutbox(storage, outbox);
+      return nothingSends().then(
+        () => noted && cleared,
+        () => false,
+      );
     },
     async optIn() {
       if (!["opted out", "no consent", null].includes(context.refusal)) return false;
       if (platform.problem || platform.doNotTrack()) return false;
       try {
+        if (!context.refusal && !(await optedOut(storage))) return true;
         // First: nothing that was recorded before the opt-out is ever sent.
-        await mark(storage, "clearing");
-        await mark(storage, "paused");
+        await requestClearing(storage);
         await storage.remove("opted-out");
+        await storage.witness("opted-out", false);
       } catch {
         return false;
       }
@@ -279,29 +292,37 @@ export async function openClient(options, platform) {
       return true;
     },
     async forget() {
-      halt("forgotten");
+      halt("stopped");
       storage.sayStop();
-      return storage.lock(SENDING_LOCK, PATIENCE, () =>
-        storage.lock(LOCK, PATIENCE, () => forget(storage, collections, dayOf(now()))),
-      );
+      try {
+        const done = await storage.lock(SENDING_LOCK, PATIENCE, () =>
+          storage.lock(LOCK, PATIENCE, () => forget(storage, collections, dayOf(now()))),
+        );
+        context.refusal = "forgotten";
+        storage.close();
+        return done;
+      } catch (error) {
+        recorder.problem = problemOf(error);
+        throw error;
+      }
     },
     async close(timeout = 1000) {
       if (context.refusal === "closed") return true;
       const done = !!context.refusal || (await client.flush(timeout));
       halt("closed");
+      storage.close();
       return done;
     },
   };
 
   storage.onStop(interrupt);
-  recorder.epoch = await epochOf(storage).catch(() => 0);
+  await recorder.readEpoch();
   if (platform.problem) halt("stopped");
-  else if (await marked(storage, "opted-out").catch(() => false)) halt("opted out");
+  else if (await optedOut(storage).catch(() => false)) halt("opted out");
   else if (consent && !platform.doNotTrack()) schedule(0);
   else {
     halt(consent ? "do not track" : "no consent");
-    const used = await wasUsed(storage).catch(() => false);
-    if (used && (await clearOutbox(storage, outbox))) await mark(storage, "paused").catch(() => {});
+    if (await wasUsed(storage).catch(() => false)) await clearOutbox(storage, outbox);
   }
   return Object.freeze(client);
 }
@@ -343,7 +364,7 @@ async function forget(storage, collections, today) {
   // The ledger goes last: until then, forget() can be repeated.
   for (const name of ["counts", "retry", "secret", "used"]) await storage.remove(name);
   await storage.sweep();
-  await storage.witness(false);
+  await storage.witness("used", false);
   await storage.remove("ledger");
   const epsilon = addUp(Object.values(carried).map((loss) => [loss, 1]));
   return { epsilon, text: explainForgotten(epsilon) };

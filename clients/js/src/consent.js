@@ -25,6 +25,13 @@ export const mark = (storage, name) => storage.write(name, new Uint8Array(0));
 /** @param {Storage} storage @param {string} name */
 export const marked = async (storage, name) => (await storage.read(name)) !== null;
 
+/**
+ * Whether the person opted out. If the storage had no room for the mark, it is outside of it.
+ * @param {Storage} storage
+ */
+export const optedOut = async (storage) =>
+  (await marked(storage, "opted-out")) || storage.witness("opted-out");
+
 /** @param {Storage} storage @returns {Promise<number>} how many times the outbox was cleared */
 export const epochOf = async (storage) =>
   parseInt(textOf((await storage.read("epoch")) ?? undefined), 10) || 0;
@@ -46,15 +53,32 @@ export async function finishClearing(storage, outbox) {
 }
 
 /**
- * Request clearing and do it. If false, nothing is sent until a later call has done it.
+ * Request that nothing waiting now is ever sent, and note that the time until the next tick is never
+ * reported on; durable when the promise resolves.
+ * @param {Storage} storage
+ */
+export async function requestClearing(storage) {
+  await mark(storage, "clearing");
+  await mark(storage, "paused");
+}
+
+/**
+ * Request clearing and do it. If false, nothing is sent until a later call has done it. Without room for
+ * the request, what waits is deleted all the same.
  * @param {Storage} storage
  * @param {import("./outbox.js").Outbox} outbox
  * @returns {Promise<boolean>}
  */
 export async function clearOutbox(storage, outbox) {
+  const requested = await requestClearing(storage).then(
+    () => true,
+    () => false,
+  );
   try {
-    await mark(storage, "clearing");
-    await storage.lock(LOCK, PATIENCE, () => finishClearing(storage, outbox));
+    await storage.lock(LOCK, PATIENCE, async () => {
+      if (requested) return finishClearing(storage, outbox);
+      for (const name of await outbox.names()) await storage.remove(name);
+    });
     return true;
   } catch {
     return false;

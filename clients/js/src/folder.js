@@ -81,7 +81,7 @@ export function openFolder(given) {
       }
     }
     const { dev, ino } = await stat(root);
-    const server = createServer().unref();
+    const server = createServer((stranger) => stranger.destroy()).unref(); // or close() waits for it
     return new Promise((taken, failed) => {
       server.once("error", (error) => (is(error, "EADDRINUSE") ? taken(null) : failed(error)));
       server.listen(`\0rappor/${dev}/${ino}/${name}`, () =>
@@ -176,5 +176,6 @@ export function openFolder(given) {
     }),
     onStop: () => {},
     sayStop: () => {},
+    close: () => {},
   };
 }

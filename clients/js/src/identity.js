@@ -19,11 +19,14 @@ import { readJson, Stopped, seal, unseal, writeJson } from "./storage.js";
 export const REPORTS = ["outbox", "sent", "once"]; // the folders that hold reports
 
 /**
- * Whether a report was ever made here: something exists that only reports leave.
+ * Whether a report was ever made here: something exists that only reports leave. A mark outside of the
+ * storage tells that this was cleared; what forget() leaves tells that it was not, and a worker cannot
+ * remove the mark of pages.
  * @param {Storage} storage
  */
 export async function wasUsed(storage) {
-  if ((await storage.witness()) || (await storage.read("used"))) return true;
+  if (await storage.read("used")) return true;
+  if ((await storage.witness("used")) && !(await storage.read("forgotten"))) return true;
   for (const folder of REPORTS) {
     if ((await storage.names(folder)).length) return true;
   }
@@ -110,7 +113,7 @@ export async function loadLedger(storage, { check }) {
 export async function saveLedger(storage, ledger) {
   await writeJson(storage, "ledger", ledger);
   if (!(await storage.read("used"))) await storage.write("used", await usedMark(ledger.secret));
-  await storage.witness(true);
+  await storage.witness("used", true);
 }
 
 /**

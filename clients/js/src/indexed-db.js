@@ -14,24 +14,36 @@ const WAIT = 5000; // ms for the database to open
  */
 export function openIndexedDb(name) {
   const label = `rappor/${name}`;
-  /** @type {Promise<IDBDatabase> | null} */
+  /** @type {Promise<IDBDatabase | null> | null} */
   let opened = null;
-  /** @type {BroadcastChannel | undefined} */
-  let channel;
-  try {
-    channel = new BroadcastChannel(label);
-  } catch {} // blocked, and so is the rest
+  let writing = false; // only then is a missing database created
+  const join = () => {
+    try {
+      return new BroadcastChannel(label);
+    } catch {} // blocked, and so is the rest
+  };
+  let channel = join();
 
   const forget = () => {
     opened = null;
   };
+  /** The database; null if there is none, and nothing is to be written. */
   const open = () =>
     (opened ??= new Promise((resolve, reject) => {
       const request = indexedDB.open(label, 1); // missing, or throws, if storage is blocked
+      let absent = false;
       setTimeout(() => reject(new Stopped("directory-unusable")), WAIT);
       setTimeout(() => request.readyState === "done" || forget(), 4 * WAIT); // until then, no caller waits
-      request.onupgradeneeded = () => request.result.createObjectStore("files");
-      request.onerror = () => reject(request.error);
+      request.onupgradeneeded = () => {
+        absent = !writing;
+        if (absent) request.transaction?.abort();
+        else request.result.createObjectStore("files");
+      };
+      request.onerror = () => {
+        forget(); // a later call tries again
+        if (absent) resolve(null);
+        else reject(request.error);
+      };
       request.onsuccess = () => {
         const database = request.result;
         database.onclose = forget; // the browser cleared it
@@ -40,6 +52,7 @@ export function openIndexedDb(name) {
           database.close();
         };
         resolve(database);
+        opened = Promise.resolve(database); // it may have come too late for this call
       };
     }));
 
@@ -48,11 +61,14 @@ export function openIndexedDb(name) {
    * @template Result
    * @param {(files: IDBObjectStore) => IDBRequest<Result> | void} action
    * @param {IDBTransactionMode} [mode]
-   * @returns {Promise<Result>}
+   * @returns {Promise<Result | null>} null: there is no database yet
    */
   const transact = async (action, mode = "readwrite") => {
     try {
-      const database = await open();
+      writing ||= mode === "readwrite";
+      const database = (await open()) ?? (writing ? await open() : null);
+      if (!database && mode === "readonly") return null;
+      if (!database) throw new Stopped("directory-unusable");
       return await new Promise((resolve, reject) => {
         const transaction = database.transaction("files", mode, { durability: "strict" });
         const request = action(transaction.objectStore("files"));
@@ -70,9 +86,9 @@ export function openIndexedDb(name) {
   return {
     read: async (file) => (await transact((files) => files.get(file), "readonly")) ?? null,
     names: async (folder) =>
-      /** @type {string[]} */ (
+      /** @type {string[] | null} */ (
         await transact((files) => files.getAllKeys(IDBKeyRange.bound(`${folder}/`, `${folder}0`)), "readonly")
-      ),
+      ) ?? [],
     write: (file, data) => transact((files) => files.put(data, file)),
     move: (old, file) =>
       transact((files) => {
@@ -102,17 +118,18 @@ export function openIndexedDb(name) {
         throw new Stopped(name === "TimeoutError" ? "directory-busy" : "directory-unusable");
       }
     },
-    witness: async (used) => {
+    witness: async (mark, set) => {
+      const key = mark === "used" ? label : `${label}/${mark}`;
       let found = false;
       try {
-        if (used) localStorage.setItem(label, "used");
-        else if (used === false) localStorage.removeItem(label);
-        found = localStorage.getItem(label) !== null;
+        if (set) localStorage.setItem(key, mark);
+        else if (set === false) localStorage.removeItem(key);
+        found = localStorage.getItem(key) !== null;
       } catch {} // a worker, or blocked
       try {
-        if (used) await caches.open(label);
-        else if (used === false) await caches.delete(label);
-        found ||= await caches.has(label);
+        if (set) await caches.open(key);
+        else if (set === false) await caches.delete(key);
+        found ||= await caches.has(key);
       } catch {} // blocked
       return found;
     },
@@ -120,6 +137,15 @@ export function openIndexedDb(name) {
     onStop: (stop) => {
       if (channel) channel.onmessage = stop;
     },
-    sayStop: () => channel?.postMessage("stop"),
+    sayStop: () => (channel ??= join())?.postMessage("stop"),
+    close: () => {
+      channel?.close();
+      channel = undefined;
+      opened?.then(
+        (database) => database?.close(),
+        () => {},
+      );
+      forget();
+    },
   };
 }

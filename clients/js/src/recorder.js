@@ -9,7 +9,7 @@ import { encodeBatch } from "./batch.js";
 import { hex } from "./bytes.js";
 import { decide, FULL, MADE, NULL, usedUp } from "./charging.js";
 import { paramsFor } from "./collection.js";
-import { epochOf, finishClearing, LOCK, mark, marked } from "./consent.js";
+import { epochOf, finishClearing, LOCK, mark, marked, optedOut } from "./consent.js";
 import { makeEncoder } from "./encoder.js";
 import { randomBytes } from "./entropy.js";
 import { RapporError } from "./errors.js";
@@ -115,7 +115,7 @@ export function makeRecorder(context) {
 
   /** @param {Collection} collection @param {any} value @param {number} day @param {number} calledIn */
   const make = async (collection, value, day, calledIn) => {
-    if (await marked(storage, "opted-out")) return "opted out";
+    if (await optedOut(storage)) return "opted out";
     if (context.refusal) return "not made";
     await finishClearing(storage, outbox);
     recorder.epoch = await epochOf(storage);
@@ -186,7 +186,7 @@ export function makeRecorder(context) {
         return;
       }
       const problem = problemOf(error);
-      if (problem !== recorder.problem) console.warn(`rappor: nothing is reported: ${problem}`);
+      if (problem !== recorder.problem) console.warn("rappor:", problem, Object(error).name);
       recorder.problem = problem;
     }
   };
@@ -222,14 +222,19 @@ export function makeRecorder(context) {
       await guarded(async () => recorder.count(await make(collection, value, day, calledIn)));
       if (recorder.problem) recorder.count("not made");
     },
+    /** Read the epoch of consent; calls from now on belong to it. */
+    async readEpoch() {
+      recorder.epoch = await epochOf(storage).catch(() => recorder.epoch);
+    },
     /** Make null reports for past periods, and queue one-time reports that a crash held up. */
     async tick() {
+      await recorder.readEpoch();
       const filling = collections.filter((collection) => collection.null_reports);
       const once = collections.filter((collection) => collection.one_time);
       const clearing = await marked(storage, "clearing").catch(() => false);
       if (!filling.length && !once.length && !clearing) return;
       await guarded(async () => {
-        if (context.refusal || (await marked(storage, "opted-out"))) return;
+        if (context.refusal || (await optedOut(storage))) return;
         await finishClearing(storage, outbox);
         recorder.epoch = await epochOf(storage);
         const today = dayOf(context.now());

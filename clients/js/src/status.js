@@ -12,7 +12,7 @@ import {
   usedUp,
 } from "./charging.js";
 import { paramsFor } from "./collection.js";
-import { marked } from "./consent.js";
+import { optedOut } from "./consent.js";
 import { epsilonOf } from "./epsilon.js";
 import { findLedger, loadIdentity } from "./identity.js";
 import { explain } from "./messages.js";
@@ -45,7 +45,7 @@ export async function makeStatus(context, recorder, sender) {
   let waiting = 0;
   try {
     if (problem === "insecure-context") throw new Stopped(problem);
-    out = await marked(storage, "opted-out");
+    out = await optedOut(storage);
     batches = await readJson(storage, "counts", {});
     for (const name of await storage.names("outbox")) {
       waiting++;
@@ -108,7 +108,7 @@ export async function makeStatus(context, recorder, sender) {
         reason: own(reasons, collection) ?? reasons[""] ?? null,
       };
     }),
-    upload: sender.error ?? reasons[""] ?? null,
+    upload: reasons[""] ?? sender.error,
     nextAttempt: await sender.waits(),
   };
 }

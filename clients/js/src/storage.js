@@ -19,11 +19,12 @@ import { explain } from "./messages.js";
  * @property {(name: string) => Promise<unknown>} remove
  * @property {<Result>(name: string, wait: number, action: () => Promise<Result>) => Promise<Result>} lock
  *   run an action while no other tab, worker or process holds this lock; Stopped("directory-busy") after `wait` ms
- * @property {(used?: boolean) => Promise<boolean>} witness a mark outside of the storage proper that a
- *   secret was used; with an argument, set or remove it
+ * @property {(mark: "used" | "opted-out", set?: boolean) => Promise<boolean>} witness whether there is a
+ *   mark outside of the storage proper, if the platform has such a place; first set or remove it
  * @property {() => Promise<unknown>} sweep remove files that crashes left unfinished
  * @property {(stop: () => void) => void} onStop call `stop` when another tab or worker says so
  * @property {() => void} sayStop tell the other tabs and workers to stop sending
+ * @property {() => void} close end connections; another call opens them again
  */
 
 /** @typedef {import("./messages.js").Problem} Problem */

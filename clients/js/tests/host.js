@@ -51,6 +51,15 @@ const methods = {
   reportEvery(wait, name) {
     setInterval(() => client.report(name, "x"), wait).unref();
   },
+  /** Report a new value again and again, and wait for each to be sent. */
+  reportForever(name, prefix) {
+    (async () => {
+      for (let call = 0; ; call++) {
+        client.report(name, `${prefix}-${call}`);
+        await client.flush(60000);
+      }
+    })();
+  },
   /** Report a text in a Buffer, or an object of a class, which is used again for another value at once. */
   reportAndReuse(name, value, other) {
     const reused =

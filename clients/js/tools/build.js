@@ -20,13 +20,14 @@ export const ENTRIES = {
 };
 
 // Properties that no application, no file and no platform knows: they get short names. A name that is
-// also one of the platform's, such as `put`, must not be listed.
+// also one of the platform's, such as `put`, must not be listed, unless the sources never use that of
+// the platform, such as `read` of a stream.
 const INTERNAL = new RegExp(
   `^(${[
     "above|below|texts|ones|bytes|digits|found|root", // encoder
     "read|names|write|move|remove|lock|witness|sweep|onStop|sayStop|openStorage|release", // storage and platform
     "outbox|storage|trying|drop|finish|readRetry|nextMoment|interrupt|waits", // outbox and sender
-    "closed|isClosed|tick|record|counts|epoch|refusal|lastDay|shared", // recorder and status
+    "readEpoch|closed|isClosed|tick|record|counts|epoch|refusal|lastDay|shared", // recorder and status
     "check|identity|caps|total|sender", // identity and limits
   ].join("|")})$`,
 );

@@ -170,7 +170,10 @@ export interface Client {
   preview(): Promise<Preview>;
   /** Record all calls and send what is due; false if that took longer (ms). */
   flush(timeout?: number): Promise<boolean>;
-  /** Stop at once and clear the outbox; the secret stays. True: nothing recorded before is sent any more. */
+  /**
+   * Stop at once and clear the outbox; the secret stays. True: nothing recorded before is sent any more, but
+   * for a request of a tab that was closed in the middle of it.
+   */
   optOut(): Promise<boolean>;
   /** Report again, from now on; false if that is not possible. */
   optIn(): Promise<boolean>;

@@ -37,6 +37,7 @@ from rappor.client.consent import (
     PAUSED,
     SENDING_LOCK,
     clear_outbox,
+    delete_waiting,
     do_not_track,
     mark,
     nothing_is_sending,
@@ -213,14 +214,17 @@ class Client:
             mark(self._folder, OPTED_OUT)
         except OSError:
             _log.warning("opted out in this process only: the directory cannot be written")
+            delete_waiting(self._folder, self._outbox)  # or the next process would send it
             return False
         return clear_outbox(self._folder, self._outbox) and nothing_is_sending(self._folder)
 
     def opt_in(self) -> bool:
         """Report again, from now on; False if that is not possible."""
-        if self._refusal in ("closed", "forgotten") or do_not_track():
+        if self._refusal in ("closed", "forgotten", "stopped") or do_not_track():
             return False
         try:
+            if self._refusal is None and not opted_out(self._folder):
+                return True
             # First: nothing that was recorded before the opt-out is ever sent.
             request_clearing(self._folder)
             mark(self._folder, PAUSED)
@@ -239,10 +243,11 @@ class Client:
             OSError: the directory cannot be written, or another process is sending a report;
                 then nothing, or not everything, was deleted.
         """
-        self._halt("forgotten")
+        self._halt("stopped")
         with self._folder.lock(SENDING_LOCK, AT_EXIT), self._folder.lock(LOCK, AT_EXIT):
             done = forgetting.forget(self._folder, self._collections, day_of(self._clock.time()))
             self._folder.sweep(older_than=-math.inf)  # unfinished files may hold the secret too
+            self._refusal = "forgotten"
             return done
 
     def close(self, timeout: float = AT_EXIT) -> bool:

@@ -15,6 +15,7 @@ clearing has been sent, and a check after the clearing finds no batch.
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from rappor.client.folder import Disk
@@ -83,6 +84,13 @@ def clear_outbox(disk: Disk, outbox: Outbox) -> bool:
     except OSError:
         return False
     return True
+
+
+def delete_waiting(disk: Disk, outbox: Outbox) -> None:
+    """Delete what waits, if there is no room to request clearing; what fails, stays."""
+    with contextlib.suppress(OSError), disk.lock(LOCK, AT_EXIT):
+        for name in outbox.names():
+            disk.remove(name)
 
 
 def nothing_is_sending(disk: Disk) -> bool:

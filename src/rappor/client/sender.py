@@ -94,7 +94,11 @@ class Sender:
             if self.problem is not None:
                 random_bytes(1)  # is there randomness again?
                 self.problem = None
-            if not self._outbox.names():
+            names = self._outbox.names()
+            for times in (self._moments, self._postponed):
+                for name in times.keys() - set(names):
+                    del times[name]
+            if not names:
                 return True
             wait = until - self._clock.monotonic() if now else 0.0
             with self._disk.lock(UPLOAD_LOCK, wait):
@@ -110,11 +114,7 @@ class Sender:
 
     def _send(self, until: float, now: bool) -> bool:
         done = True
-        names = self._outbox.names()
-        for times in (self._moments, self._postponed):
-            for name in times.keys() - set(names):
-                del times[name]
-        for name in shuffled(names):
+        for name in shuffled(self._outbox.names()):
             today = day_of(self._clock.time())
             waiting = self._outbox.read(name)
             if waiting is None:
@@ -210,12 +210,13 @@ class Sender:
 
     def next_moment(self) -> float:
         """Seconds until there may be something to do."""
-        waits = self.waits()
+        now = self._clock.monotonic()
         moments = [
-            max(moment, self._postponed.get(name, 0.0)) - self._clock.monotonic()
-            for name, moment in self._moments.items()
+            max(moment, self._postponed.get(name, 0.0)) for name, moment in self._moments.items()
         ]
-        return max(waits, min([max(moment, 0.0) for moment in moments], default=60.0), 0.05)
+        # At moments that have passed `send` has tried; what stopped it takes longer to end.
+        ahead = [moment - now for moment in moments if moment > now]
+        return max(self.waits(), min(ahead, default=60.0), 0.05)
 
     def _back_off(self, reason: str, asked: float | None) -> None:
         self._fail(reason)

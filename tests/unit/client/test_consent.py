@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from rappor.client import Client, consent, workers
-from rappor.client.folder import Folder
+from rappor.client import client as client_module
+from rappor.client.folder import Busy, Folder
 from rappor.client.outbox import Outbox
 from rappor.client.sender import Sender
 from rappor.client.transport import Answer
@@ -385,3 +386,53 @@ def test_an_upload_waits_while_the_outbox_is_cleared(
     upload.join(LIMIT)
     assert collector.bodies == []
     assert other.names("outbox") == []
+
+
+def test_opting_in_while_reporting_clears_nothing(opened: Callable[..., Client]) -> None:
+    """What waits is charged; only an opt-out, in any process, is a reason to drop it."""
+    with_a_report_waiting(opened)
+    client = opened()
+    assert client.opt_in()
+    assert client.status().waiting == 1
+    assert client.opt_out()
+    assert client.status().waiting == 0
+    assert client.opt_in()
+    assert client.status().state == "on"
+
+
+def test_nothing_is_forgotten_until_it_is(
+    opened: Callable[..., Client], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_a_report_waiting(opened)
+    client = opened()
+    with (
+        monkeypatch.context() as hasty,
+        Folder(tmp_path / "client").lock("sending.lock", LIMIT),  # another process sends
+    ):
+        hasty.setattr(client_module, "AT_EXIT", 0.0)
+        with pytest.raises(Busy):
+            client.forget()
+    assert client.status().state == "stopped"
+    assert not client.opt_in()
+    assert (tmp_path / "client" / "secret").exists()
+    client.forget()
+    assert client.status().state == "forgotten"
+
+
+def test_opting_out_without_room_for_its_mark_deletes_what_waits(
+    opened: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_a_report_waiting(opened)
+    client = opened()
+    assert client.status().waiting == 1
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "no room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "replace", refuse)
+        assert not client.opt_out()
+    client.close()
+    collector = FakeTransport()
+    opened(transport=collector).flush(LIMIT)
+    assert collector.bodies == []

@@ -155,6 +155,29 @@ def test_a_batch_waits_for_its_random_moment_unless_flushed() -> None:
     assert setting.send(now=True)
 
 
+@pytest.mark.parametrize("gone", ["sent", "sent by another process", "cleared"])
+def test_a_batch_that_is_gone_does_not_keep_the_client_awake(gone: str) -> None:
+    setting = Setting(jitter=0.0 if gone == "sent" else 80_000.0)
+    setting.outbox.put(1, batch())
+    assert setting.send(now=False) is (gone == "sent")
+    if gone == "cleared":
+        setting.outbox.clear()
+    elif gone != "sent":
+        setting.outbox.sent(setting.outbox.names()[0])
+    setting.send(now=False)
+    assert setting.sender._moments == {}
+    assert setting.sender.next_moment() >= 30
+
+
+def test_a_moment_that_has_passed_does_not_keep_the_client_awake() -> None:
+    setting = Setting()
+    setting.outbox.put(1, batch())
+    setting.sender._moments[setting.outbox.names()[0]] = setting.clock.monotonic()
+    setting.disk.files["opted-out"] = b""  # by another process, which could not clear the outbox
+    setting.send(now=False)
+    assert setting.sender.next_moment() >= 30
+
+
 def test_a_disk_that_takes_nothing_does_not_make_a_busy_loop() -> None:
     class ReadOnly(MemoryDisk):
         def replace(self, name: str, data: bytes) -> None:
