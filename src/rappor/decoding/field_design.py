@@ -177,7 +177,8 @@ def string_field(
     if len(design) > equations:
         raise DecodeError(
             f"{name} has {len(design):,} candidates, but {cohorts} cohorts of {params.k} bits give "
-            f"{equations:,} equations: {fewer_or_more(cohorts_enough(told))}"
+            f"{equations:,} equations: list fewer candidates, or collect with "
+            f"{more_equations(cohorts_enough(told))}"
         )
     groups = design.groups()
     if groups:
@@ -231,7 +232,7 @@ def cohorts_enough(*fields: Told) -> int:
     told apart by one cohort at once, in all but one of a thousand draws of hashes.
 
     >>> cohorts_enough(Told.by_hashes(20, Params(8, 1, 8, 0.5, 0.5, 0.75), None), Told.all_of(2))
-    9
+    6
     """
     usual = math.prod(field.usual for field in fields)
     counted = enough(math.prod(field.values - 1 for field in fields)) / usual
@@ -241,14 +242,13 @@ def cohorts_enough(*fields: Told) -> int:
     return max(math.ceil(counted), math.ceil(apart), 1)
 
 
-def fewer_or_more(cohorts: int) -> str:
-    """What to do about too few equations; with so many cohorts, if there can be so many.
+def more_equations(cohorts: int) -> str:
+    """What gives more of them: so many cohorts, if there can be so many.
 
-    >>> fewer_or_more(16)
-    'list fewer candidates, or collect with 16 cohorts'
+    >>> more_equations(16), more_equations(2_000)
+    ('16 cohorts', 'more bits')
     """
-    more = f"{cohorts:,} cohorts" if cohorts <= MAX_M else "more bits"
-    return f"list fewer candidates, or collect with {more}"
+    return f"{cohorts:,} cohorts" if cohorts <= MAX_M else "more bits"
 
 
 def without_candidates(name: str) -> str:

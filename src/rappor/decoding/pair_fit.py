@@ -21,7 +21,7 @@ from scipy.special import chdtrc
 from rappor.aggregate.pair_counts import PairCounts
 from rappor.checks import plural
 from rappor.decoding.conjugate_gradients import conjugate_gradients
-from rappor.decoding.field_design import FieldDesign, cohorts_enough, fewer_or_more
+from rappor.decoding.field_design import FieldDesign, cohorts_enough, more_equations
 from rappor.decoding.joint_fit import ChiSquare, JointFit
 from rappor.errors import DecodeError
 from rappor.mechanism.channel import channel
@@ -82,10 +82,12 @@ def fit_pairs(counts: PairCounts, fields: tuple[FieldDesign, FieldDesign]) -> Jo
         return _described(_fitted(counts, fields))
     except np.linalg.LinAlgError:
         cohorts = cohorts_enough(*(field.told for field in fields))
-        advice = "list fewer candidates, or collect with more cohorts or more bits"
-        if cohorts > np.count_nonzero(counts.totals):
-            advice = fewer_or_more(cohorts)
-        raise DecodeError(f"the cells of this table cannot be told apart: {advice}") from None
+        is_more = cohorts > np.count_nonzero(counts.totals)
+        more = more_equations(cohorts) if is_more else "more cohorts or more bits"
+        raise DecodeError(
+            "the cells of this table cannot be told apart: list fewer candidates, or collect with "
+            f"{more}"
+        ) from None
 
 
 def pair_independence(counts: PairCounts, fields: tuple[FieldDesign, FieldDesign]) -> ChiSquare:
@@ -133,7 +135,8 @@ def check_equations(counts: PairCounts, fields: tuple[FieldDesign, FieldDesign])
         raise DecodeError(
             f"a table of {cells:,} cells needs {needed:,} equations that tell both variables, but "
             f"{plural(cohorts, 'cohort gives', 'cohorts give')} {cohorts * each_cohort:,}: "
-            f"{fewer_or_more(cohorts_enough(one.told, two.told))}"
+            f"list fewer candidates, or collect with "
+            f"{more_equations(cohorts_enough(one.told, two.told))}"
         )
 
 

@@ -24,8 +24,8 @@ from rappor.decoding.field_design import (
     MAX_VALUES,
     FieldValues,
     enough,
-    fewer_or_more,
     free_bits,
+    more_equations,
     other_name,
     pair_of,
     without_candidates,
@@ -305,7 +305,8 @@ def _check_equations(
         raise DecodeError(
             f"a table of {pairs:,} pairs needs {needed:,} equations, but "
             f"{plural(cohorts, 'cohort', 'cohorts')} with reports on both fields "
-            f"{'gives' if cohorts == 1 else 'give'} {given:,}: {fewer_or_more(wanted)}"
+            f"{'gives' if cohorts == 1 else 'give'} {given:,}: list fewer candidates, or "
+            f"collect with {more_equations(wanted)}"
         )
 
 
