@@ -32,7 +32,8 @@ _ROUNDS = 3  # of weights from shares, and shares from weights
 _PRECISE = 1e-10  # of shares
 _MAX_DENSE = 1_600  # cells of a table whose variances are computed one by one
 _MAX_CONDITION = 1e10
-_PROBES = 8  # random tables that the variances of larger ones are learnt from
+_PROBES = 8  # random tables, at most, that the variances of larger ones are learnt from
+_PROBED = 800  # of their cells that are pooled in each row and column
 _ROUGH = 1e-4  # of their solutions
 _MIN_FREE = 20  # residuals beyond the fitted values that an excess variance is learnt from
 
@@ -499,7 +500,8 @@ def _probed_rest(one: _Side, two: _Side, own: FloatArray, product: FloatArray) -
     random, so cells of a row and of a column differ little.
     """
     generator = np.random.default_rng(0)
-    signs = generator.choice([-1.0, 1.0], size=(*product.shape, _PROBES))
+    probes = min(-(-_PROBED // min(product.shape)), _PROBES)
+    signs = generator.choice([-1.0, 1.0], size=(*product.shape, probes))
     solved = _solve(one, two, own, signs, _ROUGH)
     start = np.einsum("ac,cds,db->abs", one.mean_inverse, signs, two.mean_inverse, optimize=True)
     ratio = (signs * (solved - start)).mean(axis=2) / product
