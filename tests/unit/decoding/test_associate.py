@@ -295,7 +295,9 @@ def test_a_table_of_one_row_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"views": tuple_views(None)}, {"fields": ("x", "y")}, {"null_reports": True}], ids=str
+    "given",
+    [{"views": tuple_views(None)}, {"fields": ("x", "y")}, {"null_reports": True}],
+    ids=("views", "fields", "null_reports"),
 )
 def test_what_is_meant_for_a_tuple_is_refused(
     reports: PairReports, given: dict[str, object]
