@@ -255,7 +255,11 @@ def _association_document(found: AssociationPlan) -> dict[str, Any]:
         "bytes_per_report": found.bytes_per_report,
         "checked": None
         if found.checked is None
-        else {"found": found.checked.found, "collections": found.checked.collections},
+        else {
+            "found": found.checked.found,
+            "collections": found.checked.collections,
+            "falls_short": found.falls_short,
+        },
     }
 
 

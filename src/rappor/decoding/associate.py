@@ -55,6 +55,7 @@ def associate(
         views: the fields of a tuple, and what each cohort sees of it: `Collection.tuple_views`.
         fields: which two fields of a tuple; default: the only two there are.
         names: what two separate variables are called; default: the names in the counts.
+            The fields of a tuple have names.
         dialect: how clients place strings; default: the dialect of the counts.
         null_reports: whether clients without a tuple report too, with no bit set.
         correction: "fdr", "bh", "holm", "bonferroni" or "none", for the tests of single cells.
@@ -70,6 +71,12 @@ def associate(
     check_correction(correction)
     between_0_and_1("alpha", alpha)
     parts = _parts(counts)
+    if isinstance(counts, PairCounts):
+        _refuse_given(
+            "counts of a tuple", views=views, fields=fields, null_reports=null_reports or None
+        )
+    else:
+        _refuse_given("pair counts", names=names)
     if not isinstance(counts, PairCounts):
         from rappor.decoding.tuple_association import associate_tuple
 
@@ -128,6 +135,13 @@ def _parts(counts: object) -> list[Counts]:
     if isinstance(parts, Sequence) and parts and all(isinstance(part, Counts) for part in parts):
         return list(parts)
     raise DecodeError(f"counts must be PairCounts or Counts of kind tuple, got {show(counts)}")
+
+
+def _refuse_given(only_for: str, **options: object) -> None:
+    """DecodeError if an option was given that these counts have no use for."""
+    for name, value in options.items():
+        if value is not None:
+            raise DecodeError(f"{name}= is for {only_for} only: leave it out")
 
 
 _EPSILONS = (epsilon_one, epsilon_infinity)

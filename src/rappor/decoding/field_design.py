@@ -8,10 +8,11 @@ with the chance h/k, whatever the string is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,10 +25,11 @@ from rappor.decoding.repeats import shared_noise
 from rappor.errors import DecodeError
 from rappor.mechanism.channel import channel
 from rappor.mechanism.predicates import Ranges
-from rappor.params import Params
+from rappor.params import MAX_M, Params
 from rappor.typing import FloatArray
 
 OTHER = "other"
+_SELDOM = 1_000  # draws of hashes, of which one may leave two values alike
 MAX_VALUES = 2_000
 FieldValues = Iterable[str | bytes] | str | PathLike[str] | Candidates | Design | Ranges | None
 
@@ -42,6 +44,35 @@ def pair_of(values: Any) -> tuple[FieldValues, FieldValues]:
     return values[0], values[1]
 
 
+class Told(NamedTuple):
+    """What the bits of one cohort tell of a field.
+
+    Attributes:
+        values: how many values the field has, with "other".
+        most: differences between values that a cohort tells at most.
+        usual: how many it tells on average: several values may share a bit, and none set another.
+        alike: the chance that two values set the same bits in a cohort.
+    """
+
+    values: int
+    most: int
+    usual: float
+    alike: float
+
+    @classmethod
+    def all_of(cls, values: int) -> Told:
+        """Of a closed field: every value has a bit of its own."""
+        return cls(values, values - 1, values - 1, 0.0)
+
+    @classmethod
+    def by_hashes(cls, values: int, params: Params, dialect: str | None) -> Told:
+        """Of strings that are hashed, and "other"."""
+        k, h = params.k, params.h
+        most = min(free_bits(params, dialect), values - 1)
+        taken = k * (1.0 - (1.0 - h / k) ** (values - 1))
+        return cls(values, most, min(taken, most), 1.0 / math.comb(k, h))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldDesign:
     """The values of a field.
@@ -53,6 +84,7 @@ class FieldDesign:
         table: shape (m, 1 + k, values): 1, then the chance that a report of the value has each bit
             of its filter set.
         params: the parameters of its bits.
+        told: what one cohort tells of the values.
         notes: what a reader should know about the list.
     """
 
@@ -61,6 +93,7 @@ class FieldDesign:
     is_open: bool
     table: FloatArray = field(repr=False)
     params: Params
+    told: Told
     notes: tuple[str, ...] = ()
 
     @property
@@ -118,14 +151,20 @@ def field_design(
     one[0] = 1.0
     bits = np.arange(1 if counts.kind == "boolean" else len(labels))
     one[1 + bits, bits] = 1.0
-    return FieldDesign(name, labels, False, np.repeat(one[None], m, axis=0), params)
+    table = np.repeat(one[None], m, axis=0)
+    return FieldDesign(name, labels, False, table, params, Told.all_of(len(labels)))
 
 
 def string_field(
     name: str, counts: Counts, values: FieldValues, dialect: str | None
 ) -> FieldDesign:
     """The listed strings of a field, and "other"."""
-    design, notes = _design(counts, values, dialect)
+    if values is None:
+        raise DecodeError(without_candidates(name))
+    try:
+        design, notes = _design(counts, values, dialect)
+    except DecodeError as error:
+        raise DecodeError(f"{name}: {error}") from None
     if len(design) > MAX_VALUES:
         raise DecodeError(
             f"{name} has {len(design):,} candidates; an association takes at most {MAX_VALUES:,} "
@@ -133,12 +172,13 @@ def string_field(
         )
     params = counts.params
     cohorts = int((counts.totals > 0).sum()) or params.m
-    equations = cohorts * params.k
+    told = Told.by_hashes(len(design) + 1, params, design.dialect)
+    equations = cohorts * free_bits(params, design.dialect)
     if len(design) > equations:
         raise DecodeError(
             f"{name} has {len(design):,} candidates, but {cohorts} cohorts of {params.k} bits give "
-            f"{equations:,} equations: list at most {equations:,}, or collect with "
-            f"{-(-len(design) // params.k):,} cohorts"
+            f"{equations:,} equations: list fewer candidates, or collect with "
+            f"{more_equations(cohorts_enough(told))}"
         )
     groups = design.groups()
     if groups:
@@ -154,14 +194,66 @@ def string_field(
     table[:, 1:, -1] = chance_of_bit(params, design.dialect)
     table[:, 0] = 1.0
     labels = (*design.strings.strings, other_name(design.strings.strings))
-    return FieldDesign(name, labels, True, table, params, tuple(notes))
+    return FieldDesign(name, labels, True, table, params, told, tuple(notes))
 
 
 def chance_of_bit(params: Params, dialect: str | None) -> float:
     """The chance that a string sets a bit: h/k, less where two hashes may set the same one."""
-    if dialect in ("rappor-v1", None):
+    if _sets_h_bits(params, dialect):
         return params.h / params.k
     return float(1 - (1 - 1 / params.k) ** params.h)
+
+
+def free_bits(params: Params, dialect: str | None) -> int:
+    """Bits of a cohort that tell strings apart.
+
+    One less than there are where every string sets h of them: their sum is then known beforehand.
+
+    >>> free_bits(Params(64, 2, 16, 0.5, 0.5, 0.75), "rappor-v1")
+    63
+    """
+    return params.k - 1 if _sets_h_bits(params, dialect) else params.k
+
+
+def _sets_h_bits(params: Params, dialect: str | None) -> bool:
+    """Whether every string sets h bits; in other dialects two hashes may set the same one."""
+    return params.h == 1 or dialect in ("rappor-v1", None)
+
+
+def enough(equations: int) -> int:
+    """A quarter more equations than are needed: hashes let some of them say the same."""
+    return -(-5 * equations // 4)
+
+
+def cohorts_enough(*fields: Told) -> int:
+    """Cohorts that tell the values of these fields apart, and all combinations of them.
+
+    There are a quarter more equations than unknown numbers. And every two values of each field are
+    told apart by one cohort at once, in all but one of a thousand draws of hashes.
+
+    >>> cohorts_enough(Told.by_hashes(20, Params(8, 1, 8, 0.5, 0.5, 0.75), None), Told.all_of(2))
+    6
+    """
+    usual = math.prod(field.usual for field in fields)
+    counted = enough(math.prod(field.values - 1 for field in fields)) / usual
+    alike = 1.0 - math.prod(1.0 - field.alike for field in fields)
+    chances = math.prod(math.comb(field.values, 2) for field in fields)
+    apart = math.log(chances * _SELDOM) / -math.log(alike) if alike > 0 else 1.0
+    return max(math.ceil(counted), math.ceil(apart), 1)
+
+
+def more_equations(cohorts: int) -> str:
+    """What gives more of them: so many cohorts, if there can be so many.
+
+    >>> more_equations(16), more_equations(2_000)
+    ('16 cohorts', 'more bits')
+    """
+    return f"{cohorts:,} cohorts" if cohorts <= MAX_M else "more bits"
+
+
+def without_candidates(name: str) -> str:
+    """What is wrong if a field of strings has no list."""
+    return f"{name} holds strings: give candidates for it, a list or a file"
 
 
 def other_name(strings: Sequence[str]) -> str:

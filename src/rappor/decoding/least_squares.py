@@ -1,28 +1,29 @@
 """Weighted least squares with a sparse design: shares, and the variances of sums of them.
 
 The covariance of all shares is N^-1, N = X' W X. Up to `MAX_DENSE` shares it is computed. Beyond
-that N is never formed: shares come from conjugate gradients, and variances from a few draws of
-N(0, N^-1), pooled over functions of one sort, which differ only in where their bits were hashed.
+that N is never formed: shares come from conjugate gradients, and so do the variances of up to
+`_FEW` functions. Those of more come from a few draws of N(0, N^-1), pooled over functions of one
+sort, which differ only in where their bits were hashed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.sparse import csr_array
 
+from rappor.decoding.conjugate_gradients import Linear, conjugate_gradients
 from rappor.errors import DecodeError
 from rappor.typing import FloatArray
 
 MAX_DENSE = 2_500
 _DRAWS = 8
-_FEW = 1  # functions whose variances are computed one by one
-_MAX_STEPS = 2_000
+_FEW = 50  # functions whose variances are computed one by one
 _PRECISE = 1e-5  # of shares: far below their noise
-_ROUGH = 0.03  # of what variances are made from; of variances it is the square of this
+_ROUGH = 0.01  # of what variances are made from
 _MAX_CONDITION = 1e12
 ALIKE = (
     "some of the pairs cannot be told apart by the bits of the cohorts that have reports: list "
@@ -45,7 +46,10 @@ class FittedShares(Protocol):
         """Covariance of row i of `one` times the shares and row i of `other` times the shares."""
 
     def whiten(self, functions: csr_array, table: csr_array) -> FloatArray:
-        """W with W'W = table' Σ^-1 table, Σ the covariance of the functions' values."""
+        """W with W'W = table' Σ^-1 table, Σ the covariance of the functions' values.
+
+        Each function is a sum of shares, of which no two functions have one in common.
+        """
 
     def with_sum(self, function: csr_array, total: float) -> FittedShares:
         """The solution for which one function of the shares is known to have this value."""
@@ -127,11 +131,19 @@ class Iterative:
     leverage: FloatArray = field(repr=False)
     equations: _Equations = field(repr=False)
     draws: FloatArray = field(repr=False, default_factory=lambda: np.empty((0, 0)))
+    known: tuple[_Known, ...] = field(repr=False, default=())
 
     def with_draws(self) -> Iterative:
-        """The solution with a few draws of the errors of all shares; shape (shares, draws)."""
+        """The solution with a few draws of the errors of all shares; shape (shares, draws).
+
+        Raises:
+            DecodeError: columns cannot be told apart.
+        """
+        generator = np.random.default_rng(0)
+        # Shares and draws solve the equations even if there are many solutions; this does not.
+        self.equations.solve(generator.standard_normal((len(self.share), 1)), _PRECISE)
         precision, turned = self.equations.precision, self.equations.turned
-        noise = np.random.default_rng(0).standard_normal((len(precision), _DRAWS))
+        noise = generator.standard_normal((len(precision), _DRAWS))
         draws = self.equations.solve(turned @ (np.sqrt(precision)[:, None] * noise), _ROUGH)
         return replace(self, draws=draws)
 
@@ -142,7 +154,7 @@ class Iterative:
         they overlap nearly alike: a row's own variance is within a few per cent of the pooled one.
         """
         if one.shape[0] <= _FEW:
-            effect = self.equations.solve(one.T.toarray(), _ROUGH)
+            effect = self._effects(one)
             return np.asarray(other.multiply(effect.T).sum(axis=1), np.float64).ravel()
         alone: FloatArray = np.asarray(one.power(2) @ (1.0 / self.equations.diagonal)).ravel()
         drawn = ((one @ self.draws) * (other @ self.draws)).mean(axis=1)
@@ -150,22 +162,65 @@ class Iterative:
         return alone * ratio
 
     def whiten(self, functions: csr_array, table: csr_array) -> FloatArray:
-        """See `FittedShares`; the functions are all shares but the levels, in order."""
-        size, root = functions.shape[0], np.sqrt(self.equations.precision)[:, None]
-        matrix = self.equations.matrix
-        image: FloatArray = root * (matrix[:, :size] @ table).toarray()
-        levels = root * matrix[:, size:].toarray()
-        if levels.shape[1]:
-            image -= levels @ np.linalg.solve(levels.T @ levels, levels.T @ image)
-        return image
+        """See `FittedShares`.
+
+        t' Σ^-1 t is the least x'Nx of all x whose functions have the values t. The least is found
+        exactly over levels, which are in no function, and by conjugate gradients over how a
+        function divides among its shares. An error of x enters x'Nx squared.
+        """
+        equations, root = self.equations, np.sqrt(self.equations.precision)[:, None]
+        matrix, turned = equations.matrix, equations.turned
+        within = np.asarray(functions.sum(axis=0)).ravel() > 0
+        levels = root * matrix[:, np.flatnonzero(~within)].toarray()
+        inverse = np.linalg.inv(levels.T @ levels)
+
+        def without_levels(image: FloatArray) -> FloatArray:
+            left: FloatArray = image - levels @ (inverse @ (levels.T @ image))
+            return left
+
+        count = np.asarray(functions.sum(axis=1))[:, None]
+        back = functions.T.tocsr()
+        evenly = back @ table.multiply(1.0 / count).tocsr()
+        white = without_levels(root * (matrix @ evenly).toarray())
+        if count.max() == 1:
+            return white
+        alone = (within / equations.diagonal)[:, None]
+        sums = functions @ alone
+
+        def apply(change: FloatArray) -> FloatArray:
+            made: FloatArray = turned @ (root * without_levels(root * (matrix @ change)))
+            return made
+
+        def precondition(left: FloatArray) -> FloatArray:
+            """Nearly the inverse, among changes that leave every function as it is."""
+            near = alone * left
+            made: FloatArray = near - alone * (back @ ((functions @ near) / sums))
+            return made
+
+        change = _solved(apply, precondition, -(turned @ (root * white)), _ROUGH)
+        return white + without_levels(root * (matrix @ change))
 
     def with_sum(self, function: csr_array, total: float) -> Iterative:
         """See `FittedShares`."""
-        effect = self.equations.solve(function.T.toarray(), _ROUGH)[:, 0]
+        effect = self._effects(function)[:, 0]
         gain = effect / float((function @ effect)[0])
         share = self.share - gain * float((function @ self.share)[0] - total)
         draws = self.draws - np.outer(gain, function @ self.draws)
-        return replace(self, share=share, draws=draws)
+        return replace(self, share=share, draws=draws, known=(*self.known, _Known(gain, effect)))
+
+    def _effects(self, functions: csr_array) -> FloatArray:
+        """The covariance of all shares and each function; shape (shares, functions)."""
+        found = self.equations.solve(functions.T.toarray(), _ROUGH)
+        for gain, effect in self.known:
+            found = found - np.outer(gain, functions @ effect)
+        return found
+
+
+class _Known(NamedTuple):
+    """What a known sum takes from the covariance of all shares: gain effect'."""
+
+    gain: FloatArray
+    effect: FloatArray
 
 
 class _Equations:
@@ -182,28 +237,24 @@ class _Equations:
     ) -> FloatArray:
         """N^-1 times the columns of a table, to this relative error in the norm of N."""
         diagonal = self.diagonal[:, None]
-        found = right / diagonal if start is None else start
-        left = right - self._apply(found)
-        near = left / diagonal
-        direction, length = near, (left * near).sum(axis=0)
-        goal = precise**2 * (right * right / diagonal).sum(axis=0)
-        for _ in range(_MAX_STEPS):
-            if (length <= goal).all():
-                return found
-            image = self._apply(direction)
-            curve = (direction * image).sum(axis=0)
-            step = np.divide(length, curve, out=np.zeros_like(length), where=curve > 0)
-            found = found + step * direction
-            left = left - step * image
-            near = left / diagonal
-            before, length = length, (left * near).sum(axis=0)
-            ratio = np.divide(length, before, out=np.zeros_like(length), where=before > 0)
-            direction = near + ratio * direction
-        raise DecodeError(ALIKE)
+        return _solved(self._apply, lambda left: left / diagonal, right, precise, start)
 
     def _apply(self, table: FloatArray) -> FloatArray:
         image: FloatArray = self.turned @ (self.precision[:, None] * (self.matrix @ table))
         return image
+
+
+def _solved(
+    apply: Linear,
+    precondition: Linear,
+    right: FloatArray,
+    precise: float,
+    start: FloatArray | None = None,
+) -> FloatArray:
+    try:
+        return conjugate_gradients(apply, precondition, right, precise, start)
+    except np.linalg.LinAlgError:
+        raise DecodeError(ALIKE) from None
 
 
 def _iterative(

@@ -11,13 +11,17 @@ Nothing is iterated to a likelihood, so nothing depends on a start; nothing is p
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 from scipy.special import chdtrc
 
 from rappor.aggregate.pair_counts import PairCounts
-from rappor.decoding.field_design import FieldDesign
+from rappor.checks import plural
+from rappor.decoding.conjugate_gradients import conjugate_gradients
+from rappor.decoding.field_design import FieldDesign, cohorts_enough, more_equations
 from rappor.decoding.joint_fit import ChiSquare, JointFit
 from rappor.errors import DecodeError
 from rappor.mechanism.channel import channel
@@ -25,8 +29,12 @@ from rappor.typing import FloatArray
 
 MAX_CELLS = 40_000
 _ROUNDS = 3  # of weights from shares, and shares from weights
-_MAX_STEPS = 200  # of conjugate gradients; a dozen are usual
-_PRECISE = 1e-10
+_PRECISE = 1e-10  # of shares
+_MAX_DENSE = 1_600  # cells of a table whose variances are computed one by one
+_MAX_CONDITION = 1e10
+_PROBES = 8  # random tables, at most, that the variances of larger ones are learnt from
+_PROBED = 800  # of their cells that are pooled in each row and column
+_ROUGH = 1e-4  # of their solutions
 _MIN_FREE = 20  # residuals beyond the fitted values that an excess variance is learnt from
 
 
@@ -53,12 +61,46 @@ class _Side(NamedTuple):
         return self.mean_inverse @ self.weights
 
 
+class _Fitted(NamedTuple):
+    """Both variables, what was seen of them, and the joint shares that fit."""
+
+    one: _Side
+    two: _Side
+    moments: FloatArray
+    own: FloatArray  # w_j
+    joint: FloatArray
+    reports: float
+    repeats: int  # other reports of the same client on the same values
+
+
 def fit_pairs(counts: PairCounts, fields: tuple[FieldDesign, FieldDesign]) -> JointFit:
     """The joint table of two variables from their pair counts.
 
     Raises:
-        DecodeError: the counts have fewer equations than the table has cells.
+        DecodeError: the counts do not tell the cells of the table apart.
     """
+    try:
+        return _described(_fitted(counts, fields))
+    except np.linalg.LinAlgError:
+        cohorts = cohorts_enough(*(field.told for field in fields))
+        is_more = cohorts > np.count_nonzero(counts.totals)
+        more = more_equations(cohorts) if is_more else "more cohorts or more bits"
+        raise DecodeError(
+            "the cells of this table cannot be told apart: list fewer candidates, or collect with "
+            f"{more}"
+        ) from None
+
+
+def pair_independence(counts: PairCounts, fields: tuple[FieldDesign, FieldDesign]) -> ChiSquare:
+    """The test of independence alone: faster than `fit_pairs`, whose errors it does not need."""
+    fit = _fitted(counts, fields)
+    rows, columns = fit.joint.sum(axis=1), fit.joint.sum(axis=0)
+    return _independence(
+        fit, (_centred(fit.one), _centred(fit.two)), fit.joint - np.outer(rows, columns)
+    )
+
+
+def _fitted(counts: PairCounts, fields: tuple[FieldDesign, FieldDesign]) -> _Fitted:
     check_equations(counts, fields)
     live = counts.totals > 0
     sent = counts.totals[live].astype(np.float64)
@@ -66,14 +108,21 @@ def fit_pairs(counts: PairCounts, fields: tuple[FieldDesign, FieldDesign]) -> Jo
     moments = _moments(counts, live)
     one = _side(fields[0], moments[:, :, 0], own, live)
     two = _side(fields[1], moments[:, 0, :], own, live)
-    joint = _solve(one, two, moments, own)
+    weighted = one.weights @ moments @ two.weights.transpose(0, 2, 1)
+    joint = _solve(one, two, own, np.tensordot(own, weighted, 1)[..., None], _PRECISE)[..., 0]
     repeats = (counts.reports_per_client or 1) - 1
-    return _described(one, two, joint, moments, own, float(sent.sum()), repeats)
+    return _Fitted(one, two, moments, own, joint, float(sent.sum()), repeats)
 
 
 def check_equations(counts: PairCounts, fields: tuple[FieldDesign, FieldDesign]) -> None:
-    """DecodeError if the table has more cells than the counts have equations."""
-    cells = len(fields[0].labels) * len(fields[1].labels)
+    """DecodeError if the table has more unknown cells than the counts have equations.
+
+    The sums over rows and columns follow from each variable by itself. What is left of a table are
+    (R-1)(C-1) numbers. A cohort tells the product of what its bits tell of each variable: its
+    other moments are those of one variable, or their sums are known beforehand.
+    """
+    one, two = fields
+    cells = len(one.labels) * len(two.labels)
     if cells > MAX_CELLS:
         raise DecodeError(
             f"a table of {cells:,} cells is more than {MAX_CELLS:,}: give fewer candidates"
@@ -81,12 +130,14 @@ def check_equations(counts: PairCounts, fields: tuple[FieldDesign, FieldDesign])
     cohorts = int((counts.totals > 0).sum())
     if not cohorts:
         raise DecodeError("there are no reports: collect some, or choose another period")
-    each_cohort = (fields[0].params.k + 1) * (fields[1].params.k + 1)
-    if cells > cohorts * each_cohort:
+    needed = (len(one.labels) - 1) * (len(two.labels) - 1)
+    each_cohort = one.told.most * two.told.most
+    if needed > cohorts * each_cohort:
         raise DecodeError(
-            f"a table of {cells:,} cells needs {cells:,} equations, but {cohorts} cohorts give "
-            f"{cohorts * each_cohort:,}: list fewer candidates, or collect with "
-            f"{-(-cells // each_cohort):,} cohorts"
+            f"a table of {cells:,} cells needs {needed:,} equations that tell both variables, but "
+            f"{plural(cohorts, 'cohort gives', 'cohorts give')} {cohorts * each_cohort:,}: "
+            f"list fewer candidates, or collect with "
+            f"{more_equations(cohorts_enough(one.told, two.told))}"
         )
 
 
@@ -151,81 +202,69 @@ def _simplex(estimate: FloatArray) -> FloatArray:
     return above / total if total > 0 else np.full_like(estimate, 1.0 / estimate.size)
 
 
-def _solve(one: _Side, two: _Side, moments: FloatArray, own: FloatArray) -> FloatArray:
-    """Π of the normal equations, by conjugate gradients.
+def _solve(
+    one: _Side, two: _Side, own: FloatArray, right: FloatArray, precise: float
+) -> FloatArray:
+    """N^-1 times some tables, shape (R, C, tables), N = Σ w_j G_j ⊗ H_j, by conjugate gradients.
 
     The start, Ḡ^-1 (right side) H̄^-1, is exact where the cohorts' G_j or H_j are alike, as those of
     a closed list of values are; elsewhere a dozen steps are enough.
+
+    Raises:
+        numpy.linalg.LinAlgError: N is singular, and the right side shows it.
     """
-    weighted = one.weights @ moments @ two.weights.transpose(0, 2, 1)
-    right = np.tensordot(own, weighted, 1)
+    shape = right.shape
 
-    def apply(table: FloatArray) -> FloatArray:
-        made: FloatArray = np.tensordot(own, one.gram @ table @ two.gram, 1)
-        return made
+    def each_table(
+        change: Callable[[FloatArray], FloatArray],
+    ) -> Callable[[FloatArray], FloatArray]:
+        def changed(flat: FloatArray) -> FloatArray:
+            tables = flat.reshape(shape)
+            made = [change(tables[..., place]) for place in range(shape[2])]
+            return np.stack(made, axis=-1).reshape(flat.shape)
 
-    def precondition(table: FloatArray) -> FloatArray:
-        made: FloatArray = one.mean_inverse @ table @ two.mean_inverse
-        return made
+        return changed
 
-    joint = precondition(right)
-    left = right - apply(joint)
-    goal = _PRECISE * float(np.sqrt(np.vdot(right, precondition(right))))
-    near = precondition(left)
-    direction, size = near, float(np.vdot(left, near))
-    for _ in range(_MAX_STEPS):
-        if size <= goal**2:
-            return joint
-        image = apply(direction)
-        curve = float(np.vdot(direction, image))
-        if curve <= 0:
-            break
-        joint = joint + size / curve * direction
-        left = left - size / curve * image
-        near = precondition(left)
-        size, before = float(np.vdot(left, near)), size
-        direction = near + size / before * direction
-    raise DecodeError(
-        "the cells of this table cannot be told apart: list fewer candidates, or collect with more "
-        "cohorts or more bits"
+    found = conjugate_gradients(
+        each_table(lambda table: np.tensordot(own, one.gram @ table @ two.gram, 1)),
+        each_table(lambda table: one.mean_inverse @ table @ two.mean_inverse),
+        right.reshape(-1, shape[2]),
+        precise,
     )
+    return found.reshape(shape)
 
 
-def _described(
-    one: _Side,
-    two: _Side,
-    joint: FloatArray,
-    moments: FloatArray,
-    own: FloatArray,
-    reports: float,
-    repeats: int,
-) -> JointFit:
+def _described(fit: _Fitted) -> JointFit:
     """Variances, the departures from independence and their test."""
-    likely = _simplex(joint)
+    one, two, joint = fit.one, fit.two, fit.joint
     left, right = _with_sums(one), _with_sums(two)
-    spread = _Spread(one, two, own / reports, repeats, likely)
-    residual = moments - one.table @ joint @ two.table.transpose(0, 2, 1)
-    factors, added = _unlisted(spread, residual, left, right)
-    variance = spread.covariance((left, left), (right, right)) + added
-    size = joint.shape
-    rows, columns = joint.sum(axis=1), joint.sum(axis=0)
-    departure = joint - np.outer(rows, columns)
     centred = _centred(one), _centred(two)
-    _, added_here = _unlisted(spread, residual, *centred)
-    null = _departure_variance(one, two, centred, own / reports, repeats) + added_here
-    series = _series(one, two, own)
+    spread = _Spread(one, two, fit.own / fit.reports, fit.repeats, _simplex(joint))
+    residual = fit.moments - one.table @ joint @ two.table.transpose(0, 2, 1)
+    lifts = _Lifts.of(spread, residual, left, right)
+    here = _Lifts.of(spread, residual, *centred).added
+    # What no single cohort tells is less sure than the operators of the two variables make it.
+    factor = _interactions(one, two, fit.own) / _null_variance(one, two, centred, fit.own, 0)
+    variance = spread.covariance((left, left), (right, right)) + lifts.added
+    rows, columns = (slice(size) for size in joint.shape)
+    mixed = spread.covariance((centred[0],) * 2, (centred[1],) * 2) + here
+    margins = joint.sum(axis=1), joint.sum(axis=0)
+    departure = joint - np.outer(*margins)
+    null = _null_variance(one, two, centred, spread.weight, fit.repeats) + here
+    with_row = spread.covariance((left, left), (right, right.last())) + lifts.with_row
+    with_column = spread.covariance((left, left.last()), (right, right)) + lifts.with_column
     return JointFit(
         share=joint,
-        variance=variance[: size[0], : size[1]] * series,
-        margins=(rows, columns),
-        margin_variances=(variance[: size[0], -1], variance[-1, : size[1]]),
-        with_row=spread.covariance((left, left), (right, right.last()))[: size[0], : size[1]],
-        with_column=spread.covariance((left, left.last()), (right, right))[: size[0], : size[1]],
+        variance=variance[rows, columns] + (factor - 1.0) * mixed,
+        margins=margins,
+        margin_variances=(variance[rows, -1], variance[-1, columns]),
+        with_row=with_row[rows, columns],
+        with_column=with_column[rows, columns],
         departure=departure,
-        departure_variance=null * series,
-        independence=_independence(one, two, centred, departure, own, reports, repeats),
+        departure_variance=null * factor,
+        independence=_independence(fit, centred, departure),
         listed=(float(joint[: one.listed, : two.listed].sum()), float(variance[-2, -2])),
-        excess=factors,
+        excess=lifts.factors,
     )
 
 
@@ -328,22 +367,36 @@ def _through(rows: FloatArray, joint: FloatArray, columns: FloatArray) -> FloatA
     return made
 
 
-def _unlisted(
-    spread: _Spread, residual: FloatArray, left: _Operators, right: _Operators
-) -> tuple[tuple[float, float], FloatArray]:
+class _Lifts(NamedTuple):
     """Variance that frequent unlisted values add, and the factors by which they widen margins.
 
     An unlisted value of share s lifts its own bits by s. In every cohort these are others, as if
     drawn by lot, so it adds to the variance of a bit's residual and to that of each estimate. The
-    residuals show how much: bit by bit of one variable, for each estimate of the other.
+    residuals show how much: bit by bit of one variable, for each estimate of the other. What it
+    adds to the covariance of an estimate and the last of its row or column follows likewise.
     """
-    one, two = spread.one, spread.two
-    turned = _Spread(two, one, spread.weight, spread.repeats, spread.likely.T)
-    by_column, first = _excess(spread, residual, right)
-    by_row, second = _excess(turned, residual.transpose(0, 2, 1), left)
-    own = spread.weight / spread.weight.sum()
-    added = np.outer(_squares(left, own), by_column) + np.outer(by_row, _squares(right, own))
-    return (first, second), added
+
+    added: FloatArray
+    with_row: FloatArray
+    with_column: FloatArray
+    factors: tuple[float, float]
+
+    @classmethod
+    def of(
+        cls, spread: _Spread, residual: FloatArray, left: _Operators, right: _Operators
+    ) -> _Lifts:
+        """Of the estimates that these operators make."""
+        turned = _Spread(spread.two, spread.one, spread.weight, spread.repeats, spread.likely.T)
+        by_column = _excess(spread, residual, right)
+        by_row = _excess(turned, residual.transpose(0, 2, 1), left)
+        own = spread.weight / spread.weight.sum()
+        rows, columns = _squares(left, own), _squares(right, own)
+        return cls(
+            added=np.outer(rows, by_column.own) + np.outer(by_row.own, columns),
+            with_row=np.outer(rows, by_column.with_last),
+            with_column=np.outer(by_row.with_last, columns),
+            factors=(by_column.factor, by_row.factor),
+        )
 
 
 def _squares(operators: _Operators, own: FloatArray) -> FloatArray:
@@ -352,17 +405,41 @@ def _squares(operators: _Operators, own: FloatArray) -> FloatArray:
     return found
 
 
-def _excess(spread: _Spread, residual: FloatArray, right: _Operators) -> tuple[FloatArray, float]:
-    """Excess variance of the first variable's bits for each of the second's estimates; a factor."""
+class _Excess(NamedTuple):
+    """Excess variance of one variable's bits, for each of the other's estimates."""
+
+    own: FloatArray
+    with_last: FloatArray  # covariance with the last estimate
+    factor: float  # by which the variance of the last is larger than noise makes it
+
+
+def _excess(spread: _Spread, residual: FloatArray, right: _Operators) -> _Excess:
+    """Excess variance of the first variable's bits for each of the second's estimates."""
+    one = spread.one
+    cohorts, rows, values = one.table.shape
+    nothing = np.zeros(len(right.aims))
+    if not one.is_open or cohorts * (rows - 1) - values < _MIN_FREE:
+        return _Excess(nothing, nothing, 1.0)
+    own, _ = _excess_with(spread, residual, right, right)
+    own = np.maximum(own, 0.0)
+    shared, usual = _excess_with(spread, residual, right, right.last())
+    limit = np.sqrt(own * own[-1])
+    factor = 1.0 + float(own[-1] / max(usual[-1], 1e-300))
+    return _Excess(own, np.clip(shared, -limit, limit), factor)
+
+
+def _excess_with(
+    spread: _Spread, residual: FloatArray, right: _Operators, other: _Operators
+) -> tuple[FloatArray, FloatArray]:
+    """Excess covariance of two estimates for bits of the first variable; and the usual one."""
     one, two, joint = spread.one, spread.two, spread.likely
     cohorts, rows, values = one.table.shape
-    free = cohorts * (rows - 1) - values
-    if not one.is_open or free < _MIN_FREE:
-        return np.zeros(len(right.aims)), 1.0
     seen = (residual @ right.weights.transpose(0, 2, 1))[:, 1:]
-    terms = _Terms.of(two, right, right)
+    seen = seen * (residual @ other.weights.transpose(0, 2, 1))[:, 1:]
+    terms = _Terms.of(two, right, other)
     filters = one.table[:, 1:]
-    mean = _through(filters, joint, terms.means[0]) ** 2
+    means = (_through(filters, joint, terms.means[which]) for which in (0, 1))
+    mean = np.multiply(*means)
     expected = _through(one.noise[:, 1:] + filters**2, joint, terms.noise + terms.square) - mean
     if spread.repeats:
         shared = one.shared[1:, None] + filters**2
@@ -371,35 +448,68 @@ def _excess(spread: _Spread, residual: FloatArray, right: _Operators) -> tuple[F
     own = spread.weight / spread.weight.sum()
     expected = expected * (spread.weight.sum() / own)[:, None, None]  # 1 / N_j
     fitted = 1.0 - values / (cohorts * (rows - 1))
-    weighted = own[:, None, None] * (seen**2 - expected * fitted)
-    found = np.maximum(weighted.sum(axis=(0, 1)) / (fitted * (rows - 1)), 0.0)
+    weighted = own[:, None, None] * (seen - expected * fitted)
     usual = (own[:, None, None] * expected).sum(axis=(0, 1)) / (rows - 1)
-    return found, 1.0 + float(found[-1] / max(usual[-1], 1e-300))
+    return weighted.sum(axis=(0, 1)) / (fitted * (rows - 1)), usual
 
 
-def _series(one: _Side, two: _Side, own: FloatArray) -> FloatArray:
-    """diag(N^-1) over diag(Ḡ^-1 ⊗ H̄^-1), N = Σ w_j G_j ⊗ H_j: at least 1; shape (R, C).
+def _interactions(one: _Side, two: _Side, own: FloatArray) -> FloatArray:
+    """The part of diag(N^-1) that neither variable tells by itself; shape (R, C).
 
-    N = Ḡ ⊗ H̄ + Σ w_j (G_j - Ḡ) ⊗ (H_j - H̄) exactly, and the second term is small: two terms of the
-    series of its inverse are enough.
+    N^-1 and P = Ḡ^-1 ⊗ H̄^-1 agree on sums over rows and columns, because G_j π = 1 for the shares
+    π that weights were made from. Without these sums the diagonal of P is a product of two
+    variances; that of N^-1 is larger, by about 1 / (1 - unknowns / equations).
     """
-    singles, doubles, bases = [], [], []
+    parts = []
     for side in (one, two):
-        inverse = side.mean_inverse
-        away = inverse @ (side.gram - np.tensordot(own, side.gram, 1))
-        closed = away @ inverse
-        singles.append(np.diagonal(closed, axis1=1, axis2=2))
-        doubles.append(np.einsum("jac,lca->ajl", away, closed, optimize=True))
-        bases.append(np.diag(inverse))
-    pairs = np.outer(own, own).ravel()
-    size = len(pairs)
-    second = (doubles[0].reshape(-1, size) * pairs) @ doubles[1].reshape(-1, size).T
-    first = (singles[0] * own[:, None]).T @ singles[1]
-    ratio: FloatArray = np.maximum(1.0 + (second - first) / np.outer(*bases), 1.0)
-    return ratio
+        share = side.mean_inverse.sum(axis=1)  # π
+        parts.append(np.diag(side.mean_inverse) - share**2)
+    product: FloatArray = np.outer(*parts)
+    if product.size <= _MAX_DENSE:
+        found: FloatArray = product + _exact_rest(one, two, own)
+    else:
+        found = product * (1.0 + _probed_rest(one, two, own, product))
+    return found
 
 
-def _departure_variance(
+def _exact_rest(one: _Side, two: _Side, own: FloatArray) -> FloatArray:
+    """diag(N^-1 - P), from N with both variables scaled so that P becomes 1."""
+    roots, grams = [], []
+    for side in (one, two):
+        root = np.linalg.cholesky(side.mean_inverse)
+        roots.append(root)
+        grams.append(root.T @ side.gram @ root)
+    (rows, columns), cohorts = (len(root) for root in roots), len(own)
+    flat = [gram.reshape(cohorts, -1) for gram in grams]
+    blocks = ((flat[0] * own[:, None]).T @ flat[1]).reshape(rows, rows, columns, columns)
+    normal = blocks.transpose(0, 2, 1, 3).reshape(rows * columns, rows * columns)
+    inverse = cho_solve(cho_factor(normal), np.eye(len(normal)))
+    if not _condition(normal, inverse) < _MAX_CONDITION:
+        raise np.linalg.LinAlgError("the equations have many solutions")
+    rest = (inverse - np.eye(len(inverse))).reshape(rows, columns, rows, columns)
+    half = np.tensordot(roots[0], rest, 1)
+    half = np.einsum("adcf,ac->adf", half, roots[0])
+    found: FloatArray = np.einsum("adf,bd,bf->ab", half, *[roots[1]] * 2, optimize=True)
+    return found
+
+
+def _probed_rest(one: _Side, two: _Side, own: FloatArray, product: FloatArray) -> FloatArray:
+    """diag(N^-1 - P) over the product, from random signs, pooled over rows and over columns.
+
+    For independent signs z, z · (N^-1 - P) z has this diagonal as its mean. Bits are hashed at
+    random, so cells of a row and of a column differ little.
+    """
+    generator = np.random.default_rng(0)
+    probes = min(-(-_PROBED // min(product.shape)), _PROBES)
+    signs = generator.choice([-1.0, 1.0], size=(*product.shape, probes))
+    solved = _solve(one, two, own, signs, _ROUGH)
+    start = np.einsum("ac,cds,db->abs", one.mean_inverse, signs, two.mean_inverse, optimize=True)
+    ratio = (signs * (solved - start)).mean(axis=2) / product
+    pooled = ratio.mean(axis=1)[:, None] + ratio.mean(axis=0) - ratio.mean()
+    return np.asarray(np.maximum(pooled, 0.0))
+
+
+def _null_variance(
     one: _Side,
     two: _Side,
     centred: tuple[_Operators, _Operators],
@@ -419,21 +529,16 @@ def _departure_variance(
 
 
 def _independence(
-    one: _Side,
-    two: _Side,
-    centred: tuple[_Operators, _Operators],
-    departure: FloatArray,
-    own: FloatArray,
-    reports: float,
-    repeats: int,
+    fit: _Fitted, centred: tuple[_Operators, _Operators], departure: FloatArray
 ) -> ChiSquare:
     """The score test: N Σ w_j <Δ, G_j Δ H_j>, a χ² with (R-1)(C-1) degrees of freedom.
 
     Where a client's reports repeat, the law is that of a weighted sum of χ²; its mean and variance
     are matched by a scaled χ² (Satterthwaite).
     """
+    one, two, own, repeats = fit.one, fit.two, fit.own, fit.repeats
     image = np.tensordot(own, one.gram @ departure @ two.gram, 1)
-    statistic = reports * float(np.vdot(departure, image))
+    statistic = fit.reports * float(np.vdot(departure, image))
     freedom = float((len(one.share) - 1) * (len(two.share) - 1))
     if repeats:
         linear, squared = _repeated_law(one, two, centred, own)

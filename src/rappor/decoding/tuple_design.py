@@ -20,11 +20,21 @@ from scipy.sparse import csr_array
 from rappor.checks import plural, show
 from rappor.decoding.candidates import Candidates
 from rappor.decoding.decode import _labels
-from rappor.decoding.field_design import MAX_VALUES, FieldValues, other_name, pair_of
+from rappor.decoding.field_design import (
+    MAX_VALUES,
+    FieldValues,
+    enough,
+    free_bits,
+    more_equations,
+    other_name,
+    pair_of,
+    without_candidates,
+)
 from rappor.decoding.placement import place_all
 from rappor.errors import DecodeError
+from rappor.mechanism.bloom import check_string_params
 from rappor.mechanism.views import Field, Views
-from rappor.params import Params
+from rappor.params import MAX_M, Params
 
 MAX_CELLS = 40_000
 Sight = Literal["both", "first", "second"]
@@ -132,7 +142,7 @@ def tuple_field(declared: Field, values: FieldValues) -> TupleField:
 def field_candidates(name: str, values: Any) -> Candidates:
     """The candidates of a field that holds strings: a list, or the name of a file."""
     if values is None:
-        raise DecodeError(f"{name} holds strings: give candidates for it, a list or a file")
+        raise DecodeError(without_candidates(name))
     try:
         if isinstance(values, (str, PathLike)):
             return Candidates.read(values)
@@ -180,12 +190,15 @@ def tuple_design(
     table = np.array([sight_of.get(view, -1) for view in views.table(params.m)])
     cohorts = np.flatnonzero((table >= 0) & (np.asarray(totals) > 0))
     sights = table[cohorts]
-    _check_equations(params.k, views, whole, fields, further, int((sights == 0).sum()))
+    dialect = dialect or "rappor-v1"
+    check_string_params(params)
+    each_cohort = free_bits(params, dialect)
+    _check_equations(each_cohort, views, whole, fields, further, int((sights == 0).sum()))
     alone = bool((sights == 1).any()), bool((sights == 2).any())
     encoded = [_encoded(views, whole, (*fields, *extra))]
     for place, view in enumerate(seen_in[1:]):
         encoded.append([] if view is None else _encoded(views, view, (fields[place],)))
-    bits = [place_all(values, params, dialect or "rappor-v1") for values in encoded]
+    bits = [place_all(values, params, dialect) for values in encoded]
     shares = _shares(fields, further, alone)
     size = 1 + max(int(columns.max()) for _, columns in shares)
     k, h = params.k, params.h
@@ -269,34 +282,39 @@ def _encoded(views: Views, view: int, fields: Sequence[TupleField]) -> list[byte
 
 
 def _check_equations(
-    k: int,
+    each_cohort: int,
     views: Views,
     whole: int,
     fields: tuple[TupleField, TupleField],
     further: int,
     cohorts: int,
 ) -> None:
-    """DecodeError if the cohorts that see both fields have fewer bits than there are pairs."""
+    """DecodeError if the cohorts that see both fields say too little about their pairs.
+
+    A cohort tells its number of reports, the same in all of them, and `each_cohort` numbers more.
+    """
     pairs = fields[0].listed * fields[1].listed * further
     if pairs > MAX_CELLS:
         raise DecodeError(
             f"a table of {pairs:,} pairs is more than {MAX_CELLS:,}: give fewer candidates"
         )
-    needed = pairs + 1  # and the share of all others
-    if needed > cohorts * k:
-        enough = cohorts_for(needed, k, views, whole)
+    needed = pairs + any(each.is_open for each in fields)  # the share of all others
+    given = cohorts * each_cohort + 1
+    if needed > given:
+        wanted = cohorts_for(needed, each_cohort, views, whole)
         raise DecodeError(
             f"a table of {pairs:,} pairs needs {needed:,} equations, but "
-            f"{plural(cohorts, 'cohort', 'cohorts')} of {k} bits with reports on both fields give "
-            f"{cohorts * k:,}: list fewer candidates, or collect with {enough:,} cohorts"
+            f"{plural(cohorts, 'cohort', 'cohorts')} with reports on both fields "
+            f"{'gives' if cohorts == 1 else 'give'} {given:,}: list fewer candidates, or "
+            f"collect with {more_equations(wanted)}"
         )
 
 
-def cohorts_for(equations: int, k: int, views: Views, whole: int) -> int:
-    """The cohorts with which a view has this many bits, and a quarter more to tell them apart."""
-    seeing = -(-5 * equations // (4 * k))
+def cohorts_for(equations: int, each_cohort: int, views: Views, whole: int) -> int:
+    """The cohorts with which a view has enough equations; more than `MAX_M` if none has."""
+    seeing = -(-enough(equations) // each_cohort)
     m = max(int(seeing / views.views[whole].share), len(views.views))
-    while views.cohorts(m)[whole] < seeing:
+    while m <= MAX_M and views.cohorts(m)[whole] < seeing:
         m += 1
     return m
 

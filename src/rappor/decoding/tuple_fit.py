@@ -1,9 +1,10 @@
 """The joint table of two fields of a tuple, by generalised least squares on the shares of bits.
 
-y_ij = t_ij / N_j has the mean Σ_c θ_c B_ijc + λ: θ are the shares of listed pairs, B their filters
-in cohort j, and λ is what values that are not listed put on a bit on average, one number for each
-sort of view. The noise of y is known. docs/associate.md has the argument. Nothing is iterated to a
-likelihood, so nothing depends on a start; nothing is projected.
+y_ij = t_ij / N_j has the mean Σ_c θ_c B_ijc + λ + lift: θ are the shares of listed pairs, B their
+filters in cohort j. λ is the base level of bits, which values that are not listed put on all of
+them alike, one number for each sort of view; what frequent ones put on single bits beyond that is
+a lift, whose law is learnt. The noise of y is known. docs/associate.md has the argument. Where no
+field is open there is no λ and no lift. Nothing is projected.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _STILL = 1e-3  # standard errors of a bit: shares that move less have settled
 _CLEAR = 4.0  # standard errors above noise that a table needs to be tested
 _NULL_ROUNDS = 3
 _NOTHING = 1e-9  # of a variance: a departure that cannot be other than 0
-_TOO_LARGE = 1 << 32  # multiplications that a small correction is not worth
+_TOO_LARGE = 1 << 32  # multiplications that exact errors are not worth
 
 
 class _Rows(NamedTuple):
@@ -177,7 +178,7 @@ def _fitted(rows: _Rows) -> _Fitted:
     A frequent unlisted pair lifts a few bits of each cohort far above the fit, and would distort
     the listed pairs that share these bits. So lifts have a law, learnt for each sight from the
     residuals that bits have around a fit without them, and shares maximise the likelihood of all
-    bits (Fisher scoring). The level λ, which is free, stands for what is put on every bit alike.
+    bits (Fisher scoring). The level λ, which is free, is what is put on every bit alike.
     """
     params = rows.params
     level: FloatArray = np.full(len(rows.seen), params.h / params.k)
@@ -215,8 +216,10 @@ def _fitted(rows: _Rows) -> _Fitted:
     for place, law in laws.items():
         here = rows.sight == place
         factor[place] += law.variance() * float((1.0 / noise[here]).mean())
-        # Scores are not quite linear in shares, which information does not know. Counting a bit by
-        # half the noise that it has around a fit without it makes up for that (measured).
+        # Scores are not quite linear in shares, which information does not know: errors from it at
+        # a bit's noise are too small. An empirical factor makes up for that, without a derivation:
+        # information is taken at noise / √free, between the noise of a bit and its noise around a
+        # fit without it, noise / free. tests/statistical/test_tuple_association.py measures it.
         total[here] = 1.0 / law.information(noise[here] / np.sqrt(free[here]))
     if laws:
         solution = solve(rows.matrix, level + score * total, 1.0 / total, share)
@@ -243,6 +246,10 @@ class _Errors(NamedTuple):
 
 def _errors(design: TupleDesign, rows: _Rows, fit: _Fitted) -> _Errors:
     """The covariance of all shares, exactly where that is affordable.
+
+    Elsewhere, in tables that are not `Dense` or take more than `_TOO_LARGE` multiplications, both
+    are the inverse of the information: who is in which cohort is then noise that is independent
+    from bit to bit, and around realised shares errors are a little too large.
 
     Shares are L y. Given who is in which cohort, y varies by the mechanism's noise and by what a
     client's reports share. Cohort j holds n_cj of the pair c instead of n_c N_j / N; with D_jc =
@@ -473,5 +480,5 @@ def _depart(sums: _Sums, solution: FittedShares) -> _Departed | None:
     departure, variance = (np.full(sums.shape, np.nan) for _ in range(2))
     departure[row, column] = gap
     variance[row, column] = np.where(left > _NOTHING * spread, left, np.nan)
-    away = seen - fitted
+    away = solution.whiten(matrix, csr_array(gap[:, None]))[:, 0]
     return _Departed(departure, variance, float(away @ away))

@@ -19,7 +19,7 @@ from rappor.checks import whole
 from rappor.errors import ParamsError
 from rappor.mechanism.views import Views
 from rappor.params import Params
-from rappor.planning.association_power import AssociationQuestion
+from rappor.planning.association_power import AssociationQuestion, Layout
 from rappor.planning.association_request import AssociationRequest
 from rappor.planning.request import MAX_REPORTS, PlanRequest
 from rappor.privacy import epsilon_infinity as infinity
@@ -29,6 +29,7 @@ from rappor.simulate import tuples
 from rappor.terminal import showable
 
 _MAX_CHECKED = 10**9  # reports that are simulated
+_MAX_CORRECTIONS = 5  # of a plan that simulations contradict
 _SEED = 20_261_118
 
 
@@ -92,6 +93,11 @@ class AssociationPlan:
         return "\n".join(showable(line, sys.stdout) for line in describe_association(self))
 
     @property
+    def falls_short(self) -> bool:
+        """Whether simulated collections contradict the power; False if there were none."""
+        return self.checked is not None and self.checked.falls_short(self.power)
+
+    @property
     def bytes_per_report(self) -> int:
         """The size of a packed report."""
         return (self.params.k + 7) // 8
@@ -126,15 +132,8 @@ def plan_association(request: AssociationRequest) -> AssociationPlan:
         goal = asked
     say("comparing reports of different length")
     layout = question.best(goal)
-    needed = question.needed()
-    wanted = reports or _rounded_up(needed / layout.per_report)
-    checked = _checked(question, layout.params, wanted, check, 0, say)
-    if checked is not None and checked.falls_short(question.chance(layout.per_report * wanted)):
-        # Noisy margins take some of the signal that the formula counts on: believe the simulations.
-        layout = layout._replace(per_report=max(checked.noncentrality, 1.0) / wanted)
-        wanted = reports or _rounded_up(needed / layout.per_report)
-        checked = _checked(question, layout.params, wanted, check, check, say)
-    separate = question.separate(goal)
+    layout, wanted, checked = _confirmed(question, layout, reports, check, say)
+    noncentrality = layout.per_report * wanted
     return AssociationPlan(
         table=question.table,
         params=layout.params,
@@ -143,13 +142,40 @@ def plan_association(request: AssociationRequest) -> AssociationPlan:
         epsilon_infinity=infinity(layout.params, "tuple"),
         reports=wanted,
         strength=question.strength,
-        power=question.chance(layout.per_report * wanted),
-        detectable=question.strength * math.sqrt(needed / (layout.per_report * wanted)),
+        power=question.chance(noncentrality, layout.freedom),
+        detectable=question.strength * math.sqrt(question.needed(layout.freedom) / noncentrality),
         alpha=question.alpha,
         solved=solved,
-        separate_reports=needed / separate if separate else math.inf,
+        separate_reports=question.separate(goal),
         checked=checked,
     )
+
+
+def _confirmed(
+    question: AssociationQuestion,
+    layout: Layout,
+    reports: int | None,
+    check: int,
+    say: Callable[[str], None],
+) -> tuple[Layout, int, MeasuredPower | None]:
+    """The layout with the λ that simulations confirm, its reports, and the last simulations.
+
+    Noisy margins take some of the signal that the formula counts on. Where simulated collections
+    fall short of the promise, their λ takes its place, and other collections check that. A plan
+    that falls short in the end says so.
+    """
+    needed = question.needed(layout.freedom)
+    wanted = reports or _rounded_up(needed / layout.per_report)
+    checked = _checked(question, layout.params, wanted, check, 0, say)
+    for number in range(1, _MAX_CORRECTIONS + 1):
+        promised = question.chance(layout.per_report * wanted, layout.freedom)
+        if checked is None or not checked.falls_short(promised):
+            break
+        measured = max(checked.noncentrality, 1.0) / wanted
+        layout = layout._replace(per_report=min(measured, layout.per_report))
+        wanted = reports or _rounded_up(needed / layout.per_report)
+        checked = _checked(question, layout.params, wanted, check, number * check, say)
+    return layout, wanted, checked
 
 
 def _rounded_up(reports: float) -> int:
@@ -181,7 +207,7 @@ def _checked(
         for declared, letter, size in zip(views.fields, "xy", question.table, strict=True)
         if declared.kind == "string"
     }
-    found, statistics = 0, []
+    found, excess = 0, []
     for number in range(times):
         say(f"simulating: {number + 1} of {times} collections")
         drawn = simulated_counts(
@@ -196,5 +222,5 @@ def _checked(
         )
         made = associate(drawn, lists, views=views, alpha=question.alpha)
         found += made.is_associated
-        statistics.append(made.independence.statistic)
-    return MeasuredPower(found, times, float(np.mean(statistics)) - question.freedom)
+        excess.append(made.independence.statistic - made.independence.freedom)
+    return MeasuredPower(found, times, float(np.mean(excess)))

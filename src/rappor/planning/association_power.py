@@ -17,7 +17,8 @@ from rappor.aggregate.counts import Counts
 from rappor.aggregate.pair_counts import PairCounts
 from rappor.checks import between_0_and_1, show, whole
 from rappor.decoding.field_design import string_field
-from rappor.decoding.pair_fit import fit_pairs
+from rappor.decoding.joint_fit import ChiSquare
+from rappor.decoding.pair_fit import pair_independence
 from rappor.decoding.tuple_design import MAX_CELLS, cohorts_for, fields_of, tuple_design
 from rappor.decoding.tuple_fit import fit_tuples
 from rappor.errors import DecodeError, ParamsError
@@ -42,10 +43,11 @@ _SEPARATE_BITS = 64
 
 
 class Layout(NamedTuple):
-    """Parameters, and λ / N with them."""
+    """Parameters, λ / N with them, and the degrees of freedom of the test."""
 
     params: Params
     per_report: float
+    freedom: float
 
 
 class AssociationQuestion(NamedTuple):
@@ -101,22 +103,17 @@ class AssociationQuestion(NamedTuple):
             for column in range(columns)
         }
 
-    @property
-    def freedom(self) -> int:
-        """Degrees of freedom of the test of listed pairs."""
-        return (self.table[0] - 1) * (self.table[1] - 1)
-
-    def chance(self, noncentrality: float) -> float:
+    def chance(self, noncentrality: float, freedom: float) -> float:
         """The power of the test."""
-        critical = float(chdtri(self.freedom, self.alpha))
-        return float(1.0 - chndtr(critical, self.freedom, noncentrality))
+        critical = float(chdtri(freedom, self.alpha))
+        return float(1.0 - chndtr(critical, freedom, noncentrality))
 
-    def needed(self) -> float:
+    def needed(self, freedom: float) -> float:
         """The λ that has the requested power."""
         high = 10.0
-        while self.chance(high) < self.power:
+        while self.chance(high, freedom) < self.power:
             high *= 2
-        return float(brentq(lambda value: self.chance(value) - self.power, 0.0, high))
+        return float(brentq(lambda value: self.chance(value, freedom) - self.power, 0.0, high))
 
     def best(self, goal: Goal) -> Layout:
         """The layout with the shortest report among those that tell about as much as any."""
@@ -138,18 +135,19 @@ class AssociationQuestion(NamedTuple):
         """The parameters of this length; None if no number of cohorts has enough equations."""
         pairs = self.table[0] * self.table[1]
         m = FEW_COHORTS
-        while m < cohorts_for(_SPARE * pairs, k, self.views, 0):
+        while m < cohorts_for(_SPARE * pairs, k - 1, self.views, 0):
             m *= 2
         if m > MAX_M:
             return None
         params = min_noise(goal, Params(k, 1, m, 0.5, 0.5, 0.75), "tuple", _spread)
         try:
-            return Layout(params, self._per_report(params))
+            test = self.noiseless(params)
         except DecodeError:  # cohorts that see one field have too few bits for its values
             return None
+        return Layout(params, test.statistic / (_NOISELESS * params.m), test.freedom)
 
-    def _per_report(self, params: Params) -> float:
-        """λ / N: the statistic of counts without noise."""
+    def noiseless(self, params: Params) -> ChiSquare:
+        """The test of counts without noise: its statistic is λ."""
         joint = self.joint()
         totals = np.full(params.m, _NOISELESS)
         lists = [[f"{'xy'[axis]}{n}" for n in range(self.table[axis])] for axis in (0, 1)]
@@ -167,15 +165,14 @@ class AssociationQuestion(NamedTuple):
         p_star, q_star = map(float, channel(params))
         ones = np.rint(_NOISELESS * (p_star + (q_star - p_star) * true)).astype(np.int64)
         counts = Counts(params, totals, ones, kind="tuple", dialect="rappor-v1")
-        return fit_tuples([counts], design).independence.statistic / (_NOISELESS * params.m)
+        return fit_tuples([counts], design).independence
 
     def min_epsilon(self, reports: int) -> Goal:
         """The smallest ε1, with ε∞ = 4 ε1, that has the requested power; ParamsError if none."""
-        needed = self.needed()
 
         def enough(once: float) -> bool:
             layout = self.layout(Goal(once, RATIO * once), 8 * self.max_bytes)
-            return layout is not None and layout.per_report * reports >= needed
+            return layout is not None and layout.per_report * reports >= self.needed(layout.freedom)
 
         low, high = 0.01, MAX_EPSILON / RATIO
         if not enough(high):
@@ -189,7 +186,7 @@ class AssociationQuestion(NamedTuple):
         return Goal(high, RATIO * high)
 
     def separate(self, goal: Goal) -> float:
-        """λ / N of two separate reports, each with half of the ε."""
+        """How many of two separate reports, each with half of the ε, are needed; inf if none."""
         half = Goal(goal.epsilon_one / 2, goal.epsilon_infinity / 2)
         params = min_noise(half, Params(_SEPARATE_BITS, 1, 64, 0.5, 0.5, 0.75), "string", _spread)
         joint = np.array(list(self.joint().values())).reshape(self.table)
@@ -200,8 +197,6 @@ class AssociationQuestion(NamedTuple):
         fields = []
         for axis, name in enumerate("xy"):
             labels = [f"{name}{n}" for n in range(self.table[axis])]
-            if len(labels) > params.m * params.k:
-                return 0.0
             made = string_field(name, empty, labels, None)
             order = [made.labels.index(label) for label in labels]
             chance = p_star + (q_star - p_star) * made.table[:, 1:, order]
@@ -211,8 +206,9 @@ class AssociationQuestion(NamedTuple):
             fields.append(made)
         both = np.rint(_NOISELESS * (chances[0] @ joint @ chances[1].transpose(0, 2, 1)))
         pairs = PairCounts(sides[0], sides[1], both.astype(np.int64))
-        statistic = fit_pairs(pairs, (fields[0], fields[1])).independence.statistic
-        return statistic / (_NOISELESS * params.m)
+        test = pair_independence(pairs, (fields[0], fields[1]))
+        per_report = test.statistic / (_NOISELESS * params.m)
+        return self.needed(test.freedom) / per_report if per_report > 0 else math.inf
 
 
 def _spread(p_star: float, q_star: float) -> float:

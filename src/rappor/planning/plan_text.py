@@ -88,6 +88,8 @@ def describe_association(found: AssociationPlan) -> list[str]:
     if found.checked is not None:
         number, of = found.checked.found, found.checked.collections
         lines.append(f"Checked with {of} simulated collections: {number} were found.")
+    if found.falls_short:
+        lines.append("That CONTRADICTS the plan: count on what was measured.")
     return lines
 
 

@@ -351,3 +351,62 @@ def test_a_large_table_is_solved_without_its_covariance(monkeypatch: pytest.Monk
     assert sparse.independence.statistic == pytest.approx(dense.independence.statistic, rel=0.05)
     parts = [np.sqrt(fit.margin_variances[0]) for fit in (sparse, dense)]
     assert 0.85 < (parts[0] / parts[1]).mean() < 1.15
+
+
+def test_a_large_table_with_a_third_field_is_tested_as_a_dense_one_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Cells are sums of two shares then, and not the first shares of the design."""
+    third = Views(
+        (Field("x", "string"), Field("y", "category", categories=Y), Field("beta", "boolean"))
+    )
+    joint = {
+        (one, two, flag): share * (0.8 if flag else 0.2)
+        for (one, two), share in dependent(20, 3).items()
+        for flag in (True, False)
+    }
+    params = replace(PARAMS, m=32)
+    counts = simulate(
+        tuples(third.fields, joint),
+        params,
+        reports=300_000,
+        seed=4,
+        kind="tuple",
+        fields=third.fields,
+    ).counts
+    fields = fields_of(third, ("x", "y"), ([f"x{n}" for n in range(20)], None))
+    design = tuple_design(params, counts.totals, third, fields, None)
+    assert design.further == 2
+    dense = fit_tuples([counts], design)
+    monkeypatch.setattr("rappor.decoding.least_squares.MAX_DENSE", 50)
+    sparse = fit_tuples([counts], design)
+    assert sparse.independence.statistic == pytest.approx(dense.independence.statistic, rel=0.05)
+    error = np.sqrt(dense.departure_variance[:20])
+    assert np.abs(sparse.departure - dense.departure)[:20].max() < 0.2 * error.min()
+    ratio = np.sqrt(sparse.departure_variance[:20]) / error
+    assert 0.9 < ratio.mean() < 1.1
+
+
+def test_pairs_that_only_repeated_sums_would_tell_are_refused() -> None:
+    """A value sets one of 16 bits: 15 of them say something, and the sum is known."""
+    params = Params(16, 1, 20, 0.2001, 0.2239, 0.5307)
+    views = tuple_views(Y, shares=(1.0,))
+    counts, _ = tuple_counts(dependent(4, 3), views, params, 20_000, seed=1)
+    many = [f"x{number}" for number in range(101)]
+    words = "303 pairs needs 304 equations, but 20 cohorts .* give 301: .* with 26 cohorts"
+    with pytest.raises(DecodeError, match=words):
+        rappor.associate(counts, (many, None), views=views)
+    counts, _ = tuple_counts(dependent(4, 3), views, replace(params, m=26), 20_000, seed=1)
+    assert len(rappor.associate(counts, (many, None), views=views).rows) == 306
+
+
+def test_a_field_of_one_value_is_refused() -> None:
+    views = Views((Field("x", "string"), Field("y", "category", categories=("only",))))
+    counts, _ = tuple_counts({("x0", "only"): 1.0}, views, PARAMS, 1_000, seed=1)
+    with pytest.raises(DecodeError, match="y has one value: a table of 1 × n has no association"):
+        rappor.associate(counts, (X, None), views=views)
+
+
+def test_names_are_refused_because_fields_have_them(drawn: Drawn) -> None:
+    with pytest.raises(DecodeError, match="names= is for pair counts only: leave it out"):
+        rappor.associate(drawn[0], (X, None), views=VIEWS, names=("site", "channel"))

@@ -6,8 +6,14 @@ import inspect
 
 import pytest
 
+from rappor.decoding.joint_fit import ChiSquare
 from rappor.errors import ParamsError
+from rappor.params import Params
 from rappor.planning import Plans, plan
+from rappor.planning.association_plan import MeasuredPower
+from rappor.planning.association_power import AssociationQuestion
+from rappor.planning.association_request import AssociationRequest, OpenFields
+from rappor.planning.request import PlanRequest
 from rappor.privacy import epsilon_infinity, epsilon_one
 
 GOAL = (1.0743, 4.3944)
@@ -68,11 +74,87 @@ def test_views_follow_from_which_fields_are_open() -> None:
 
 
 @pytest.mark.long
-def test_the_promised_power_is_kept_in_simulations() -> None:
+@pytest.mark.parametrize("open_fields", ["first", "both", "none"])
+def test_the_promised_power_is_kept_in_simulations(open_fields: OpenFields) -> None:
     """.8 ± 3 standard errors of 60 collections; a promise of .5 or .95 would be noticed."""
-    found = plan(*GOAL, associate=(10, 4), check=60)
+    found = plan(*GOAL, associate=(10, 4), open_fields=open_fields, check=60)
     assert found.checked is not None
     assert 0.65 < found.checked.share < 0.95
+
+
+FREEDOM = pytest.mark.parametrize(
+    ("open_fields", "freedom"), [("first", 2), ("both", 5), ("none", 2)]
+)
+
+
+def question(open_fields: OpenFields) -> AssociationQuestion:
+    return AssociationQuestion.of(
+        AssociationRequest(*GOAL, associate=(3, 2), open_fields=open_fields)
+    )
+
+
+@pytest.mark.slow
+@FREEDOM
+def test_a_plan_counts_the_degrees_of_freedom_that_the_fit_tests(
+    open_fields: OpenFields, freedom: int
+) -> None:
+    """Two open fields have a row and a column of others: 3 × 2 + 3 + 2 cells and no corner.
+
+    The 3 degrees that a smaller table lacks take a third more reports.
+    """
+    asked = question(open_fields)
+    goal = PlanRequest(*GOAL, 1).checked().goal
+    assert goal is not None
+    layout = asked.layout(goal, 32)
+    assert layout is not None
+    assert layout.freedom == freedom
+    reports = asked.needed(layout.freedom) / layout.per_report
+    assert asked.chance(layout.per_report * reports, freedom) == pytest.approx(0.8)
+    assert asked.needed(5) > 1.3 * asked.needed(2)
+
+
+@pytest.mark.long
+@FREEDOM
+def test_simulated_collections_have_the_planned_noncentrality(
+    open_fields: OpenFields, freedom: int
+) -> None:
+    """Their statistic is freedom + λ on average, with a standard deviation of √(2 freedom + 4 λ).
+
+    That is less than 8 here: the mean of 40 is within 4 of the plan with 3 standard errors.
+    """
+    found = plan(*GOAL, associate=(3, 2), open_fields=open_fields, check=40)
+    assert found.checked is not None
+    needed = question(open_fields).needed(freedom)
+    assert found.checked.noncentrality == pytest.approx(needed, abs=4)
+
+
+def test_a_formula_that_promises_too_much_is_corrected_until_simulations_agree(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One correction is not enough where a hundred times too few reports tell next to nothing."""
+    honest = AssociationQuestion.noiseless
+
+    def boasting(question: AssociationQuestion, params: Params) -> ChiSquare:
+        test = honest(question, params)
+        return test._replace(statistic=100 * test.statistic)
+
+    sound = plan(*GOAL, associate=(3, 2), open_fields="none", check=0)
+    monkeypatch.setattr(AssociationQuestion, "noiseless", boasting)
+    found = plan(*GOAL, associate=(3, 2), open_fields="none", check=20)
+    assert found.checked is not None
+    assert not found.falls_short
+    assert found.reports > sound.reports / 3
+    assert "CONTRADICTS" not in str(found)
+
+
+def test_a_plan_that_simulations_contradict_in_the_end_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    contrary = MeasuredPower(11, 20, 1_000.0)
+    monkeypatch.setattr("rappor.planning.association_plan._checked", lambda *_: contrary)
+    found = plan(*GOAL, associate=(3, 2), open_fields="none", check=20)
+    assert found.falls_short
+    assert "11 were found.\nThat CONTRADICTS the plan: count on what was measured." in str(found)
 
 
 @pytest.mark.parametrize(
