@@ -201,7 +201,7 @@ def _judge_tally(name: str, rule: str, share: Share) -> Verdict:
     if rule.startswith(_EXACT):
         return Verdict(rule, name, share.hits == 0, numbers)
     goal = ALPHA if rule == "family-wise error" else MAX_ALARMS
-    if rule == "intervals that hold":
+    if rule.endswith(_HOLD):
         low, high = JOINT_COVERAGE
         passed = low <= share.value <= high
         return Verdict(rule, name, passed, f"{numbers}, from {low:.2f} to {high:.2f}")
@@ -218,4 +218,5 @@ def _judge_tally(name: str, rule: str, share: Share) -> Verdict:
 
 
 _EXACT = "contradictions"  # none may be
+_HOLD = "that hold"  # of 95 % intervals in a table of two variables
 _SPOKEN = {"family": "family-wise", "fdr": "FDR"}
