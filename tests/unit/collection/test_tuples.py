@@ -136,7 +136,8 @@ CHANNEL = Field("channel", "category", ("stable", "beta"))
         (STRINGS[:2], [], None),
         ((*STRINGS[:2], CHANNEL), [], "homepage × channel, referrer × channel"),
         (STRINGS, [], "homepage × referrer, homepage × search, referrer × search"),
-        (STRINGS, ["homepage referrer", "search"], "homepage × search, referrer × search"),
+        (STRINGS, ["homepage referrer", "search"], None),  # nobody asked for the others
+        (STRINGS[:2], ["homepage", "referrer"], "homepage × referrer"),
         ((STRINGS[0], CHANNEL, Field("beta", "boolean")), [], "channel × beta"),
         (
             (Field("beta", "boolean"), CHANNEL, Field("age", "ordinal", ranges=Ranges((9,)))),
