@@ -194,7 +194,7 @@ def judge_tallies(tallies: Mapping[str, Mapping[str, Share]]) -> list[Verdict]:
         _judge_tally(name, rule, share)
         for name, found in tallies.items()
         for rule, share in found.items()
-        if share.of >= (ENOUGH if rule in _FROM_TO else 1)
+        if share.of >= (ENOUGH if rule.endswith(_FROM_TO) else 1)
     ]
 
 
@@ -203,7 +203,7 @@ def _judge_tally(name: str, rule: str, share: Share) -> Verdict:
     if rule.startswith(_EXACT):
         return Verdict(rule, name, share.hits == 0, numbers)
     goal = ALPHA if rule == "family-wise error" else MAX_ALARMS
-    if rule == "intervals that hold":
+    if rule.endswith(_HOLD):
         low, high = JOINT_COVERAGE
         passed = low <= share.value <= high
         return Verdict(rule, name, passed, f"{numbers}, from {low:.2f} to {high:.2f}")
@@ -230,6 +230,7 @@ def _allowed(rate: float, trials: int) -> int:
 
 
 _EXACT = "contradictions"  # none may be
-_FROM_TO = ("intervals that hold", "independence rejected")
+_HOLD = "that hold"  # of 95 % intervals in a table of two variables
+_FROM_TO = (_HOLD, "independence rejected")
 _BEYOND_2_SE = float(norm.sf(2))
 _SPOKEN = {"family": "family-wise", "fdr": "FDR"}

@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,11 +22,14 @@ import pytest
 from rappor import Params
 from rappor.collection import Collection
 from rappor.dashboard.auth.roles import Role
+from rappor.mechanism import Field
 from rappor.simulate import counts as simulated_counts
+from rappor.simulate import tuples
 from rappor.store import CellKey
 from support.chromium import NEEDED, chromium
 from support.collecting import Process, collector, write_collections
 from support.dashboard import (
+    INSTALLS,
     NEXT_YEAR,
     PAGES,
     RARE,
@@ -36,6 +40,7 @@ from support.dashboard import (
     sample_folder,
     serving,
     truth,
+    tuple_of_installs,
     week,
 )
 from support.payloads import EXPRESSIONS, LISTED, PAYLOADS
@@ -87,6 +92,20 @@ def dashboard(sample: Sample, collecting: Process) -> Iterator[Dashboard]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def installs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    """A dashboard of a collection of kind tuple."""
+    sample = Sample(tmp_path_factory.mktemp("installs"))
+    install = tuple_of_installs()
+    sample.define(install)
+    for back in (2, 1):
+        sample.add(install, week(back), INSTALLS, 200_000, seed=back)
+    sample.store()
+    sample.candidates("install", PAGES[:6])
+    with serving(sample) as running:
+        yield running
+
+
 # Values of a dimension that look like something else.
 ODD = ("javascript:fire(1)", "a/../b", "1+1")
 
@@ -96,6 +115,7 @@ def hostile_folder(folder: Path) -> Sample:
 
     - homepage: lists of candidates are changed here;
     - strings, groups: payloads as detected candidates, as categories; odd values of dimensions;
+    - pairs: a tuple, of whose fields both hold payloads;
     - expressions: strings that the chart library could take for its expressions;
     - wide: a cohort that lost a third, a frequent string that is on no list; many cells;
     - c00 to c59: payloads as owners and descriptions; and files that hold no collection.
@@ -120,6 +140,14 @@ def hostile_folder(folder: Path) -> Sample:
         pairs = [("from", ODD[0]), ("q", "x")] if collection.dimensions else []
         for back in (0, 1):
             sample.add(collection, week(back), weights, 300_000, pairs, seed=5 + back)
+
+    fields = Field("word", "string"), Field("group", "category", categories=tuple(PAYLOADS[1::2]))
+    params = Params(128, 1, 16, 0.2, 0.2, 0.6)
+    pairs = Collection("pairs", 1, params, kind="tuple", fields=fields, **common)
+    sample.define(pairs)
+    joint = dict.fromkeys(product(PAYLOADS[::2], PAYLOADS[1::2]), 1.0)
+    joint |= dict.fromkeys(zip(PAYLOADS[::2], PAYLOADS[1::2], strict=False), 100.0)
+    sample.add(pairs, week(0), tuples(fields, joint), 300_000, seed=7)
 
     drawn = Collection("expressions", 1, STRINGS, **common)
     sample.define(drawn)
@@ -152,6 +180,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     """A dashboard of hostile texts, faults, and a collection whose list tests change."""
     with serving(hostile_folder(tmp_path_factory.mktemp("hostile"))) as running:
         running.state.save_candidates("strings", PAYLOADS, "test")
+        running.state.save_candidates("pairs", PAYLOADS[::2], "test")
         running.state.save_candidates("expressions", EXPRESSIONS, "test")
         for text in PAYLOADS:
             running.state.audit(text, text, text)

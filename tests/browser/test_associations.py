@@ -1,20 +1,11 @@
 """Associations in a real browser: how the page looks, and that controls change it."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from rappor import Params
-from rappor.collection import Collection
 from rappor.dashboard.auth.roles import Role
-from rappor.mechanism import Field
-from rappor.simulate import tuples
-from support.dashboard import NEXT_YEAR, OWNER, PAGES, Dashboard, Sample, serving, week
 
 pytestmark = pytest.mark.long
 
-CHANNELS = ("stable", "beta", "nightly", "release candidate")
-FIELDS = (Field("homepage", "string"), Field("channel", "category", categories=CHANNELS))
 PAGE = "/collections/install/associations"
 
 # Pairs of texts of the joint chart that touch, and texts that end outside of it.
@@ -30,38 +21,6 @@ OVERLAPS = """() => {
     .map(([other]) => `${text} over ${other}`));
   return [...cut.map(([text]) => `${text} is cut`), ...touch];
 }"""
-
-
-def joint() -> dict[tuple[str, str], float]:
-    """Pages get rarer; each prefers one channel."""
-    return {
-        (page, channel): (0.8 if place % 3 == number else 0.1) / (place + 2)
-        for place, page in enumerate(PAGES[:6])
-        for number, channel in enumerate(CHANNELS)
-    }
-
-
-@pytest.fixture(scope="module")
-def installs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
-    sample = Sample(tmp_path_factory.mktemp("associations"))
-    install = Collection(
-        "install",
-        1,
-        Params(64, 1, 16, 0.2001, 0.2239, 0.5307),
-        kind="tuple",
-        fields=FIELDS,
-        description="Which page comes with which channel",
-        period="week",
-        owner=OWNER,
-        expires=NEXT_YEAR,
-    )
-    sample.define(install)
-    for back in (2, 1):
-        sample.add(install, week(back), tuples(FIELDS, joint()), 200_000, seed=back)
-    sample.store()
-    sample.candidates("install", PAGES[:6])
-    with serving(sample) as running:
-        yield running
 
 
 def test_associations_look_right(open_as, look, installs):

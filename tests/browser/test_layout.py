@@ -13,6 +13,7 @@ pytestmark = pytest.mark.long
 
 HOME = "/collections/homepage"
 PATHS = ["/", HOME, f"{HOME}/trends", f"{HOME}/diagnostics", f"{HOME}/candidates"]
+INSTALLS = "/collections/install/associations"  # of another dashboard
 MOVING = [*PATHS, "/collections/browser", "/collections/start-time"]
 KILOBYTES = {"document": 60, "stylesheet": 12, "script": 20, "vega": 310}
 SHIFTS = """
@@ -106,20 +107,31 @@ def listening(page, answers):
 def test_pages_keep_to_their_bytes(analyst, read, paths):
     compressed = {}
     for path in paths:
-        sizes = dict.fromkeys(KILOBYTES, 0.0)
-        answers = []
         read(path)  # decoded by now: nothing is loaded twice below
-        with listening(analyst.page, answers):
-            analyst.whole(path)
-        for answer in answers:
-            kind = "vega" if "vega" in answer.url else answer.request.resource_type
-            if kind in sizes and answer.ok:
-                if answer.url not in compressed:
-                    compressed[answer.url] = len(gzip.compress(answer.body(), 6)) / 1000
-                sizes[kind] += compressed[answer.url]
-        over = {kind: size for kind, size in sizes.items() if size > KILOBYTES[kind]}
-        assert over == {}, path
-        assert sizes["document"] > 0, path
+        keeps_to_its_bytes(analyst, path, compressed)
+
+
+def test_associations_keep_to_their_bytes(open_as, installs):
+    tab = open_as(Role.ANALYST, at=installs)
+    tab.whole(INSTALLS)
+    keeps_to_its_bytes(open_as(Role.ANALYST, at=installs), INSTALLS, {})
+
+
+def keeps_to_its_bytes(tab, path, compressed):
+    """Open a page and add up what it loads; `compressed` has the sizes known by now."""
+    sizes = dict.fromkeys(KILOBYTES, 0.0)
+    answers = []
+    with listening(tab.page, answers):
+        tab.whole(path)
+    for answer in answers:
+        kind = "vega" if "vega" in answer.url else answer.request.resource_type
+        if kind in sizes and answer.ok:
+            if answer.url not in compressed:
+                compressed[answer.url] = len(gzip.compress(answer.body(), 6)) / 1000
+            sizes[kind] += compressed[answer.url]
+    over = {kind: size for kind, size in sizes.items() if size > KILOBYTES[kind]}
+    assert over == {}, path
+    assert sizes["document"] > 0, path
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -128,10 +140,23 @@ def test_nothing_moves_while_a_page_loads(open_as, read, width):
     tab = open_as(Role.ANALYST, viewport={"width": across, "height": down})
     for path in MOVING:
         read(path)  # decoded by now
+    stays_in_place(tab, MOVING)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_moves_while_associations_load(open_as, installs, width):
+    across, down = WIDTHS[width]
+    open_as(Role.ANALYST, at=installs).whole(INSTALLS)
+    size = {"width": across, "height": down}
+    stays_in_place(open_as(Role.ANALYST, at=installs, viewport=size), [INSTALLS])
+
+
+def stays_in_place(tab, paths):
+    """Load pages as on a busy machine, painted in between: nothing may move."""
     tab.page.add_init_script(SHIFTS)
-    slow = tab.page.context.new_cdp_session(tab.page)  # as on a busy machine: painted in between
+    slow = tab.page.context.new_cdp_session(tab.page)
     slow.send("Emulation.setCPUThrottlingRate", {"rate": 4})
-    for path in MOVING:
+    for path in paths:
         tab.whole(path)
         tab.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => done()))")
         assert tab.page.evaluate("window.shifted") < 0.001, path
@@ -149,6 +174,20 @@ def test_no_label_covers_another_and_nothing_is_cut(open_as, read, width, scheme
     found = {}
     for path in LOOKED_AT:
         tab = tabs[Role.OPERATOR if path == "/ingest" else Role.ANALYST]
+        tab.whole(path)
+        faults = tab.page.evaluate(FAULTS) + (["sideways"] if tab.sideways() else [])
+        found |= {path: faults} if faults else {}
+    assert found == {}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", ["wide", "phone"])
+def test_no_label_of_associations_covers_another(open_as, installs, width, scheme):
+    across, down = WIDTHS[width]
+    size = {"width": across, "height": down}
+    tab = open_as(Role.ANALYST, at=installs, viewport=size, color_scheme=scheme)
+    found = {}
+    for path in (INSTALLS, f"{INSTALLS}?fields=channel%2Chomepage", f"{INSTALLS}?sort=string"):
         tab.whole(path)
         faults = tab.page.evaluate(FAULTS) + (["sideways"] if tab.sideways() else [])
         found |= {path: faults} if faults else {}
@@ -192,7 +231,16 @@ def test_small_multiples_follow_the_width_of_the_window(analyst):
     ],
 )
 def test_on_paper_nothing_is_cut_and_no_controls_are_shown(analyst, path):
-    page = analyst.whole(path)  # drawn for the screen, then printed
+    fits_on_paper(analyst, path)
+
+
+def test_associations_fit_on_paper(open_as, installs):
+    fits_on_paper(open_as(Role.ANALYST, at=installs), INSTALLS)
+
+
+def fits_on_paper(tab, path):
+    """Draw a page for the screen, then print it."""
+    page = tab.whole(path)
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 673, "height": 1000})  # A4 without its margins
     with contextlib.suppress(PlaywrightTimeout):  # charts and the map are drawn again, for paper

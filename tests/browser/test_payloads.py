@@ -49,6 +49,34 @@ def test_payloads_in_addresses_do_nothing(open_as, other) -> None:
             quiet(tab)
 
 
+PAIRS = "/collections/pairs/associations"
+
+
+def test_payloads_as_values_of_a_tuple_do_nothing(open_as, other) -> None:
+    """Candidates of one field and categories of the other: in charts, tables, menus, and files."""
+    tab = open_as(Role.ANALYST, at=other)
+    tab.page.add_init_script(WATCHED)
+    tab.ready(PAIRS, charts=2)
+    quiet(tab)
+    shown = tab.page.locator("main").inner_text()
+    assert "fire(" in shown
+    for each in tab.page.locator("main td, main th, main svg text").all()[:60]:
+        each.hover(force=True)
+    quiet(tab)
+    for text in PAYLOADS[::8]:
+        given = quote(text, safe="")
+        for address in (f"?given={given}", f"?q={given}", f"?fields=group%2Cword&given={given}"):
+            tab.goto(PAIRS + address)
+            tab.settle()
+            quiet(tab)
+        tab.goto(f"{PAIRS}?fields={given}")  # an error, with the text in it
+        quiet(tab)
+    drawn = tab.page.request.get(f"{other.url}{PAIRS}.svg?chart=joint").text()
+    assert "<script" not in drawn
+    assert "<img" not in drawn
+    assert formulas(tab.page.request.get(f"{other.url}{PAIRS}.csv").text()) == []
+
+
 def test_payloads_as_names_are_refused(other) -> None:
     for text in PAYLOADS:
         with pytest.raises(ParamsError):
@@ -60,14 +88,20 @@ def test_payloads_as_names_are_refused(other) -> None:
                 Collection("homepage", 1, STRINGS, dimensions={"country": (text,)})
 
 
+def formulas(text: str) -> list[str]:
+    """The cells of a CSV file that a spreadsheet would take for formulas."""
+    rows = csv.reader(io.StringIO(text, newline=""))
+    return [
+        cell
+        for row in rows
+        for cell in row
+        if cell.startswith(("=", "+", "@", "\t", "\r"))
+        or (cell.startswith("-") and not cell[1:2].isdigit())
+    ]
+
+
 def test_no_cell_of_a_file_runs_in_a_spreadsheet(other) -> None:
     visit = other.browser(Role.OPERATOR)
     for path in ("/collections.csv", "/ingest/audit.csv", "/ingest.csv"):
-        text = visit.get(path).body.decode()
-        rows = list(csv.reader(io.StringIO(text, newline="")))
-        cells = [cell for row in rows for cell in row]
-        assert not [cell for cell in cells if cell.startswith(("=", "+", "@", "\t", "\r"))], path
-        assert not [cell for cell in cells if cell.startswith("-") and not cell[1:2].isdigit()], (
-            path
-        )
+        assert formulas(visit.get(path).body.decode()) == [], path
     assert visit.get("/collections.json").headers["content-type"] == "application/json"

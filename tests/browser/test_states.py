@@ -8,11 +8,26 @@ import signal
 import pytest
 
 from rappor.dashboard.auth.roles import Role
-from support.dashboard import HIJACKER, PAGES, RARE, sample_folder, serving, week
+from support.dashboard import (
+    HIJACKER,
+    INSTALLS,
+    PAGES,
+    RARE,
+    sample_folder,
+    serving,
+    tuple_of_installs,
+    week,
+)
 
 HOME = "/collections/homepage"
-PATHS = {"results": HOME, "trends": f"{HOME}/trends", "diagnostics": f"{HOME}/diagnostics"}
+PATHS = {
+    "results": HOME,
+    "trends": f"{HOME}/trends",
+    "diagnostics": f"{HOME}/diagnostics",
+    "associations": "/collections/install/associations",
+}
 LONG = 100_000  # candidates: such a decode can be stopped in the middle
+LONG_TUPLE = 1_000  # homepages of a joint table
 
 
 @pytest.mark.long
@@ -40,7 +55,16 @@ def test_a_decode_that_waits_can_be_cancelled_and_one_whose_worker_is_killed_tri
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
     """A dashboard whose data and worker a test may disturb; version 2 of its list is a long one."""
-    with serving(sample_folder(tmp_path_factory.mktemp("disturbed"))) as running:
+    sample = sample_folder(tmp_path_factory.mktemp("disturbed"))
+    install = tuple_of_installs(k=256, m=32)
+    sample.define(install)
+    sample.add(install, week(0), INSTALLS, 200_000)
+    sample.store()
+    sample.candidates("install", PAGES[:6])
+    with serving(sample) as running:
+        more = [f"site{number}.example" for number in range(LONG_TUPLE)]
+        running.state.save_candidates("install", more, "test")
+        running.state.save_candidates("install", PAGES[:6], "test")
         short = [*PAGES, HIJACKER, *RARE]
         more = [f"site{number}.example" for number in range(LONG - len(short))]
         running.state.save_candidates("homepage", [*short, *more], "test")
@@ -68,13 +92,22 @@ def held(tab, path):
             f"{tab.dashboard.url}/jobs/{page.locator('[data-job]').get_attribute('data-job')}.json"
         )
         os.kill(worker, signal.SIGCONT)
-        tab.wait_for(lambda job=job: looked_up(tab, job)["share"])
+        tab.wait_for(lambda job=job: is_under_way(looked_up(tab, job)))
         os.kill(worker, signal.SIGSTOP)
         if looked_up(tab, job)["state"] == "running":
-            page.wait_for_function("() => document.querySelector('#state progress').value > 0")
+            page.wait_for_function(SHOWS_PROGRESS)
             return page
         os.kill(worker, signal.SIGCONT)  # it ended before it could be stopped: once more
     raise AssertionError("no decode could be stopped in the middle")
+
+
+# A fit of a joint table does not say how far it is.
+SHOWS_PROGRESS = """() => document.querySelector("#state progress").value > 0
+  || document.querySelector("[data-doing]").textContent.startsWith("fitting the table")"""
+
+
+def is_under_way(job):
+    return job["share"] or job["doing"].startswith("fitting the table")
 
 
 def looked_up(tab, job):
@@ -88,10 +121,15 @@ def test_loading_shows_how_far_it_is_and_cancel_stops_at_once(open_as, own, wher
     name, path = where
     tab = open_as(Role.ANALYST, at=own)
     page = held(tab, path)
-    title = {"results": "Decoding 100,000 candidates", "trends": "Decoding 8 periods"}
+    title = {
+        "results": "Decoding 100,000 candidates",
+        "trends": "Decoding 8 periods",
+        "associations": "Associating homepage and channel",
+    }
     heading = page.get_by_role("heading", name=title.get(name, "Checking the fit"))
     assert heading.is_visible()
-    assert re.fullmatch(r"\d+\u00a0%, .+, \d+\u00a0s", page.locator("[data-doing]").inner_text())
+    doing = page.locator("[data-doing]").inner_text()
+    assert re.fullmatch(r"(\d+\u00a0%, .+|fitting the table), \d+\u00a0s", doing)
     assert page.locator("#state").get_attribute("aria-live") == "polite"
     tab.screenshot(f"{name}-state-loading")
     assert tab.violations() == []
@@ -100,7 +138,8 @@ def test_loading_shows_how_far_it_is_and_cancel_stops_at_once(open_as, own, wher
     page.get_by_role("button", name="Cancel").click()
     tab.until("cancelled")  # although a process that is stopped ends by nothing but a kill
     box = page.locator("#state .box")
-    assert box.locator("h2").inner_text().startswith("Cancelled at ")
+    said = r"Cancelled" if name == "associations" else r"Cancelled at \d+\u00a0%"
+    assert re.fullmatch(said, box.locator("h2").inner_text())
     assert "There is no earlier result." in box.inner_text()
     assert box.get_by_role("button", name="Start again").is_visible()
     tab.screenshot(f"{name}-state-cancelled")
@@ -132,11 +171,16 @@ def test_new_reports_make_a_result_stale_until_it_is_decoded_again(open_as, own,
     name, path = where
     tab = open_as(Role.ANALYST, at=own)
     page = tab.ready(path)
-    seen = {"results": "#summary", "trends": "section[aria-label^=Periods] tbody tr >> nth=0"}
+    seen = {
+        "results": "#summary",
+        "trends": "section[aria-label^=Periods] tbody tr >> nth=0",
+        "associations": "section[aria-label='Joint shares'] .note",
+    }
     shown = page.locator(seen.get(name, "section[aria-label=Verdicts] .note"))
     before = shown.inner_text()
     homepage = own.sample.collections["homepage-1"]
     own.sample.add(homepage, week(0), {HIJACKER: 1.0}, 3210, [("country", "NZ")], seed=9)
+    own.sample.add(own.sample.collections["install-1"], week(0), INSTALLS, 3210, seed=9)
     own.sample.store()
     tab.reload_until("stale")  # a dashboard looks at its store now and then
     said = page.locator("#state .box").inner_text()

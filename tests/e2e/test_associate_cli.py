@@ -18,6 +18,7 @@ from support.joint_tables import dependent, write_google_files
 
 PARAMS = Params(8, 1, 16, 0.25, 0.25, 0.75)
 VALUES = [f"x{number}" for number in range(4)]
+GOOGLE = Path(__file__).parents[1] / "vectors" / "reference" / "association"
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +118,18 @@ def test_reports_without_a_schema_and_other_files_are_named(place: Path) -> None
     wrong = rappor("associate", place / "reports.csv", "--schema", place / "reports.csv")
     assert wrong.returncode == 3
     assert "expected the header metric, var, var_type, params" in wrong.stderr
+
+
+def test_googles_own_files_are_associated() -> None:
+    given = ("associate", GOOGLE / "reports.csv.gz", "--schema", GOOGLE / "rappor-vars.csv")
+    done = rappor(*given, "--map", GOOGLE / "domain_map.csv", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["reports"], found["names"]) == (50_000, ["domain", "flag..HTTPS"])
+    cells = {(row["first"], row["second"]): row for row in found["rows"]}
+    assert cells["google.com", "true"]["associated"]
+    assert {first for first, _ in cells} == {"google.com", "yahoo.com", "bing.com", 'q"q', "other"}
+    by_name = rappor(*given, "--candidates", f"domain={GOOGLE / 'cand.txt'}", "--all")
+    assert by_name.returncode == 0, by_name.stderr
+    assert "domain and flag..HTTPS are associated" in by_name.stdout
+    assert 'q"q × true' in by_name.stdout

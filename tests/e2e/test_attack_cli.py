@@ -3,12 +3,16 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rappor import Params, privacy
 from rappor.attack import ATTACKS, run
+from rappor.attack.seen_fields import PUBLIC
+from rappor.collection import Collection
+from rappor.mechanism import Field
 from support.command import rappor
 
 QUICK = ("--trials", "50")
@@ -73,6 +77,26 @@ def test_all_runs_every_attack_and_passes_settings_to_those_that_have_them() -> 
             assert each["settings"]["frequency"] == 0.2
         if "reports" in ATTACKS[each["name"]].settings:
             assert each["settings"]["reports"] == 3
+
+
+def test_attacks_on_a_tuple_say_that_the_view_is_public_and_what_it_hides(tmp_path: Path) -> None:
+    fields = (Field("page", "string"), Field("beta", "boolean"))
+    install = Collection("install", 1, Params.preset("windows"), kind="tuple", fields=fields)
+    definition = tmp_path / "install.toml"
+    definition.write_text(install.to_toml(), encoding="utf-8")
+    found = document("all", "--collection", str(definition), "--reports", "3", *QUICK)["attacks"]
+    assert [each["name"] for each in found] == list(ATTACKS)
+    assert all(each["sees"].endswith(PUBLIC) for each in found)
+    done = rappor("attack", "change", "--collection", definition, "--reports", "3", *QUICK)
+    assert done.returncode == 0, done.stderr
+    change = found[list(ATTACKS).index("change")]
+    every, page, beta = (figure["exact"] for figure in change["figures"])
+    assert page == every  # each view has the page
+    assert beta == pytest.approx(0.75 * every + 0.25 * 0.5)  # 6 of 8 cohorts see both fields
+    text = " ".join(done.stdout.split())
+    assert PUBLIC in text
+    assert f"balanced accuracy if only beta changes (6 of 8 cohorts see it) {beta:.4f}" in text
+    assert "a change outside the view cannot be seen (50 %)" in text
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
+from calibration.associations import measure_association
 from calibration.closed_forms import CLOSED_FORMS, draw_runs, measure_closed_form
 from calibration.comparisons import COMPARISONS, contradicting, measure_comparison
 from calibration.draw import draw
@@ -184,6 +185,32 @@ def test_counted_scenarios_pass_at_the_limit_and_fall_short_beyond_it():
     assert not verdict("spread covered, interval", 7, 10)
     assert not verdict("spread covered, interval", 1, 3)
     assert judge_tallies({"W1": {"spread covered, interval": Share(0, 0)}}) == []
+    for rule in ("intervals", "other cells", "margins", "conditional shares"):
+        inside = [verdict(f"{rule} that hold", hits, 1_000) for hits in (929, 930, 970, 971)]
+        assert inside == [False, True, True, False]
+
+
+@pytest.mark.long
+def test_all_intervals_of_associations_are_counted_and_wrong_ones_are_noticed(monkeypatch):
+    """Two fields with "other" each: 5 x 4 listed cells, 10 others, 11 margins, 60 conditionals.
+
+    10 seeds: intervals of 95 % hold in .85 or more, those of half the width in .67.
+    """
+
+    def shares():
+        counted = total(measure_association("A10", seed) for seed in range(1, 11))
+        return {rule: share for rule, share in counted.items() if rule.endswith("that hold")}
+
+    found = shares()
+    assert {rule: share.of for rule, share in found.items() if "conditional" not in rule} == {
+        "intervals that hold": 200,
+        "other cells that hold": 100,
+        "margins that hold": 110,
+    }
+    assert 400 < found["conditional shares that hold"].of <= 600
+    assert all(share.value > 0.85 for share in found.values())
+    monkeypatch.setattr("rappor.decoding.association.Z_95", 0.98)
+    assert all(share.value < 0.85 for share in shares().values())
 
 
 @pytest.mark.parametrize("name", ["W8", "W12"])

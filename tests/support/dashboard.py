@@ -17,7 +17,9 @@ from rappor.dashboard.prefetch import SWITCH
 from rappor.dashboard.process import CACHE
 from rappor.dashboard.settings import login_link
 from rappor.dashboard.state import DashboardState
+from rappor.mechanism import Field
 from rappor.simulate import counts as simulated_counts
+from rappor.simulate import tuples
 from rappor.store import CellKey, Fold, open_store
 from support.collecting import Process, today
 from support.command import COMMAND
@@ -113,6 +115,33 @@ def truth(week: int) -> dict[str, float]:
 def week(back: int) -> str:
     """The week this many weeks ago."""
     return period_of("week", TODAY - timedelta(weeks=back))
+
+
+CHANNELS = ("stable", "beta", "nightly", "release candidate")
+INSTALL_FIELDS = (Field("homepage", "string"), Field("channel", "category", categories=CHANNELS))
+INSTALLS = tuples(  # pages get rarer; each prefers one channel
+    INSTALL_FIELDS,
+    {
+        (page, channel): (0.8 if place % 3 == number else 0.1) / (place + 2)
+        for place, page in enumerate(PAGES[:6])
+        for number, channel in enumerate(CHANNELS)
+    },
+)
+
+
+def tuple_of_installs(k: int = 64, m: int = 16) -> Collection:
+    """A collection of kind tuple: which page comes with which channel."""
+    return Collection(
+        "install",
+        1,
+        Params(k, 1, m, 0.2001, 0.2239, 0.5307),
+        kind="tuple",
+        fields=INSTALL_FIELDS,
+        description="Which page comes with which channel",
+        period="week",
+        owner=OWNER,
+        expires=NEXT_YEAR,
+    )
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,9 +14,49 @@ from rappor.decoding.field_design import FieldDesign
 from rappor.mechanism import Field, View, Views
 from rappor.mechanism.channel import channel
 from rappor.simulate import PairReports, pair_reports, simulate, tuples
-from rappor.typing import FloatArray
+from rappor.typing import ByteArray, FloatArray, IntArray
 
 Pair = tuple[str, str]
+
+
+class WholeReports(NamedTuple):
+    """How likely each pair of values makes whole reports on two variables.
+
+    Attributes:
+        told: a row for each sort of report, a column for each pair, row by row; up to a factor
+            for each row, which changes no maximum.
+        number: how many reports are of each sort.
+        shape: values of both variables.
+    """
+
+    told: FloatArray
+    number: IntArray
+    shape: tuple[int, int]
+
+
+def whole_reports(
+    cohorts: IntArray, bits: tuple[ByteArray, ByteArray], fields: tuple[FieldDesign, FieldDesign]
+) -> WholeReports:
+    """The likelihoods of reports.
+
+    Args:
+        cohorts: of each report, shape (N,).
+        bits: the bits of each report on both variables, 0 or 1, bit 0 first; shape (N, k).
+        fields: the values of both variables.
+    """
+    chances = []
+    for seen, each in zip(bits, fields, strict=True):
+        p_star, q_star = map(float, channel(each.params))
+        ones = p_star + (q_star - p_star) * each.table[:, 1:]
+        likelihood = np.ones((len(cohorts), len(each.labels)))
+        for bit in range(each.params.k):
+            chance = ones[cohorts, bit]
+            likelihood *= np.where(seen[:, bit : bit + 1] == 1, chance, 1 - chance)
+        chances.append(likelihood)
+    joint = (chances[0][:, :, None] * chances[1][:, None, :]).reshape(len(cohorts), -1)
+    scaled = (joint / joint.max(axis=1, keepdims=True)).round(12)
+    told, number = np.unique(scaled, axis=0, return_counts=True)
+    return WholeReports(told, number, (len(fields[0].labels), len(fields[1].labels)))
 
 
 def dependent(
@@ -139,43 +180,60 @@ def in_table(
     return table
 
 
-def maximum_likelihood(
-    reports: PairReports, fields: tuple[FieldDesign, FieldDesign], steps: int = 20_000
-) -> FloatArray:
-    """The joint shares that make whole reports likeliest, by EM until nothing moves.
+def maximum_likelihood(reports: WholeReports, steps: int = 200_000) -> FloatArray:
+    """The joint shares that make whole reports likeliest, by EM until it has converged.
 
-    Slow, and without errors: what estimates from pair counts are held to.
+    Without errors, and from every report: what estimates from pair counts are held to. By the
+    gradient D of the logarithm of the likelihood, N (max D - 1) bounds what is still to be gained.
     """
-    chances = []
-    for packed, each in zip(reports.packed, fields, strict=True):
-        bits = np.unpackbits(packed, axis=1, count=each.params.k, bitorder="little")
-        p_star, q_star = map(float, channel(each.params))
-        ones = p_star + (q_star - p_star) * each.table[:, 1:]
-        likelihood = np.ones((len(bits), len(each.labels)))
-        for bit in range(each.params.k):
-            chance = ones[reports.cohorts, bit]
-            likelihood *= np.where(bits[:, bit : bit + 1] == 1, chance, 1 - chance)
-        chances.append(likelihood)
-    joint = (chances[0][:, :, None] * chances[1][:, None, :]).reshape(len(reports.cohorts), -1)
-    share = np.full(joint.shape[1], 1 / joint.shape[1])
+    told, number = reports.told, reports.number
+    share = np.full(told.shape[1], 1 / told.shape[1])
     for _ in range(steps):
-        before, share = share, share * ((1 / (joint @ share)) @ joint) / len(joint)
-        if np.abs(share - before).max() < 1e-9:
-            break
-    return np.asarray(share.reshape(len(fields[0].labels), len(fields[1].labels)))
+        gradient = ((number / (told @ share)) @ told) / number.sum()
+        if number.sum() * (gradient.max() - 1) < 1e-4:
+            return np.asarray(share.reshape(reports.shape))
+        share = share * gradient
+    raise AssertionError(f"EM still moves after {steps} steps")
+
+
+def unrestricted_likelihood(reports: WholeReports) -> FloatArray:
+    """The same where shares may be negative, as those of `rappor.associate`; by Newton's method."""
+    told, number = reports.told, reports.number
+    size = told.shape[1]
+    free = np.vstack([np.eye(size - 1), -np.ones(size - 1)])  # steps that keep the sum
+    share = np.full(size, 1 / size)
+    for _ in range(100):
+        mixed = told @ share
+        gradient = free.T @ ((number / mixed) @ told)
+        curved = told @ free * (np.sqrt(number) / mixed)[:, None]
+        step = free @ np.linalg.solve(curved.T @ curved, gradient)
+        while (told @ (share + step) <= 0).any():
+            step = step / 2
+        share = share + step
+        if np.abs(step).max() < 1e-12:
+            return np.asarray(share.reshape(reports.shape))
+    raise AssertionError("Newton's method does not converge")
+
+
+def bits_of(reports: PairReports) -> tuple[ByteArray, ByteArray]:
+    """The bits of simulated reports on both variables, bit 0 first; shape (N, k)."""
+    first, second = (
+        np.unpackbits(packed, axis=1, count=params.k, bitorder="little")
+        for packed, params in zip(reports.packed, reports.params, strict=True)
+    )
+    return first, second
 
 
 def write_google_files(folder: Path, reports: PairReports, names: Pair) -> None:
     """The reports as google/rappor's association files: reports.csv, rappor-vars.csv, params."""
     text = ["metric, var, var_type, params"]
     columns = []
-    for name, kind, params, packed in zip(
-        names, reports.kinds, reports.params, reports.packed, strict=True
+    for name, kind, params, bits in zip(
+        names, reports.kinds, reports.params, bits_of(reports), strict=True
     ):
         text.append(f"m,{name},{kind},{name}_params")
         _params_file(folder / f"{name}_params.csv", params)
-        bits = np.unpackbits(packed, axis=1, count=params.k, bitorder="little")[:, ::-1]
-        columns.append(["".join(map(str, row)) for row in bits.tolist()])
+        columns.append(["".join(map(str, row)) for row in bits[:, ::-1].tolist()])
     (folder / "rappor-vars.csv").write_text("\n".join(text) + "\n", encoding="utf-8")
     lines = [f"client,cohort,{names[0]},{names[1]}"]
     cohorts = reports.cohorts.tolist()

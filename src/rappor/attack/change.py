@@ -8,6 +8,9 @@ evidence of a bit with c ones in the first window and c' in the second is
 
 The attacker says "unchanged" if the sum over all k bits is above 0. The two values share no bit,
 unless k < 2h.
+
+A change of one field of a tuple leaves B' as it is in cohorts whose view lacks the field: there it
+is judged like no change, and the balanced accuracy is 1/2.
 """
 
 from __future__ import annotations
@@ -27,17 +30,20 @@ from rappor.attack.evidence import (
     whole_scores,
 )
 from rappor.attack.result import AttackFigure, AttackResult, Bound, percent
+from rappor.attack.seen_fields import seeing_cohorts
 from rappor.attack.settings import batches, check_trials, generator, telling_bits
 from rappor.attack.simulated_bits import ones_of_memo, permanent
 from rappor.attack.two_values import decide
 from rappor.checks import whole
 from rappor.mechanism.prr import flip_probability
+from rappor.mechanism.views import Views
 from rappor.params import Params
 from rappor.privacy.loss import add_up, epsilon_n
 from rappor.typing import BoolArray, FloatArray, IntArray
 
 MAX_REPORTS = 400  # the table of pairs of counts has (n+1)² entries
 SHOWN = (1, 3, 7, 14, 30)
+EVERY_COHORT = np.ones(1, bool)
 MIN_STEPS = 1024  # many bits of faint evidence decide together: rounding must keep all of them
 
 
@@ -109,9 +115,18 @@ def by_noise_alone(params: Params, reports: int) -> float:
 
 
 def simulate(
-    params: Params, reports: int, changed: bool, trials: int, generator: np.random.Generator
+    params: Params,
+    reports: int,
+    changed: bool,
+    trials: int,
+    generator: np.random.Generator,
+    seeing: BoolArray = EVERY_COHORT,
 ) -> int:
-    """Simulate clients that all keep, or all change, their value; how many are judged rightly."""
+    """Simulate clients that all keep, or all change, their value; how many are judged rightly.
+
+    A changed value has another B' if the view of the client's cohort shows the change: `seeing`,
+    one truth value for each cohort.
+    """
     scores = rule(params, reports)
     before, after = signals(params)
     right = 0
@@ -119,7 +134,10 @@ def simulate(
         memo = permanent(np.broadcast_to(before, (batch, params.k)), params, generator)
         first = ones_of_memo(memo, params, reports, generator)
         if changed:
-            memo = permanent(np.broadcast_to(after, (batch, params.k)), params, generator)
+            other = permanent(np.broadcast_to(after, (batch, params.k)), params, generator)
+            if not seeing.all():
+                other = np.where(generator.choice(seeing, (batch, 1)), other, memo)
+            memo = other
         second = ones_of_memo(memo, params, reports, generator)
         said_same = decide(scores[first, second].sum(axis=1), generator)
         right += int((said_same != changed).sum())
@@ -135,13 +153,25 @@ def signals(params: Params) -> tuple[BoolArray, BoolArray]:
 
 
 def balanced_figure(
-    params: Params, reports: int, trials: int, seed: int, label: str
+    params: Params,
+    reports: int,
+    trials: int,
+    seed: int,
+    label: str,
+    seeing: BoolArray = EVERY_COHORT,
+    stream: int = 11,
 ) -> AttackFigure:
-    """Balanced accuracy, exact and simulated on half of the trials each way."""
+    """Balanced accuracy, exact and simulated on half of the trials each way.
+
+    `seeing` says which cohorts see the change. Figures of one attack need streams that are two
+    apart, so that their simulations are independent.
+    """
     kept, changed = rates(params, reports)
+    seen = float(seeing.mean())
+    changed = seen * changed + (1 - seen) * (1 - kept)
     half = max(1, trials // 2)
-    right = simulate(params, reports, False, half, generator(seed, 11))
-    right += simulate(params, reports, True, half, generator(seed, 12))
+    right = simulate(params, reports, False, half, generator(seed, stream))
+    right += simulate(params, reports, True, half, generator(seed, stream + 1), seeing)
     spread = math.sqrt(max(kept * (1 - kept) + changed * (1 - changed), 0.0) / half) / 2
     law = binomial_sum([(half, kept), (half, changed)])
     p_value = min(1.0, 2 * min(law.upto(right), 1 - law.upto(right - 1)))
@@ -149,10 +179,38 @@ def balanced_figure(
     return AttackFigure(label, exact, right / (2 * half), spread, p_value=p_value)
 
 
+def _of_fields(
+    params: Params, reports: int, trials: int, seed: int, views: Views | None
+) -> dict[str, AttackFigure]:
+    """The figure for each field of a tuple that changes alone, averaged over cohorts."""
+    if views is None:
+        return {}
+    return {
+        name: balanced_figure(
+            params,
+            reports,
+            trials,
+            seed,
+            f"balanced accuracy if only {name} changes ({int(seeing.sum())} of {params.m} cohorts "
+            "see it)",
+            seeing,
+            13 + 2 * number,
+        )
+        for number, (name, seeing) in enumerate(seeing_cohorts(views, params).items())
+    }
+
+
 def attack(
-    params: Params, *, reports: int = 7, trials: int = 10_000, seed: int = 0
+    params: Params,
+    *,
+    reports: int = 7,
+    trials: int = 10_000,
+    seed: int = 0,
+    views: Views | None = None,
 ) -> AttackResult:
     """Tell whether a client's value changed between two windows of n reports each.
+
+    With the views of a tuple, also whether one field alone changed: the mean over cohorts.
 
     >>> round(attack(Params.preset("windows"), reports=7, trials=100).exact, 3)
     0.958
@@ -161,6 +219,7 @@ def attack(
     count = check_trials(trials)
     kept, changed = rates(params, n)
     figure = balanced_figure(params, n, count, seed, "balanced accuracy")
+    fields = _of_fields(params, n, count, seed, views)
     epsilon = add_up([(epsilon_n(params, n), 2)])
     return AttackResult(
         name="change",
@@ -169,13 +228,19 @@ def attack(
         does="compares how often each bit was 1 in both windows: from one B', or from two?",
         params=params,
         settings={"reports": n, "trials": count, "seed": seed},
-        figures=(figure,),
+        figures=(figure, *fields.values()),
         bound=Bound(f"2 ε_{n}", epsilon),
         meaning=(
             f"The attacker tells rightly whether the value changed in {percent(figure.exact)} of "
             "the "
             f"cases, from two windows of {n} reports: memoization hides which values a client has "
             "had, not that they differ."
+            + "".join(
+                f" If only {name} changes, it is {percent(part.exact)} over all cohorts, because a "
+                "change outside the view cannot be seen (50 %)."
+                for name, part in fields.items()
+                if part.exact < figure.exact
+            )
         ),
         table={
             "unchanged values seen as such": kept,

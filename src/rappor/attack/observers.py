@@ -11,6 +11,7 @@ import numpy as np
 from rappor.attack import change
 from rappor.attack.evidence import MAX_REPORTS, evidence, whole_scores
 from rappor.attack.result import AttackResult, Bound, max_belief, percent, share_figure
+from rappor.attack.seen_fields import if_one_differs, over_cohorts
 from rappor.attack.settings import batches, check_trials, generator, telling_bits
 from rappor.attack.simulated_bits import ones, ones_without_memo
 from rappor.attack.two_values import (
@@ -23,13 +24,16 @@ from rappor.attack.two_values import (
 )
 from rappor.checks import whole
 from rappor.mechanism.channel import channel
+from rappor.mechanism.views import Views
 from rappor.params import Params
 from rappor.privacy.deniability import deniability
 from rappor.privacy.loss import add_up, epsilon_infinity, epsilon_n, epsilon_one
 from rappor.privacy.survey import averaging_posterior
 
 
-def single(params: Params, *, trials: int = 100_000, seed: int = 0) -> AttackResult:
+def single(
+    params: Params, *, trials: int = 100_000, seed: int = 0, views: Views | None = None
+) -> AttackResult:
     """Guess which of two values one report holds.
 
     >>> round(single(Params.preset("windows"), trials=1000).exact, 4)
@@ -57,15 +61,28 @@ def single(params: Params, *, trials: int = 100_000, seed: int = 0) -> AttackRes
             "largest change of ln odds by any report (ε1)": epsilon,
             "chance that coins alone decided all bits of the value": float(all_replaced),
             "chance that the permanent step cleared all bits of the value": float(none_left),
+            **_by_field(views, params, exact),
         },
     )
+
+
+def _by_field(
+    views: Views | None, params: Params, exact: float, label: str = "accuracy"
+) -> dict[str, float]:
+    """The figure if one field alone differs; a client has one cohort, and so one view."""
+    return if_one_differs(views, params, label, lambda seen: over_cohorts(seen, exact))
 
 
 SHOWN = (1, 2, 7, 14, 30, 100)
 
 
 def window(
-    params: Params, *, reports: int = 7, trials: int = 100_000, seed: int = 0
+    params: Params,
+    *,
+    reports: int = 7,
+    trials: int = 100_000,
+    seed: int = 0,
+    views: Views | None = None,
 ) -> AttackResult:
     """Guess which of two values n reports of one client hold, by the count of ones of each bit.
 
@@ -91,11 +108,17 @@ def window(
             f"After {n} reports the best guess between two values is right {percent(exact)} "
             f"of the time; after any number of reports, {percent(float(majority(params)))}."
         ),
-        table=table | {"accuracy, any number of reports": float(majority(params))},
+        table={
+            **table,
+            "accuracy, any number of reports": float(majority(params)),
+            **_by_field(views, params, exact),
+        },
     )
 
 
-def unlimited(params: Params, *, trials: int = 100_000, seed: int = 0) -> AttackResult:
+def unlimited(
+    params: Params, *, trials: int = 100_000, seed: int = 0, views: Views | None = None
+) -> AttackResult:
     """Guess which of two values a client holds, knowing its B'.
 
     >>> unlimited(Params.preset("windows"), trials=1000).exact
@@ -126,6 +149,7 @@ def unlimited(params: Params, *, trials: int = 100_000, seed: int = 0) -> Attack
         table={
             "chance that coins alone decided all bits of the value": float(all_replaced),
             "chance that B' has none of the value's bits": float(none_left),
+            **_by_field(views, params, exact),
         },
     )
 
@@ -144,7 +168,12 @@ def without_memo(params: Params) -> Params:
 
 
 def averaging(
-    params: Params, *, reports: int = 200, trials: int = 50_000, seed: int = 0
+    params: Params,
+    *,
+    reports: int = 200,
+    trials: int = 50_000,
+    seed: int = 0,
+    views: Views | None = None,
 ) -> AttackResult:
     """Average n reports of one client that keeps its B', and of one that does not.
 
@@ -189,6 +218,7 @@ def averaging(
             'Warner\'s survey, 75 of 100 answers "yes": P(truth is "no")': float(
                 averaging_posterior(WARNER_YES, WARNER_ANSWERS)
             ),
+            **_by_field(views, params, kept, "accuracy, with a memo,"),
         },
     )
 
@@ -209,7 +239,12 @@ def _orders(params: Params, reports: int, trials: int, random: np.random.Generat
 
 
 def alternating(
-    params: Params, *, reports: int = 100, trials: int = 20_000, seed: int = 0
+    params: Params,
+    *,
+    reports: int = 100,
+    trials: int = 20_000,
+    seed: int = 0,
+    views: Views | None = None,
 ) -> AttackResult:
     """Learn both B' of a client that alternates, n reports of each value.
 
@@ -249,5 +284,10 @@ def alternating(
             f"{percent(each)}, and {percent(seen.exact)} of the time the attacker sees that the "
             "value alternates."
         ),
-        table={"ε of one value": epsilon_n(params, n), "ε of both": epsilon},
+        table={
+            "ε of one value": epsilon_n(params, n),
+            "ε of both": epsilon,
+            **_by_field(views, params, order, "accuracy: a first, or b first,"),
+            **_by_field(views, params, seen.exact, "balanced accuracy: does it alternate,"),
+        },
     )

@@ -21,6 +21,7 @@ from rappor.attack.settings import check_frequency, check_trials, generator
 from rappor.checks import whole
 from rappor.errors import ParamsError
 from rappor.mechanism.channel import channel, expected_ones, ones_variance
+from rappor.mechanism.views import Views
 from rappor.params import Params, check_params
 from rappor.simulate.drawn_counts import reported_ones
 from rappor.typing import FloatArray, IntArray
@@ -125,6 +126,7 @@ def attack(
     frequency: float = 0.01,
     trials: int = 2_000,
     seed: int = 0,
+    views: Views | None = None,
 ) -> AttackResult:
     """Send forged reports that have all bits of v, and estimate the count of v."""
     check_params(params)
@@ -181,5 +183,21 @@ def attack(
                 f"estimated share with {beta:g} forged": exposed_share(params, share, beta)
                 for beta in SHOWN
             },
+            **_in_one_view(params, views),
         },
     )
+
+
+def _in_one_view(params: Params, views: Views | None) -> dict[str, float]:
+    """What a forged report of a tuple is worth in the counts of one view.
+
+    A forger chooses the cohort, and so the view; an honest client is in a view by its share of the
+    cohorts.
+    """
+    if views is None:
+        return {}
+    weight = forged_weight(params)
+    return {
+        f"the same in the counts of view {', '.join(view.fields)}": weight * params.m / cohorts
+        for view, cohorts in zip(views.views, views.cohorts(params.m), strict=True)
+    }

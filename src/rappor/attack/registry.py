@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rappor.attack import change, fdr, linkage, observers, poisoning, posterior, secrets, targeting
 from rappor.attack.result import AttackResult
+from rappor.attack.seen_fields import PUBLIC
 from rappor.checks import did_you_mean, show
 from rappor.errors import ParamsError
+from rappor.mechanism.views import Views
 from rappor.params import Params
+
+_VIEWS = "views"  # an argument that is no setting: the collection decides it
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +26,20 @@ class Attack:
         about: one line on what it does.
         run: the function; its keyword arguments are the attack's settings.
         settings: their names and default values.
+        has_views: whether the figures of a tuple depend on its views; `run` takes them then.
     """
 
     name: str
     about: str
     run: Callable[..., AttackResult]
     settings: Mapping[str, int | float]
+    has_views: bool = False
 
 
 def _attack(name: str, about: str, run: Callable[..., AttackResult]) -> Attack:
-    return Attack(name, about, run, dict(run.__kwdefaults__ or {}))
+    given = dict(run.__kwdefaults__ or {})
+    settings = {key: value for key, value in given.items() if key != _VIEWS}
+    return Attack(name, about, run, settings, _VIEWS in given)
 
 
 ATTACKS: dict[str, Attack] = {
@@ -61,8 +69,14 @@ def find(name: str) -> Attack:
     raise ParamsError(f"attack must be one of {', '.join(ATTACKS)}; got {show(name)}{hint}")
 
 
-def run(name: str, params: Params, **settings: Any) -> AttackResult:
+def run(name: str, params: Params, *, views: Views | None = None, **settings: Any) -> AttackResult:
     """Run the named attack with its default settings, or with those given.
+
+    Args:
+        name: the attack.
+        params: the parameters attacked.
+        views: `Collection.tuple_views`, for a collection of kind tuple.
+        settings: see `Attack.settings`.
 
     >>> round(run("unlimited", Params.preset("chrome"), trials=1000).exact, 4)
     0.6836
@@ -74,4 +88,8 @@ def run(name: str, params: Params, **settings: Any) -> AttackResult:
             f"attack {name} has no setting {', '.join(unknown)}; "
             f"it has {', '.join(chosen.settings)}"
         )
-    return chosen.run(params, **settings)
+    if views is None:
+        return chosen.run(params, **settings)
+    given = {_VIEWS: views} if chosen.has_views else {}
+    found = chosen.run(params, **given, **settings)
+    return replace(found, sees=f"{found.sees}; {PUBLIC}")

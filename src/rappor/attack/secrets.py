@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from scipy.stats import binom
+
 from rappor.attack.result import (
     AttackFigure,
     AttackResult,
@@ -12,9 +14,11 @@ from rappor.attack.result import (
     percent,
     share_figure,
 )
+from rappor.attack.seen_fields import if_one_differs
 from rappor.attack.settings import check_trials, generator
 from rappor.attack.two_values import accuracy, guesses, majority, majority_guesses
 from rappor.checks import whole
+from rappor.mechanism.views import Views
 from rappor.params import Params
 from rappor.privacy.loss import add_up, epsilon_infinity
 
@@ -23,7 +27,12 @@ MAX_SECRETS = 100
 
 
 def attack(
-    params: Params, *, secrets: int = 2, trials: int = 100_000, seed: int = 0
+    params: Params,
+    *,
+    secrets: int = 2,
+    trials: int = 100_000,
+    seed: int = 0,
+    views: Views | None = None,
 ) -> AttackResult:
     """Combine the B' of one person's r secrets, or of devices that share one.
 
@@ -56,7 +65,24 @@ def attack(
             f"{percent(shared)}, but does not keep One-time reports (f = 0) of several devices "
             "from adding up."
         ),
-        table=table,
+        table=table
+        | if_one_differs(
+            views,
+            params,
+            f"accuracy, secrets = {looks},",
+            lambda seen: _with_own_views(params, looks, seen),
+        ),
+    )
+
+
+def _with_own_views(params: Params, secrets: int, seen: float) -> float:
+    """The accuracy about a field that each secret's view has with chance `seen`.
+
+    Each secret has a cohort of its own: the number of B' that tell the field is binomial.
+    """
+    return sum(
+        float(binom.pmf(telling, secrets, seen)) * float(majority(params, telling))
+        for telling in range(secrets + 1)
     )
 
 

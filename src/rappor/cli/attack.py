@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from rappor.checks import did_you_mean
 from rappor.cli.arguments import UsageError, add_params, count, params_from
 from rappor.cli.output import Ticker, paint, say, say_json, table
+from rappor.cli.paths import path_of
 from rappor.errors import MissingExtraError
 from rappor.formats import parse_number
 from rappor.privacy.rounding import up
 
 if TYPE_CHECKING:
     from rappor.attack import AttackResult, Bound
+    from rappor.mechanism.views import Views
 
 EVERY = "all"
 _WIDTH = 96
@@ -65,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
     if any(importlib.util.find_spec(package) is None for package in ("numpy", "scipy")):
         raise MissingExtraError("attack", "analysis")
     from rappor.attack import ATTACKS
+    from rappor.attack import run as run_attack
 
     if args.list or args.name is None:
         _list(args.json)
@@ -73,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
         hint = did_you_mean(args.name, [*ATTACKS, EVERY])
         raise UsageError(f"unknown attack {args.name[:60]!r}{hint}; see: rappor attack --list")
     params, _ = params_from(args)
+    views = _views(args)
     given = _settings(args)
     names = list(ATTACKS) if args.name == EVERY else [args.name]
     findings = []
@@ -82,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
             taken = {key: value for key, value in given.items() if key in ATTACKS[name].settings}
             if args.name != EVERY and len(taken) < len(given):
                 _refuse(name, [key for key in given if key not in taken], ATTACKS[name].settings)
-            findings.append(ATTACKS[name].run(params, **taken))
+            findings.append(run_attack(name, params, views=views, **taken))
     if args.json:
         documents = [finding.to_dict() for finding in findings]
         say_json({"attacks": documents} if args.name == EVERY else documents[0])
@@ -91,6 +95,15 @@ def run(args: argparse.Namespace) -> int:
         for line in ([""] * 2 if number else []) + describe(finding):
             say(line)
     return 0
+
+
+def _views(args: argparse.Namespace) -> Views | None:
+    """The views of the definition that was given, if it is of kind tuple."""
+    if args.definition is None:
+        return None
+    from rappor.collection import Collection
+
+    return Collection.read(path_of(args.definition)).tuple_views
 
 
 def _seed(text: str) -> int:

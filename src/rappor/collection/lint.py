@@ -15,6 +15,7 @@ from rappor.collection.joint_checks import JOINT_CHECKS
 from rappor.collection.privacy_checks import PRIVACY_CHECKS, after_the_limit, cost_of_a_value
 from rappor.collection.registry import Registry
 from rappor.collection.toml import RENAMED, renamed_fields, stated_fields
+from rappor.collection.tuple_checks import TUPLE_CHECKS
 from rappor.collection.upkeep_checks import UPKEEP_CHECKS
 
 
@@ -37,7 +38,8 @@ def lint(
     day = today or datetime.datetime.now(datetime.UTC).date()
     rest = Registry(other for other in others if other.name != collection.name).newest()
     found = [finding for check in UPKEEP_CHECKS for finding in check(collection, day)]
-    found += [finding for check in (*CELL_CHECKS, *PRIVACY_CHECKS) for finding in check(collection)]
+    checks = (*CELL_CHECKS, *TUPLE_CHECKS, *PRIVACY_CHECKS)
+    found += [finding for check in checks for finding in check(collection)]
     found += [finding for check in JOINT_CHECKS for finding in check(collection, rest)]
     return errors_first(found)
 

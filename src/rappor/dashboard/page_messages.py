@@ -26,6 +26,12 @@ def message_of(state: PageState, visitor: Visitor) -> PageMessage | None:
     job = state.job
     earlier = state.saved is not None
     match state.status:
+        case PageStatus.NO_VIEW:
+            text = (
+                "No view has two fields without a further field of strings, so no joint table can "
+                "be estimated. Collect with a view of the two fields, in a new version."
+            )
+            return PageMessage("No pair of fields can be associated", text)
         case PageStatus.EMPTY:
             text = f"Nothing arrived for {state.where or 'this collection'}."
             return PageMessage("No reports yet", text)

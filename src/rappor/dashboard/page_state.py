@@ -36,6 +36,7 @@ Result = TypeVar("Result")
 class PageStatus(StrEnum):
     """The states of a page, in the order in which they are checked."""
 
+    NO_VIEW = "no view"
     EMPTY = "empty"
     NO_LIST = "no list"
     TOO_FEW = "too few"
@@ -75,6 +76,7 @@ class PageWork:
         sample: the period and the reports that decide whether there are too few; None shows
             results however few there are.
         needs_list: the job needs a saved list of candidates.
+        has_no_view: no view of a tuple serves any pair of its fields.
     """
 
     kind: str
@@ -87,6 +89,7 @@ class PageWork:
     freshness: Callable[[SavedResult], Freshness] = field(repr=False)
     sample: tuple[str, int] | None = None
     needs_list: bool = False
+    has_no_view: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,8 @@ def page_state(
         start: False only looks.
     """
     state = PageState(PageStatus.READY, work.collection, work.reports, work.where)
+    if work.has_no_view:
+        return replace(state, status=PageStatus.NO_VIEW)
     if not work.reports:
         return replace(state, status=PageStatus.EMPTY)
     if work.needs_list and work.collection.kind in HASHED and query.candidates is None:

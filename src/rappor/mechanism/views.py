@@ -169,6 +169,25 @@ class Views:
         """The view of one of the m cohorts."""
         return self.views[self.table(m)[cohort]]
 
+    def joint_view(self, first: str, second: str) -> int | None:
+        """The view whose reports tell the joint table of two fields; None if none does.
+
+        It has both, and no further field of strings, whose values cannot all be listed. Of several
+        it is the one with the fewest fields.
+
+        >>> views = Views((Field("a", "string"), Field("b", "string"), Field("c", "boolean")))
+        >>> views.joint_view("a", "b"), views.joint_view("a", "c")
+        (0, None)
+        """
+        strings = {field.name for field in self.fields if field.kind == "string"}
+        serving = [
+            (len(view.fields), place)
+            for place, view in enumerate(self.views)
+            if {first, second} <= set(view.fields)
+            and strings.isdisjoint(set(view.fields) - {first, second})
+        ]
+        return min(serving)[1] if serving else None
+
     def encode(self, view: int, value: object) -> bytes:
         """The bytes that stand for a value in a view: a mapping from each field to its value.
 

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from rappor.collection import Collection, diff, lint
 from rappor.collection.template import commented, draft
-from rappor.errors import ParamsError
+from rappor.decoding.tuple_design import fields_of, tuple_design
+from rappor.errors import DecodeError, ParamsError
 from rappor.mechanism import Encoder, Field, Ranges, View
 from rappor.params import Params
 
@@ -122,6 +124,46 @@ def test_shares_that_leave_the_cohorts_alone_keep_the_permanent_response() -> No
 def test_a_draft_of_a_tuple_lints_clean() -> None:
     made = draft("install", kind="tuple", fields=FIELDS, owner="web team")
     assert lint(made) == ()
+
+
+STRINGS = tuple(Field(name, "string") for name in ("homepage", "referrer", "search"))
+CHANNEL = Field("channel", "category", ("stable", "beta"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "views", "pairs"),
+    [
+        (STRINGS[:2], [], None),
+        ((*STRINGS[:2], CHANNEL), [], "homepage × channel, referrer × channel"),
+        (STRINGS, [], "homepage × referrer, homepage × search, referrer × search"),
+        (STRINGS, ["homepage referrer", "search"], None),  # nobody asked for the others
+        (STRINGS[:2], ["homepage", "referrer"], "homepage × referrer"),
+        ((STRINGS[0], CHANNEL, Field("beta", "boolean")), [], "channel × beta"),
+        (
+            (Field("beta", "boolean"), CHANNEL, Field("age", "ordinal", ranges=Ranges((9,)))),
+            [],
+            None,
+        ),
+        (STRINGS, ["homepage referrer", "homepage search", "referrer search"], None),
+    ],
+)
+def test_pairs_of_fields_that_no_view_serves_are_warned_of(
+    fields: tuple[Field, ...], views: list[str], pairs: str | None
+) -> None:
+    listed = tuple(View(tuple(names.split()), 1 / len(views)) for names in views)
+    made = draft("install", kind="tuple", fields=fields, views=listed or None, owner="web team")
+    found = [finding for finding in lint(made) if finding.code == "pair-without-view"]
+    assert [finding.severity for finding in found] == ["warning"] * (pairs is not None)
+    if pairs is not None:
+        assert found[0].text.startswith(f"No view serves {pairs}: ")
+        first, second = pairs.split(", ")[0].split(" × ")
+        assert f"such as {first} and {second}" in found[0].way_out
+        assert made.tuple_views is not None
+        strings = {field.name for field in STRINGS}
+        values = {name: ["a", "b"] if name in strings else None for name in (first, second)}
+        chosen = fields_of(made.tuple_views, (first, second), values)
+        with pytest.raises(DecodeError, match="collect with a view of"):
+            tuple_design(made.params, np.ones(made.params.m), made.tuple_views, chosen, None)
 
 
 def test_two_collections_of_the_same_fields_are_noticed() -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from rappor.dashboard.context import Context
 from rappor.dashboard.jobs.queue import DONE
 from rappor.dashboard.prefetch import Prefetcher
 from rappor.dashboard.query_reading import read_query
+from rappor.mechanism import Field
 from rappor.simulate import tuples
 from support.dashboard import Sample, week
 from support.dashboard_context import Answer, Browser, made_context, until_over
@@ -134,6 +136,52 @@ def test_a_tuple_without_a_list_asks_for_one_and_its_list_can_be_saved(sample: S
         answer = analyst.post("/collections/install/candidates/save", saved)
         assert answer.headers["location"].startswith("/collections/install")
         assert state_of(settled(analyst)) == "ready"
+
+
+def tuple_of_strings(sample: Sample, *fields: Field) -> None:
+    """A collection with the default views, and reports in its newest period."""
+    made = Collection("words", 1, PARAMS, kind="tuple", fields=fields, period="week", owner="us")
+    sample.define(made)
+    values = {"x": ("a", "b"), "y": ("c", "d"), "z": ("e", "f"), "beta": (True, False)}
+    joint = dict.fromkeys(product(*(values[field.name] for field in fields)), 1.0)
+    sample.add(made, week(1), tuples(fields, joint), 100_000)
+    sample.store()
+    sample.candidates("words", [f"{name}={text}" for name in "xy" for text in values[name]])
+
+
+WORDS = "/collections/words/associations"
+X, Y, Z = (Field(name, "string") for name in "xyz")
+
+
+def test_a_tuple_whose_views_serve_no_pair_says_so_and_starts_nothing(sample: Sample) -> None:
+    tuple_of_strings(sample, X, Y, Z)
+    with made_context(sample.folder, sample=sample) as context:
+        analyst = Browser(context)
+        analyst.log_in(Role.ANALYST)
+        answer = analyst.get(WORDS)
+        assert (answer.status_code, state_of(answer)) == (200, "no view")
+        assert "Collect with a view of the two fields, in a new version." in answer.text
+        assert '<option value="x,y"' not in answer.text
+        assert json.loads(analyst.get(f"{WORDS}.json").text)["state"] == "no view"
+        assert analyst.get(f"{WORDS}.py").status_code == 409
+        assert analyst.post(WORDS, {}).status_code == 303
+        assert Prefetcher(context).begin("words") is None
+        assert context.jobs.all() == []
+
+
+def test_pairs_that_no_view_serves_are_not_offered(sample: Sample) -> None:
+    tuple_of_strings(sample, X, Y, Field("beta", "boolean"))
+    with made_context(sample.folder, sample=sample) as context:
+        analyst = Browser(context)
+        analyst.log_in(Role.ANALYST)
+        answer = settled(analyst, WORDS)
+        assert state_of(answer) == "ready"
+        assert re.findall(r'<option value="(\w+,\w+)"', answer.text) == ["x,y", "y,x"]
+        assert analyst.get(f"{WORDS}?fields=x%2Cbeta").status_code == 400
+
+
+def test_a_view_without_reports_has_no_python_code(analyst: Browser) -> None:
+    assert analyst.get(f"{PAGE}.py?to=2020-W01").status_code == 409
 
 
 def test_viewers_see_what_is_there_and_start_nothing(context: Context, analyst: Browser) -> None:

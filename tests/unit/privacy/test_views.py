@@ -81,6 +81,25 @@ def test_epsilon_of_several_hashes_is_never_exceeded(h: int) -> None:
     assert max(found) > epsilon_one(params, "tuple") / 3
 
 
+@pytest.mark.parametrize("cohort", [WHOLE, PAGE, BETA])
+def test_stated_epsilon_of_two_hashes_is_reached_by_disjoint_filters(cohort: int) -> None:
+    """Over all pairs of eight values, some with no bit in common: equal, and so never above."""
+    params = Params(k=6, h=2, m=3, f=0.25, p=0.25, q=0.5)
+    names = tuple("stuvwxyz")
+    views = Views(
+        (Field("page", "string"), Field("beta", "category", categories=names)), VIEWS.views
+    )
+    signal = signal_of(params, "tuple", "rappor-v1", cohort, None, None, views)
+    values = [{"page": name, "beta": name} for name in names]
+    filters = [signal(value)[0] for value in values]
+    assert all(bits.bit_count() == 2 for bits in filters)
+    assert any(not one & other for one, other in combinations(filters, 2))
+    found = worst_loss(
+        lambda history: [signal(value) for value in history], [[v] for v in values], params
+    )
+    assert found == pytest.approx(epsilon_one(params, "tuple"), abs=1e-12)
+
+
 def test_stated_epsilon_is_that_of_a_string() -> None:
     for params in (PARAMS, Params.preset("windows"), Params.preset("chrome")):
         assert epsilon_one(params, "tuple") == epsilon_one(params, "string")

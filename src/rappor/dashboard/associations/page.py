@@ -61,7 +61,7 @@ class _Seen(NamedTuple):
 
 
 def pairs_of(views: Views) -> list[str]:
-    """The pairs of fields that some cohort sees together, in both orders, most useful first.
+    """The pairs of fields that some view serves, in both orders, most useful first.
 
     >>> from rappor.mechanism import Field
     >>> pairs_of(Views((Field("page", "string"), Field("beta", "boolean"))))
@@ -71,7 +71,7 @@ def pairs_of(views: Views) -> list[str]:
     return [
         _JOIN.join(pair)
         for pair in sorted(permutations(names, 2), key=lambda pair: _is_turned(pair, names))
-        if any(set(pair) <= set(view.fields) for view in views.views)
+        if views.joint_view(*pair) is not None
     ]
 
 
@@ -83,7 +83,8 @@ def association_work(context: Context, query: PageQuery, fields: str = "") -> Pa
     """The job behind the page; by default for the first two fields."""
     collection = context.catalogue.get(query.collection, query.version)
     views = _views(collection)
-    pair = (fields or pairs_of(views)[0]).split(_JOIN)
+    usual = next(iter(pairs_of(views)), "")
+    pair = (fields or usual).split(_JOIN) if usual else [field.name for field in views.fields[:2]]
     reports = context.catalogue.reports(query.collection, query.version, *query.selection)
     kinds = {field.name: field.kind for field in views.fields}
     return PageWork(
@@ -97,6 +98,7 @@ def association_work(context: Context, query: PageQuery, fields: str = "") -> Pa
         freshness=lambda saved: Freshness(False, reports - int(saved.meta["reports"])),
         sample=(query.periods[-1], reports) if query.periods else None,
         needs_list=any(kinds[name] == "string" for name in pair),
+        has_no_view=not usual,
     )
 
 
@@ -106,7 +108,7 @@ def page(context: Context, request: Request, visitor: Visitor, query: PageQuery)
     found, given = seen.found, _given(request, seen.found)
     stored = [period for period, _ in context.catalogue.periods(query.collection, query.version)]
     pairs = pairs_of(_views(seen.collection))
-    own = {"fields": "" if seen.fields == pairs[0] else seen.fields, "given": ""}
+    own = {"fields": "" if seen.fields in pairs[:1] else seen.fields, "given": ""}
     if found is not None and given != _given_first(found):
         own["given"] = given
     return context.render(
@@ -130,7 +132,7 @@ def page(context: Context, request: Request, visitor: Visitor, query: PageQuery)
         warnings=[] if found is None else [check for check in found.checks if not check.ok],
         drawings=_drawings(found, given) if found is not None else {},
         sheet=paged(_cells(found, query), query.page) if found is not None else None,
-        code=python_code(query, seen.collection, seen.fields) if query.periods else "",
+        code=python_code(query, seen.collection, seen.fields) if found and query.periods else "",
         link=lambda ending="", **more: _address(query, own, ending, **more),
         may_decode=visitor.may(DECODERS),
     )
@@ -139,7 +141,7 @@ def page(context: Context, request: Request, visitor: Visitor, query: PageQuery)
 def again(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
     """Associate again."""
     fields = _fields(request, context.catalogue.get(query.collection, query.version))
-    if query.periods:
+    if query.periods and fields:
         begin(context, association_work(context, query, fields), visitor.actor)
     return RedirectResponse(_address(query, {"fields": fields}), 303)
 
@@ -170,10 +172,13 @@ def as_csv(context: Context, request: Request, visitor: Visitor, query: PageQuer
     return csv_response(list(columns), rows, f"{query.collection}-associations.csv")
 
 
-def as_python(context: Context, request: Request, _visitor: Visitor, query: PageQuery) -> Response:
+def as_python(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
     """Python code that gives the same numbers."""
     collection = context.catalogue.get(query.collection, query.version)
-    return PlainTextResponse(python_code(query, collection, _fields(request, collection)))
+    fields = _fields(request, collection)
+    if not (fields and query.periods):
+        return _nothing(context, request, visitor)
+    return PlainTextResponse(python_code(query, collection, fields))
 
 
 def picture(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> Response:
@@ -232,7 +237,9 @@ def _views(collection: Collection) -> Views:
 
 
 def _fields(request: Request, collection: Collection) -> str:
-    return one_of(request.query_params, "fields", pairs_of(_views(collection)))
+    """The pair of an address; empty if no view serves any pair."""
+    pairs = pairs_of(_views(collection))
+    return one_of(request.query_params, "fields", pairs) if pairs else ""
 
 
 def _look(context: Context, request: Request, visitor: Visitor, query: PageQuery) -> _Seen:
