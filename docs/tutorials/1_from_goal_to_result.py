@@ -51,7 +51,7 @@ print(f"{judged.covered} of {judged.detected} intervals contain the truth")
 # 6. Homepages that are not on the list still show: as undetected mass, with an interval.
 missing = sum(drawn.truth[name] for name in population.unlisted) / drawn.counts.reports
 print(f"undetected: {decoded.undetected_mass.proportion:.0%}; never listed: {missing:.0%}")
-# prints: undetected: 17%; never listed: 12%
+# prints: undetected: 16%; never listed: 12%
 
 # decoded.plot().save("results.svg") draws a chart. On the command line, `rappor plan`,
 # `rappor simulate` and `rappor decode --truth` do the same.
