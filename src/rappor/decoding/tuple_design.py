@@ -249,27 +249,26 @@ def _view_of_one(views: Views, name: str) -> int | None:
 
 
 def _view_of_both(views: Views, chosen: tuple[str, str]) -> tuple[int, list[Field]]:
-    """The view of both fields with the fewest others, and those others, which must be closed."""
+    """The view that tells the table of both fields, and its others, which are closed."""
     declared = {each.name: each for each in views.fields}
-    holding = [
-        (len(view.fields), place)
-        for place, view in enumerate(views.views)
-        if set(chosen) <= set(view.fields)
-    ]
+    place = views.joint_view(*chosen)
+    if place is not None:
+        others = (name for name in views.views[place].fields if name not in chosen)
+        return place, [declared[name] for name in others]
+    holding = [view.fields for view in views.views if set(chosen) <= set(view.fields)]
     if not holding:
         raise DecodeError(
             f"no cohort sees {chosen[0]} and {chosen[1]} together: collect with a view of both"
         )
-    _, place = min(holding)
-    further = [declared[name] for name in views.views[place].fields if name not in chosen]
-    for each in further:
-        if each.kind == "string":
-            raise DecodeError(
-                f"{chosen[0]} and {chosen[1]} are only seen together with {each.name}, which holds "
-                f"strings that cannot all be listed: collect with a view of {chosen[0]} and "
-                f"{chosen[1]}"
-            )
-    return place, further
+    strings = [
+        name
+        for name in min(holding, key=len)
+        if name not in chosen and declared[name].kind == "string"
+    ]
+    raise DecodeError(
+        f"{chosen[0]} and {chosen[1]} are only seen together with {strings[0]}, which holds "
+        f"strings that cannot all be listed: collect with a view of {chosen[0]} and {chosen[1]}"
+    )
 
 
 def _encoded(views: Views, view: int, fields: Sequence[TupleField]) -> list[bytes]:

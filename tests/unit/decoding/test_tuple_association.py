@@ -239,6 +239,35 @@ def test_no_view_of_both_is_refused() -> None:
         rappor.associate(counts, (X, None), views=apart)
 
 
+def test_a_view_with_a_further_string_is_passed_over_for_one_that_serves() -> None:
+    names = [("x", "y", "page"), ("x", "y", "beta")]
+    views = Views(
+        (
+            Field("x", "category", categories=tuple(X)),
+            Field("y", "category", categories=Y),
+            Field("beta", "boolean"),
+            Field("page", "string"),
+        ),
+        tuple(View(fields, 0.5) for fields in names),
+    )
+    joint = {
+        (one, two, beta, "a.example"): share / 2
+        for (one, two), share in dependent(4, 3).items()
+        for beta in (True, False)
+    }
+    params = replace(PARAMS, m=32)
+    counts = simulate(
+        tuples(views.fields, joint), params, 200_000, seed=1, kind="tuple", fields=views.fields,
+        views=views.views,
+    ).counts  # fmt: skip
+    table = rappor.associate(counts, views=views, fields=("x", "y"))
+    z = (table.share - in_table(dependent(4, 3), *table.labels)) / table.std_error
+    assert np.abs(z).max() < 4.5
+    alone = Views(views.fields, (View(names[0], 0.5), View(("beta",), 0.5)))
+    with pytest.raises(DecodeError, match="only seen together with page, which holds strings"):
+        rappor.associate(counts, views=alone, fields=("x", "y"))
+
+
 @pytest.mark.parametrize(
     ("candidates", "words"),
     [
