@@ -8,7 +8,16 @@
 import { own } from "./bytes.js";
 import { emptyLedger, FULL, groupLimits, raiseFloor, spent } from "./charging.js";
 import { checkCollection } from "./collection.js";
-import { clearOutbox, LOCK, mark, optedOut, PATIENCE, requestClearing, SENDING_LOCK } from "./consent.js";
+import {
+  clearOutbox,
+  LOCK,
+  mark,
+  marked,
+  optedOut,
+  PATIENCE,
+  requestClearing,
+  SENDING_LOCK,
+} from "./consent.js";
 import { addUp } from "./epsilon.js";
 import { checkArgument, sentence } from "./errors.js";
 import { findLedger, REPORTS, wasUsed } from "./identity.js";
@@ -279,7 +288,10 @@ export async function openClient(options, platform) {
       if (!["opted out", "no consent", null].includes(context.refusal)) return false;
       if (platform.problem || platform.doNotTrack()) return false;
       try {
-        if (!context.refusal && !(await optedOut(storage))) return true;
+        if (!context.refusal && !(await optedOut(storage)) && !(await marked(storage, "clearing"))) {
+          await recorder.readEpoch(); // another tab may have opted out and in again
+          return true;
+        }
         // First: nothing that was recorded before the opt-out is ever sent.
         await requestClearing(storage);
         await storage.remove("opted-out");

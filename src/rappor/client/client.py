@@ -37,6 +37,7 @@ from rappor.client.consent import (
     PAUSED,
     SENDING_LOCK,
     clear_outbox,
+    clearing_requested,
     delete_waiting,
     do_not_track,
     mark,
@@ -223,7 +224,9 @@ class Client:
         if self._refusal in ("closed", "forgotten", "stopped") or do_not_track():
             return False
         try:
-            if self._refusal is None and not opted_out(self._folder):
+            folder = self._folder
+            if self._refusal is None and not (opted_out(folder) or clearing_requested(folder)):
+                self._recorder.read_epoch()  # another process may have opted out and in again
                 return True
             # First: nothing that was recorded before the opt-out is ever sent.
             request_clearing(self._folder)

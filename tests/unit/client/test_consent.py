@@ -388,6 +388,18 @@ def test_an_upload_waits_while_the_outbox_is_cleared(
     assert other.names("outbox") == []
 
 
+def test_opting_in_counts_at_once_after_another_process_did(
+    opened: Callable[..., Client],
+) -> None:
+    client, other = opened(), opened()
+    assert other.opt_out()
+    assert other.opt_in()
+    assert client.opt_in()
+    client.report("homepage", "a.org")
+    assert client.flush(LIMIT)
+    assert client.status().calls == {"made": 1}
+
+
 def test_opting_in_while_reporting_clears_nothing(opened: Callable[..., Client]) -> None:
     """What waits is charged; only an opt-out, in any process, is a reason to drop it."""
     with_a_report_waiting(opened)
