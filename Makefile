@@ -30,6 +30,8 @@ PIP_INSTALL := -m pip --disable-pip-version-check -qq install
 # By file in `make test`, so that what the tests of a file share is made once; in the order of folders,
 # so that long files come first and short ones fill the end.
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 $(PYTEST_ARGS)
+# Long tests wait longer, for browsers, kills and databases.
+LONG_PYTEST = $(PYTEST) -n $(shell expr $(JOBS) + 2) $(RANDOM)
 # One process: a cluster has processes of its own.
 # Commands of Spark may take 3,000 s (LIMIT in tests/support/spark_cluster.py).
 SPARK_PYTEST := $(SPARK_VENV)/bin/python -m pytest --durations=10 -o faulthandler_timeout=3600 $(PYTEST_ARGS)
@@ -81,15 +83,15 @@ test: $(VENV)/.dev $(JS)/node_modules/.dev ## check format, lint, types and impo
 test-long: $(VENV)/.dev $(VENV)/.docs $(JS)/node_modules/.dev $(SPARK_VENV)/.done ## run the long tests at reduced size: audits, kills, overload, every page (20 minutes)
 	@sh tests/browser/chromium.sh
 	$(call step,docs,$(SITE))
-	$(call step,long tests,$(PYTEST) $(RANDOM) -m long tests)
-	$(call step,random properties,$(PYTEST) $(RANDOM) tests/property)
+	$(call step,long tests,$(LONG_PYTEST) -m long tests)
+	$(call step,random properties,$(LONG_PYTEST) tests/property)
 	$(call step,Spark and S3,$(SPARK_PYTEST) -m long tests/spark)
 	$(passed)
 
 soak: $(VENV)/.dev $(JS)/node_modules/.dev $(SPARK_VENV)/.done ## run the long tests at full size (hours)
 	@sh tests/browser/chromium.sh
-	$(call step,soak,$(PYTEST) $(RANDOM) -m soak -o faulthandler_timeout=0 tests)
-	$(call step,random properties,$(PYTEST) $(RANDOM) tests/property)
+	$(call step,soak,$(LONG_PYTEST) -m soak -o faulthandler_timeout=0 tests)
+	$(call step,random properties,$(LONG_PYTEST) tests/property)
 	$(call step,Spark and S3,$(SPARK_PYTEST) -m soak -o faulthandler_timeout=0 tests/spark)
 	$(passed)
 

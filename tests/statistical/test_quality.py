@@ -133,7 +133,12 @@ def named_by_all(decoded, counts):
 
 
 @pytest.mark.parametrize(
-    ("seeds", "allowed"), [(1, 0), pytest.param(34, 2, marks=pytest.mark.long)]
+    ("seeds", "allowed"),
+    [
+        (1, 0),
+        pytest.param(12, 1, marks=pytest.mark.long),  # a rate of 6 % is noticed in nine of ten runs
+        pytest.param(34, 2, marks=pytest.mark.soak),
+    ],
 )
 def test_each_check_of_honest_collections_fails_in_at_most_one_percent(seeds, allowed):
     failures: Counter[str] = Counter()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ PACKAGE = TESTS.parent / "src" / "rappor"
 IN_PROCESSES = {"cli"}  # packages whose tests are in tests/e2e
 CLOCKS = {"monotonic", "now", "perf_counter", "process_time", "time", "utcnow"}
 CLOCKS |= {"monotonic_ns", "perf_counter_ns", "process_time_ns", "time_ns"}
+READS_A_CLOCK = re.compile(rf"\b({'|'.join(sorted(CLOCKS))})\(")
 TIMEOUTS = {"connect_timeout", "seconds", "timeout"}
 FILES = sorted(TESTS.rglob("*.py"))
 
@@ -79,6 +81,11 @@ def test_documents_name_tests_that_are_there() -> None:
 # for a fixed time, and its limits only end what hangs.
 
 
+@cache
+def parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
 def name_of(called: ast.expr) -> str:
     return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
 
@@ -116,7 +123,7 @@ def scopes(tree: ast.Module) -> Iterator[ast.AST]:
 def measurements(source: str) -> list[int]:
     """The lines that take the difference of two readings of a clock."""
     found = set()
-    for scope in scopes(ast.parse(source)):
+    for scope in scopes(parsed(source)) if READS_A_CLOCK.search(source) else ():
         names = clock_names(scope)
 
         def is_reading(node: ast.AST, names: set[str] = names) -> bool:
@@ -185,17 +192,16 @@ SLEEPS = {
 }
 
 
-def in_functions(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
+def in_functions(source: str) -> Iterator[tuple[str, ast.Call]]:
     """Every call with the name of the innermost function around it."""
-
-    def visit(node: ast.AST, function: str) -> Iterator[tuple[str, ast.Call]]:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.Call):
-                yield function, child
-            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
-            yield from visit(child, child.name if inside else function)
-
-    return visit(tree, "")
+    left: list[tuple[ast.AST, str]] = [(parsed(source), "")]
+    while left:
+        node, function = left.pop()
+        if isinstance(node, ast.Call):
+            yield function, node
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            function = node.name
+        left += [(child, function) for child in ast.iter_child_nodes(node)]
 
 
 def number(node: ast.AST) -> float | None:
@@ -208,7 +214,7 @@ def sleeps(source: str) -> set[str]:
     """The functions that sleep; `sleep(0)` only lets others run."""
     return {
         function
-        for function, call in in_functions(ast.parse(source))
+        for function, call in in_functions(source)
         if name_of(call.func) in ("sleep", "wait_for_timeout")
         and not (call.args and number(call.args[0]) == 0)
     }
@@ -238,7 +244,7 @@ SHORT_LIMITS = {
 def short_limits(source: str) -> set[str]:
     """The functions with calls that fail when something takes less than MIN_LIMIT."""
     found = set()
-    for function, call in in_functions(ast.parse(source)):
+    for function, call in in_functions(source):
         name = name_of(call.func)
         given = [each.value for each in call.keywords if each.arg in TIMEOUTS]
         given += call.args if name in ONLY_SECONDS else []
