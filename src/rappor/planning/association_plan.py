@@ -19,7 +19,7 @@ from rappor.checks import whole
 from rappor.errors import ParamsError
 from rappor.mechanism.views import Views
 from rappor.params import Params
-from rappor.planning.association_power import AssociationQuestion, Layout
+from rappor.planning.association_power import AssociationQuestion, TupleLayout
 from rappor.planning.association_request import AssociationRequest
 from rappor.planning.request import MAX_REPORTS, PlanRequest
 from rappor.privacy import epsilon_infinity as infinity
@@ -153,11 +153,11 @@ def plan_association(request: AssociationRequest) -> AssociationPlan:
 
 def _confirmed(
     question: AssociationQuestion,
-    layout: Layout,
+    layout: TupleLayout,
     reports: int | None,
     check: int,
     say: Callable[[str], None],
-) -> tuple[Layout, int, MeasuredPower | None]:
+) -> tuple[TupleLayout, int, MeasuredPower | None]:
     """The layout with the λ that simulations confirm, its reports, and the last simulations.
 
     Noisy margins take some of the signal that the formula counts on. Where simulated collections

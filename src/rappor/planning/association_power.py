@@ -42,7 +42,7 @@ _NOISELESS = 10**9  # reports of each cohort in counts without noise
 _SEPARATE_BITS = 64
 
 
-class Layout(NamedTuple):
+class TupleLayout(NamedTuple):
     """Parameters, λ / N with them, and the degrees of freedom of the test."""
 
     params: Params
@@ -115,7 +115,7 @@ class AssociationQuestion(NamedTuple):
             high *= 2
         return float(brentq(lambda value: self.chance(value, freedom) - self.power, 0.0, high))
 
-    def best(self, goal: Goal) -> Layout:
+    def best(self, goal: Goal) -> TupleLayout:
         """The layout with the shortest report among those that tell about as much as any."""
         made = [
             layout
@@ -131,7 +131,7 @@ class AssociationQuestion(NamedTuple):
         limit = max(layout.per_report for layout in made) / _ALIKE
         return next(layout for layout in made if layout.per_report >= limit)
 
-    def layout(self, goal: Goal, k: int) -> Layout | None:
+    def layout(self, goal: Goal, k: int) -> TupleLayout | None:
         """The parameters of this length; None if no number of cohorts has enough equations."""
         pairs = self.table[0] * self.table[1]
         m = FEW_COHORTS
@@ -144,7 +144,7 @@ class AssociationQuestion(NamedTuple):
             test = self.noiseless(params)
         except DecodeError:  # cohorts that see one field have too few bits for its values
             return None
-        return Layout(params, test.statistic / (_NOISELESS * params.m), test.freedom)
+        return TupleLayout(params, test.statistic / (_NOISELESS * params.m), test.freedom)
 
     def noiseless(self, params: Params) -> ChiSquare:
         """The test of counts without noise: its statistic is λ."""
